@@ -27,13 +27,13 @@ from typing import NamedTuple
 import numpy as np
 from datasets import load_digits as load_mnist
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from shared.apps import LARGE, ONE_PARTITION, app
 from shared.stages import Stages
 from shared.transports import compare
 from sklearn.datasets import load_digits
 
 from streamsvm import LASVM, OneVsRest, warmup
 from streamsvm.connectors.commands.shared.long_running import settle_memory
-from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
 N_FEATURES = 20
@@ -43,47 +43,7 @@ NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
 STAGES = ("fetch", "decode", "join", "model", "learn", "output", "produce", "checkpoint", "rest", "client's threads")
 PARTS = ["sizes", "digits", "clients"]
 SUPPORT_VECTORS = (0, 500, 5000)
-
-LARGE = {"max.message.bytes": str(16 << 20)}  # for the dead-letter topic
-
-CONFIG = """
-[kafka]
-bootstrap_servers = "{bootstrap}"
-[log]
-topic = "{name}-events"
-labels = "{name}-labels"
-predictions = "{name}-predictions"
-dlq = "{name}-dlq"
-format = "{format}"
-[model]
-C = 1.0
-gamma = 0.05
-[daemon]
-state_dir = "{folder}/state"
-follow = false
-[group]
-assign = "0"
-"""
-
-DIGITS = """
-[kafka]
-bootstrap_servers = "{bootstrap}"
-[log]
-topic = "{name}-events"
-predictions = "{name}-predictions"
-dlq = "{name}-dlq"
-[label]
-classes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-[model]
-C = {C}
-gamma = {gamma}
-scaling = "none"
-[daemon]
-state_dir = "{folder}/state"
-follow = false
-[group]
-assign = "0"
-"""
+TOPICS = {"topic": "events", "labels": "labels", "predictions": "predictions", "dlq": "dlq"}
 
 
 def stream(n, n_noisy, seed=0):
@@ -112,12 +72,11 @@ def measure(arguments, n_support, form, folder):
     """Run the trainer over the noise, then measure it over the rest."""
     name = f"bench-{time.time_ns()}"
     with closing(KafkaAdminClient(bootstrap_servers=arguments.bootstrap)) as admin:
-        topics = [f"{name}-{topic}" for topic in ("events", "labels", "predictions", "dlq", "copies")]
-        options = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics(dict.fromkeys(topics, options) | {topics[3]: {**options, "configs": LARGE}})
-        config = folder / f"{name}.toml"
-        config.write_text(CONFIG.format(bootstrap=arguments.bootstrap, name=name, folder=folder / name, format=form))
-        settings = load(config, {})
+        topics = {key: f"{name}-{TOPICS[key]}" for key in ("topic", "labels", "predictions", "dlq")}
+        names = [*topics.values(), f"{name}-copies"]
+        admin.create_topics(dict.fromkeys(names, ONE_PARTITION) | {topics["dlq"]: {**ONE_PARTITION, "configs": LARGE}})
+        kafka = {"bootstrap_servers": arguments.bootstrap}
+        settings = app(folder, name, topics, kafka=kafka, log={"format": form})
         x, y = stream(N_EASY + arguments.records // 2, n_support)
         n_first = n_support + N_EASY
         with closing(KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)) as producer:
@@ -131,7 +90,7 @@ def measure(arguments, n_support, form, folder):
             state = trainer.run(settings)[0]
         client = 1e6 * alone(arguments.bootstrap, name, n_first) / (2 * (len(x) - n_first))
         report(state.model.n_support, form, stages, client)
-        admin.delete_topics(topics)
+        admin.delete_topics(names)
 
 
 # --- ten digits -------------------------------------------------------------------------------------------------------
@@ -166,25 +125,23 @@ def measure_digits(arguments, what, data, folder):
     """The trainer's CPU time per digit, beside that of the engine alone; both have learned the first ones before."""
     name, n = f"bench-{time.time_ns()}", len(data.y)
     with closing(KafkaAdminClient(bootstrap_servers=arguments.bootstrap)) as admin:
-        topics = [f"{name}-{topic}" for topic in ("events", "predictions", "dlq")]
-        options = {"num_partitions": 1, "replication_factor": 1}
-        admin.create_topics(dict.fromkeys(topics, options) | {topics[2]: {**options, "configs": LARGE}})
-        config = folder / f"{name}.toml"
-        given = {"bootstrap": arguments.bootstrap, "name": name, "folder": folder / name}
-        config.write_text(DIGITS.format(C=data.C, gamma=data.gamma, **given))
-        settings = load(config, {})
+        topics = {key: f"{name}-{TOPICS[key]}" for key in ("topic", "predictions", "dlq")}
+        names = [*topics.values()]
+        admin.create_topics(dict.fromkeys(names, ONE_PARTITION) | {topics["dlq"]: {**ONE_PARTITION, "configs": LARGE}})
+        kafka, model = {"bootstrap_servers": arguments.bootstrap}, {"C": data.C, "gamma": data.gamma, "scaling": "none"}
+        settings = app(folder, name, topics, kafka=kafka, model=model, label={"classes": list(range(10))})
         with closing(KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)) as producer:
             for part in (range(data.n_first), range(data.n_first, n)):
                 for i in part:
                     event = {"id": i, "x": data.X[i].tolist(), "y": int(data.y[i])}
-                    producer.send(topics[0], json.dumps(event, separators=(",", ":")).encode())
+                    producer.send(topics["topic"], json.dumps(event, separators=(",", ":")).encode())
                 producer.flush()
                 stages = Stages()
                 with ExitStack() as stack:
                     for patch in stages.of_trainer(OneVsRest):
                         stack.enter_context(patch)
                     state = trainer.run(settings)[0]
-        admin.delete_topics(topics)
+        admin.delete_topics(names)
     engine = 1e6 * engine_alone(data, -(-(n - data.n_first) // stages.n_cuts)) / (n - data.n_first)
     report(state.model.n_support, f"{what} in {stages.n_cuts} cuts", stages, math.nan)
     micro = 1e6 * stages.total()[1] / stages.n_records

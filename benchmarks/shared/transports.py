@@ -3,15 +3,16 @@
 import json
 import time
 from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 
 import numpy as np
 from kafka import KafkaAdminClient, KafkaProducer
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.scorer import scorer
-from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
+from .apps import LARGE, ONE_PARTITION, app
 from .stages import Stages
 from .tables import table
 
@@ -30,28 +31,6 @@ ASKED = {  # us per record, as issue 23 asks
     ("scorer", "local log"): 20,
 }
 ASKED_BY_KEY = 150
-
-CONFIG = """
-{kafka}
-[log]
-topic = "{name}-events"
-labels = "{name}-labels"
-predictions = "{name}-predictions"
-scores = "{name}-scores"
-dlq = "{name}-dlq"
-model = "{model}"
-dir = "{folder}/log"
-[model]
-C = 1.0
-gamma = 0.05
-[daemon]
-state_dir = "{folder}/state"
-follow = false
-per = "{per}"
-max_models = 20000
-{group}
-"""
-KAFKA = '[kafka]\nclient = "{client}"\nbootstrap_servers = "{bootstrap}"'
 
 
 def compare(bootstrap, n_records, n_keys, folder):
@@ -101,24 +80,20 @@ def place(bootstrap, transport, folder, per="partition"):
     """New topics of this transport."""
     name = f"bench-{time.time_ns()}"
     is_local = transport == "local log"
-    given = {
-        "kafka": "" if is_local else KAFKA.format(client=transport, bootstrap=bootstrap),
-        "group": "" if is_local else '[group]\nassign = "0"',
-        "model": f"{name}-models" if per == "partition" else "",
-    }
-    config = folder / f"{name}.toml"
-    config.write_text(CONFIG.format(name=name, folder=folder / name, per=per, **given))
-    settings = load(config, {})
+    topics = {"topic" if topic == "events" else topic: f"{name}-{topic}" for topic in TOPICS[:-1]}
+    sections: dict[str, dict[str, Any]] = {"daemon": {"per": per, "max_models": 20_000}}
+    sections["log"] = {"dir": str(folder / name / "log"), "model": f"{name}-models" if per == "partition" else ""}
+    if not is_local:
+        sections["kafka"] = {"client": transport, "bootstrap_servers": bootstrap}
+    settings = app(folder, name, topics, **sections)
     with ExitStack() as stack:
         if is_local:
             log = stack.enter_context(closing(LocalLog(settings.log.dir)))
             yield Log(name, settings, lambda topic, value, key: log.produce(topic, value, key=key), log.close)
             return
         admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=bootstrap)))
-        options = {"num_partitions": 1, "replication_factor": 1}
-        configs = {topic: {"max.message.bytes": str(16 << 20)} for topic in TOPICS}
-        configs["models"]["cleanup.policy"] = "compact"
-        admin.create_topics({f"{name}-{topic}": {**options, "configs": configs[topic]} for topic in TOPICS})
+        configs = dict.fromkeys(TOPICS, LARGE) | {"models": {**LARGE, "cleanup.policy": "compact"}}
+        admin.create_topics({f"{name}-{topic}": {**ONE_PARTITION, "configs": configs[topic]} for topic in TOPICS})
         stack.callback(admin.delete_topics, [f"{name}-{topic}" for topic in TOPICS])
         producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5, batch_size=65536)
         stack.enter_context(closing(producer))
