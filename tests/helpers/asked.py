@@ -97,8 +97,8 @@ class Trainer:
         self._log.produce(self._settings.log.questions, payload, key=key.encode(), partition=0)
 
 
-def until(condition, seconds=10.0):
-    """Wait for something to become true."""
+def until(condition, seconds=30.0):
+    """Wait for something to become true; what it is."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"

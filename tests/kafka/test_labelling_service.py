@@ -1,9 +1,9 @@
 """The labelling service on a real broker: answers on the right partition, through restarts of both."""
 
 import json
-import time
 
 import pytest
+from asked import until
 
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.transport import TopicMismatch, Unavailable
@@ -33,13 +33,6 @@ def ask(topics, settings, *names, partition=1):
         for i, name in enumerate(names)
     ]
     topics.produce(settings.log.questions, questions, partition)
-
-
-def until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def answers(topics, settings):

@@ -570,7 +570,7 @@ def test_a_look_waits_for_news(client, desk):
     timer = threading.Timer(0.3, lambda: setattr(desk, "version", 4))
     timer.start()
     assert client.json("GET", "/api/next?wait=10&seen=3")[1]["seen"] == 4
-    assert 0.2 < time.monotonic() - began < 5
+    assert 0.2 < time.monotonic() - began < 9
     assert client.json("GET", "/api/next?wait=10&seen=3")[1]["seen"] == 4  # at once
     assert client.json("GET", "/api/next?wait=0&seen=4")[1]["seen"] == 4
     timer.join()
@@ -584,7 +584,7 @@ def test_the_end_does_not_wait_for_those_who_wait(desk, tmp_path):
         time.sleep(0.2)
         began = time.monotonic()
     waiting.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert replies[0][0] == 200
 
 
