@@ -81,7 +81,7 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
             model.finish()
         if classes or not algorithms:
             labels = y + 2 * (X[:, 0] > X[:, 1])
-            for algorithm in chosen or (LASVM,):
+            for algorithm in chosen or (LASVM, LASVMG):
                 for wrapper in (OneVsRest, OneVsOne):
                     several = wrapper(algorithm(C=100.0))  # type: ignore[call-arg]
                     several.learn_many(X, labels)

@@ -20,7 +20,7 @@ from streamsvm.connectors.trainer.state.state import State
 from .app import digest, settings_of, some_stream
 from .conftest import BOTH
 
-N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "6"))  # CI makes do with a few
+N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "4"))  # CI makes do with a few
 
 
 def by_src(records):
