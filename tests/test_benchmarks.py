@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 APART = {"datasets", "pages", "daemon", "state"}  # data, what renews the pages, and what needs a broker
-NOTES = sorted((ROOT / "benchmarks" / "notes").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in APART)
 
 
@@ -33,7 +33,9 @@ def test_no_figure_of_the_papers_is_called_unknown():
     assert [page.name for page in pages if any(words in page.read_text(encoding="utf-8") for words in phrases)] == []
 
 
-def test_marked_places_of_the_notes_name_benchmarks():
-    marks = re.findall(r"<!-- (printed by: (\S+).*?|end) -->", "".join(page.read_text("utf-8") for page in NOTES))
+def test_marked_places_of_the_pages_name_benchmarks():
+    text = "".join(page.read_text("utf-8") for page in PAGES)
+    marks = re.findall(r"<!-- (printed by: (\S+).*?|end(?:: .*?)?) -->", text)
+    assert marks
     assert [mark.startswith("printed") for mark, _ in marks] == [True, False] * (len(marks) // 2)
-    assert {script for _, script in marks if script} <= {f"{name}.py" for name in NAMES}
+    assert {script for _, script in marks if script} <= {f"{name}.py" for name in [*NAMES, "pages"]}
