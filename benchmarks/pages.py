@@ -120,7 +120,8 @@ def commit() -> str:
     """The commit that runs, with a plus if programs differ from it."""
 
     def said(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        command = ["git", *words]
+        return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
     changed = said("status", "--porcelain", "--", "streamsvm", "benchmarks/*.py")
     return said("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
