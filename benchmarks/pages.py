@@ -144,7 +144,7 @@ def overview() -> str:
     for place in places():
         if place.command != ITSELF:
             pages, _ = notes.setdefault(place.command, ([], place.note))
-            if (page := f"{place.page.relative_to(ROOT)}".removeprefix("benchmarks/")) not in pages:
+            if (page := f"{place.page.relative_to(ROOT)}") not in pages:
                 pages.append(page)
     rows = []
     for command, (pages, note) in sorted(notes.items()):
