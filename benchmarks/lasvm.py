@@ -222,8 +222,8 @@ def show_along(arguments: argparse.Namespace) -> None:
         if task in printed.FINISH:
             theirs = f"{printed.LASVM[task].error / (1 + printed.FINISH[task][0] / 100):.1f}"
         rows.append([task, *cells, theirs])
-    print(f"Error %, without FINISH, had the pass ended at one of {ENDS} examples, {APART} apart\n")
-    print(table("task|least|median|most|the source's", rows))
+    print(f"## Error without FINISH\n\nIn percent, had the pass ended at one of {ENDS} examples, {APART} apart.\n")
+    print(table("data|least|median|most|the source's", rows))
 
 
 def _beside_source(figures: dict | None, theirs: printed.Fit | None) -> list[str]:

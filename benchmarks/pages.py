@@ -21,6 +21,7 @@ import argparse
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -80,7 +81,7 @@ def fill(page: Path, command: str, output: Callable[[str], str], note: str) -> N
 
 def run(command: str, folder: Path | None) -> tuple[str, str]:
     """What a command prints, from a process with one thread, and a note about the run."""
-    script, *rest = command.split()
+    script, *rest = shlex.split(command)
     data = ["--data", str(folder)] if folder else []
     words = [sys.executable, str(ROOT / "benchmarks" / script), *data, *rest]
     environment = os.environ | dict.fromkeys(THREADS, "1")

@@ -5,8 +5,8 @@
     python benchmarks/search.py --data DIR --quick                          # 1000 rows of ijcnn1 in one turn
     python benchmarks/search.py --report FILE.json                          # the tables of a run that was kept
 
-Ten values of C (1 to 512, as in the thesis), five of gamma (1/32 to 8), three stratified folds, which all share; at the end the best
-cell is trained on all examples.  The sets are those of `SEARCH_TASKS` of datasets.py with 3000 random rows.
+Ten values of C (1 to 512, as in the thesis), five of gamma (1/32 to 8), three stratified folds, which all share; at the
+end the best cell is trained on all examples.  The sets are those of `SEARCH_TASKS` of datasets.py, 3000 random rows.
 
 Rows of a table:
 
