@@ -173,7 +173,7 @@ def imbalanced(arguments: argparse.Namespace, name: str, ratios: tuple[int, ...]
             cells += [f"{max(values):.2f} at {labels[int(np.argmax(values))]}", f"{values[-1]:.2f}"]
             lines[f"{way}, {ratio} : 1"] = labels, values
         rows.append([f"{ratio} : 1", *cells])
-    print(f"\n{name}: {title} %, its highest value on the way and the last\n")
+    print(f"\n## {name} by imbalance\n\n{title} %: of all labels, the highest value on the way, and the last.\n")
     print(table("imbalance|all labels|AL, highest|AL, last|RS, highest|RS, last", rows), flush=True)
     if arguments.plot:
         picture = arguments.plot / f"border-{PICTURES[name]}.png"
@@ -259,11 +259,11 @@ def ranks(arguments: argparse.Namespace) -> None:
         learned.append([name, *beside_printed(name, found, stop, len(data.y))])
         every.append([*(figures["PRBEP"] for figures in found.values()), stop.prbep])
         rows.append([name, *(f"{value:.2f}" for value in every[-1])])
-    print("\nTables 1 and 3 (ours / the source's): learning from all labels, and AL where it stops; CPU seconds\n")
+    print("\n## Tables 1 and 3\n")
     print(table("|g-means %: all|AL|AUC %: all|AL|SV-/SV+|labels %|SMOTE, s|AL, s", learned))
     each = np.mean([rankdata([-round(value, 2) for value in row], method="min") for row in every], axis=0)
     mean = [f"{ours:.2f} / {theirs:.2f}" for ours, theirs in zip(each, RANKS.values(), strict=True)]
-    print("\nTable 4: PRBEP %, and mean ranks (the source's, of 18 sets)\n")
+    print("\n## Table 4\n\nPRBEP %; mean ranks, the source's of its 18 sets.\n")
     print(table("|all labels|undersampled|SMOTE|different costs|AL", [*rows, ["mean rank", *mean]]))
     undersampled, active = (np.array([row[k] for row in every]) for k in (1, 4))
     if (undersampled != active).any():

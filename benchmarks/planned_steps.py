@@ -181,11 +181,11 @@ def show(found: dict[str, dict[str, Found]]) -> None:
         for name, of_rules in found.items():
             plain = getattr(of_rules["plain"], key)
             rows.append([name, form.format(plain), *(f"{getattr(of_rules[rule], key) / plain:.2f}" for rule in rules)])
-        print(f"\n{title} of plain steps, and of the other rules relative to them\n")
+        print(f"\n## {title}\n")
         print(table("set|plain|" + "|".join(rules), rows))
     heads = [f"{low:g} to {high:g}" for low, high in itertools.pairwise(EDGES)]
     rows = [[name, *(str(count) for count in of_rules["planning 1"].sizes)] for name, of_rules in found.items()]
-    print("\nPlanned steps by mu / mu* - 1 (planning 1)\n")
+    print("\n## Planned steps by mu / mu* - 1\n")
     print(table("set|" + "|".join(heads), rows), flush=True)
 
 
