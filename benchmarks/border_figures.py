@@ -49,7 +49,7 @@ FLAT = 1.01  # growth of the number of support vectors at which AL stops
 FOLDS = 3
 FIGURES = {"g_means": "g-means", "prbep": "PRBEP"}
 PICTURES = {"waveform": "waveform", "a9a-10k": "adult"}
-RANKED = ("usps", "letter", "satimage", "reuters", "mnist-10k")  # the source's sets that can be had
+RANKED = ("usps", "letter", "satimage", "reuters", "mnist-10k", "abalone-9")  # the source's sets that can be had
 SHARES = (0.05, 0.1, 0.2, 0.4, 1.0)  # of the labels, in Figure 9
 METHODS = ("batch", "undersampled", "SMOTE", "costs")
 
@@ -273,7 +273,7 @@ def ranks(arguments: argparse.Namespace) -> None:
 
 def beside_printed(name: str, found: dict[str, dict], stop: Point, n: int) -> list[str]:
     """A row of Tables 1 and 3; without the source's figures if it does not have the set."""
-    source, batch = BORDER.get(name.removesuffix("-10k")), found["batch"]
+    source, batch = BORDER.get(name.removesuffix("-10k").removesuffix("-9")), found["batch"]
     ours = [batch["g-means"], stop.g_means, 100 * batch["AUC"], 100 * stop.auc, stop.ratio, 100 * stop.labels / n]
     ours += [found["SMOTE"]["seconds"], stop.seconds]
     if source is None:
