@@ -258,7 +258,9 @@ def ranks(arguments: argparse.Namespace) -> None:
         found = {method: fit_batch(data, task, method, 0, stop.ratio) for method in METHODS}
         learned.append([name, *beside_printed(name, found, stop, len(data.y))])
         every.append([*(figures["PRBEP"] for figures in found.values()), stop.prbep])
-        rows.append([name, *(f"{value:.2f}" for value in every[-1])])
+        theirs = BORDER.get(name.removesuffix("-10k").removesuffix("-9"))
+        printed = [f" / {value:.2f}" for value in theirs.prbep] if theirs else [""] * len(every[-1])
+        rows.append([name, *(f"{value:.2f}{source}" for value, source in zip(every[-1], printed, strict=True))])
     print("\n## Tables 1 and 3\n")
     print(table("|g-means %: all|AL|AUC %: all|AL|SV-/SV+|labels %|SMOTE, s|AL, s", learned))
     each = np.mean([rankdata([-round(value, 2) for value in row], method="min") for row in every], axis=0)
