@@ -30,7 +30,7 @@ from datasets import ACTIVE_TASKS, Data, Task, load
 from gap.fits import scores
 from labelling.runs import fit_batch, undersample
 from lasvm import AS_PRINTED
-from papers.printed import ADULT_AUC, BORDER, RANKS
+from papers.printed import ADULT_AUC, BORDER, RANKS, Stopped
 from scipy.stats import rankdata, wilcoxon
 from selection import chosen, first_of_each
 from shared.clock import cpu_seconds
@@ -258,7 +258,7 @@ def ranks(arguments: argparse.Namespace) -> None:
         found = {method: fit_batch(data, task, method, 0, stop.ratio) for method in METHODS}
         learned.append([name, *beside_printed(name, found, stop, len(data.y))])
         every.append([*(figures["PRBEP"] for figures in found.values()), stop.prbep])
-        theirs = BORDER.get(name.removesuffix("-10k").removesuffix("-9"))
+        theirs = printed_of(name)
         printed = [f" / {value:.2f}" for value in theirs.prbep] if theirs else [""] * len(every[-1])
         rows.append([name, *(f"{value:.2f}{source}" for value, source in zip(every[-1], printed, strict=True))])
     print("\n## Tables 1 and 3\n")
@@ -273,9 +273,14 @@ def ranks(arguments: argparse.Namespace) -> None:
         print(f"\nAL against undersampling, Wilcoxon: p = {p:.4f} of {len(every)} sets (the source 0.0015 of 18)")
 
 
+def printed_of(name: str) -> Stopped | None:
+    """The source's figures of a set, whole or in part."""
+    return BORDER.get(name.removesuffix("-10k").removesuffix("-9"))
+
+
 def beside_printed(name: str, found: dict[str, dict], stop: Point, n: int) -> list[str]:
     """A row of Tables 1 and 3; without the source's figures if it does not have the set."""
-    source, batch = BORDER.get(name.removesuffix("-10k").removesuffix("-9")), found["batch"]
+    source, batch = printed_of(name), found["batch"]
     ours = [batch["g-means"], stop.g_means, 100 * batch["AUC"], 100 * stop.auc, stop.ratio, 100 * stop.labels / n]
     ours += [found["SMOTE"]["seconds"], stop.seconds]
     if source is None:

@@ -122,9 +122,8 @@ def show(task: str, found: dict[str, dict]) -> None:
 
 def show_sides(found: dict[str, dict]) -> None:
     """Print Table 1."""
-    print(
-        "\n### Table 1\n\na9a: where examples lay when they came, and which of them are no support vectors at the end:\n"
-    )
+    print("\n### Table 1\n")
+    print("a9a: where examples lay when they came, and which of them are no support vectors at the end:\n")
     keys = ("admitted left", "admitted right", "cleaned left", "cleaned right", "support")
     theirs = ADMITTED["G"]
     rows = [
