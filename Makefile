@@ -62,7 +62,7 @@ bench: $(VENV)/.bench ## short versions of the benchmarks, on data of OpenML (or
 	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); now=$$(date +%s); \
 	  echo "== $$name: $$((now - start)) s, all so far: $$((now - began)) s"; done
 
-bench-tables: $(VENV)/.bench ## run the benchmarks whose output the notes show, and put it there (an hour; BENCH_ARGS as for bench)
+bench-tables: $(VENV)/.bench ## run the benchmarks whose output the pages show, and put it there (hours; BENCH_ARGS as for bench)
 	$(BIN)/python benchmarks/pages.py $(BENCH_ARGS)
 
 bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)

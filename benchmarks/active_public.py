@@ -104,7 +104,7 @@ def report(arguments: argparse.Namespace, runs: Kept) -> None:
 
 
 def _claim(what: str, value: float, least: float) -> None:
-    print(f"{'holds' if value >= least else 'does not hold'}: {what}: {value:.2f}")
+    print(f"- {'holds' if value >= least else 'does not hold'}: {what}: {value:.2f}")
 
 
 def _lead(table: np.ndarray) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from datasets import ACTIVE_TASKS, Data, Task, load
 from gap.fits import scores
 from labelling.runs import fit_batch, undersample
 from lasvm import AS_PRINTED
-from papers.printed import ADULT_AUC, BORDER, RANKS
+from papers.printed import ADULT_AUC, BORDER, RANKS, Stopped
 from scipy.stats import rankdata, wilcoxon
 from selection import chosen, first_of_each
 from shared.clock import cpu_seconds
@@ -49,7 +49,7 @@ FLAT = 1.01  # growth of the number of support vectors at which AL stops
 FOLDS = 3
 FIGURES = {"g_means": "g-means", "prbep": "PRBEP"}
 PICTURES = {"waveform": "waveform", "a9a-10k": "adult"}
-RANKED = ("usps", "letter", "satimage", "reuters", "mnist-10k")  # the source's sets that can be had
+RANKED = ("usps", "letter", "satimage", "reuters", "mnist-10k", "abalone-9")  # the source's sets that can be had
 SHARES = (0.05, 0.1, 0.2, 0.4, 1.0)  # of the labels, in Figure 9
 METHODS = ("batch", "undersampled", "SMOTE", "costs")
 
@@ -173,7 +173,7 @@ def imbalanced(arguments: argparse.Namespace, name: str, ratios: tuple[int, ...]
             cells += [f"{max(values):.2f} at {labels[int(np.argmax(values))]}", f"{values[-1]:.2f}"]
             lines[f"{way}, {ratio} : 1"] = labels, values
         rows.append([f"{ratio} : 1", *cells])
-    print(f"\n{name}: {title} %, its highest value on the way and the last\n")
+    print(f"\n## {name} by imbalance\n\n{title} %: of all labels, the highest value on the way, and the last.\n")
     print(table("imbalance|all labels|AL, highest|AL, last|RS, highest|RS, last", rows), flush=True)
     if arguments.plot:
         picture = arguments.plot / f"border-{PICTURES[name]}.png"
@@ -258,12 +258,14 @@ def ranks(arguments: argparse.Namespace) -> None:
         found = {method: fit_batch(data, task, method, 0, stop.ratio) for method in METHODS}
         learned.append([name, *beside_printed(name, found, stop, len(data.y))])
         every.append([*(figures["PRBEP"] for figures in found.values()), stop.prbep])
-        rows.append([name, *(f"{value:.2f}" for value in every[-1])])
-    print("\nTables 1 and 3 (ours / the source's): learning from all labels, and AL where it stops; CPU seconds\n")
+        theirs = printed_of(name)
+        printed = [f" / {value:.2f}" for value in theirs.prbep] if theirs else [""] * len(every[-1])
+        rows.append([name, *(f"{value:.2f}{source}" for value, source in zip(every[-1], printed, strict=True))])
+    print("\n## Tables 1 and 3\n")
     print(table("|g-means %: all|AL|AUC %: all|AL|SV-/SV+|labels %|SMOTE, s|AL, s", learned))
     each = np.mean([rankdata([-round(value, 2) for value in row], method="min") for row in every], axis=0)
     mean = [f"{ours:.2f} / {theirs:.2f}" for ours, theirs in zip(each, RANKS.values(), strict=True)]
-    print("\nTable 4: PRBEP %, and mean ranks (the source's, of 18 sets)\n")
+    print("\n## Table 4\n\nPRBEP %; mean ranks, the source's of its 18 sets.\n")
     print(table("|all labels|undersampled|SMOTE|different costs|AL", [*rows, ["mean rank", *mean]]))
     undersampled, active = (np.array([row[k] for row in every]) for k in (1, 4))
     if (undersampled != active).any():
@@ -271,9 +273,14 @@ def ranks(arguments: argparse.Namespace) -> None:
         print(f"\nAL against undersampling, Wilcoxon: p = {p:.4f} of {len(every)} sets (the source 0.0015 of 18)")
 
 
+def printed_of(name: str) -> Stopped | None:
+    """The source's figures of a set, whole or in part."""
+    return BORDER.get(name.removesuffix("-10k").removesuffix("-9"))
+
+
 def beside_printed(name: str, found: dict[str, dict], stop: Point, n: int) -> list[str]:
     """A row of Tables 1 and 3; without the source's figures if it does not have the set."""
-    source, batch = BORDER.get(name.removesuffix("-10k")), found["batch"]
+    source, batch = printed_of(name), found["batch"]
     ours = [batch["g-means"], stop.g_means, 100 * batch["AUC"], 100 * stop.auc, stop.ratio, 100 * stop.labels / n]
     ours += [found["SMOTE"]["seconds"], stop.seconds]
     if source is None:

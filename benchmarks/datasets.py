@@ -33,6 +33,7 @@ class Task(NamedTuple):
     stored: str | None = None  # the data set's name in the folder, if it has another than the task
     anew: bool = False  # the whole set is split by another permutation for each seed
     noise: float = 0.0  # share of the training labels that are flipped
+    with_label: bool = False  # the stored label, a number, is one more feature
 
 
 def _by_name(*tasks: Task) -> dict[str, Task]:
@@ -69,6 +70,7 @@ ACTIVE_TASKS = _by_name(
     Task("spambase", 10.0, 0.005, "1", "standard", 3680, "spambase", anew=True),
     Task("mnist-10k", 1000.0, 0.02, "8", "pixels", 10000, "mnist_784", stored="mnist"),
     Task("abalone", 100.0, 0.01, "7", "standard", 3341, "abalone", anew=True),  # eight features
+    Task("abalone-9", 100.0, 0.01, "7", "as is", 3759, None, stored="abalone", anew=True, with_label=True),
     Task("satimage", 50.0, 0.001, "4", "as is", None, "satimage", "4.0"),
     _A9A,
     _A9A._replace(name="a9a-10k", stored="a9a", n_train=10000),
@@ -216,6 +218,8 @@ def _from_folder(task: Task, folder: Path):
             X = sp.csr_matrix(rows, shape=tuple(z["shape" + suffix]))
         else:
             X = z["X" + suffix].astype(np.float32)
+        if task.with_label:
+            X = np.column_stack([X, z["y" + suffix].astype(np.float32)])
         return X, _signs(z["y" + suffix], task.positive)
 
     X, y = part("")

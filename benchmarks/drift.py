@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from defaults import Stream, of_folder
 from river import linear_model, preprocessing
+from shared.tables import table
+from tqdm import tqdm
 
 from streamsvm import LASVM, LASVMNC, AutoLASVM, WarmupScaler
 
@@ -82,10 +84,12 @@ def draw(path: Path, curves: dict[str, np.ndarray]) -> None:
 
 def run(name: str, stream: Stream, folder: Path | None) -> None:
     """Let all learners of a stream learn it: print their errors, and draw them."""
-    curves = {}
-    for learner, make in STREAMS[name].items():
-        curves[learner], cost = errors(make(), stream)
-        print(f"{name:8} {learner:40} {100 * curves[learner].mean():6.2f} {cost:6.0f}", flush=True)
+    curves, costs = {}, {}
+    for learner, make in tqdm(STREAMS[name].items(), leave=False):
+        curves[learner], costs[learner] = errors(make(), stream)
+    ranked = sorted(curves, key=lambda learner: curves[learner].mean())
+    rows = [[learner, f"{100 * curves[learner].mean():.2f}", f"{costs[learner]:.0f}"] for learner in ranked]
+    print(f"\n## {name}\n\n" + table("learner|% wrong|us a record", rows), flush=True)
     if folder:
         draw(folder / f"drift-{name}.svg", curves)
 
@@ -97,7 +101,6 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, metavar="DIR", help="folder for the pictures")
     parser.add_argument("--quick", action="store_true", help="the beginning of a stream")
     arguments = parser.parse_args()
-    print(f"{'stream':8} {'learner':40} {'wrong':>6} {'us':>6}")
     if arguments.quick:
         run("abrupt", abrupt(QUICK), arguments.plot)
         return

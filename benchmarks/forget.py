@@ -4,6 +4,7 @@
     python benchmarks/forget.py tables --data DIR                 # every way to leave, on ordinary tables
     python benchmarks/forget.py loo --data DIR                    # StreamingLOO beside brute force; else from OpenML
     python benchmarks/forget.py stream --data DIR --pictures DIR  # the estimates beside fresh examples
+    python benchmarks/forget.py cost                              # CPU time of the estimates along a stream
     python benchmarks/forget.py bounded --pictures DIR            # `budget` and `window` around an abrupt change
     python benchmarks/forget.py soak --budget 500 --picture FILE.png  # a million records
     python benchmarks/forget.py --quick --data DIR                # removal, tables, loo and bounded, small
@@ -15,7 +16,7 @@ Everything runs on one thread (BLAS included), after compiled code was loaded by
 import argparse
 from pathlib import Path
 
-from forgetting import along, bounds, loo, removal, soak, tables
+from forgetting import along, bounds, cost, loo, removal, soak, tables
 from threadpoolctl import threadpool_limits
 
 QUICK = (
@@ -32,11 +33,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="removal, tables, loo and bounded, small")
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     kinds = parser.add_subparsers()
-    for part in (removal, tables, loo, along, bounds, soak):
+    for part in (removal, tables, loo, along, cost, bounds, soak):
         part.add_command(kinds)
     given = parser.parse_args()
     if not given.quick and "run" not in given:
-        parser.error("one of removal, tables, loo, stream, bounded, soak, or --quick")
+        parser.error("one of removal, tables, loo, stream, cost, bounded, soak, or --quick")
     todo = (
         [parser.parse_args(words, argparse.Namespace(data=given.data)) for words in QUICK] if given.quick else [given]
     )

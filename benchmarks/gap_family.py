@@ -25,6 +25,8 @@ from gap.fits import BATCH, CACHE_MB, FAMILY, FORMS
 from gap.jobs import elsewhere, run_here
 from gap.split import PIECES
 from gap.table import means, table
+from shared.tables import shown
+from shared.tables import table as markdown
 
 DEFAULT = ("banana", "a9a", "usps", "usps+N", "mnist-20k", "reuters")
 QUICK = ("usps+N",)
@@ -67,18 +69,27 @@ def steps(arguments: argparse.Namespace) -> None:
 
 def speed(arguments: argparse.Namespace) -> None:
     """One epoch over a9a beside batch solvers, and where its time goes."""
-    print(f"\nSpeed on a9a: CPU seconds of one epoch; shuffles: {arguments.repeats}, for batch solvers 1\n")
-    runs = {engine: means(arguments, "a9a", engine) for engine in (*FAMILY, *BATCH)}
-    peers = [engine for engine in BATCH if runs[engine]]
+    runs = {engine: run for engine in (*FAMILY, *BATCH) if (run := means(arguments, "a9a", engine))}
+    print(f"\n## One epoch over a9a\n\nShuffles: {arguments.repeats}, for batch solvers 1.\n")
+    peers = [engine for engine in BATCH if engine in runs]
+    rows = []
     for engine, run in runs.items():
-        if run:
-            ratios = [f"{runs[peer]['seconds'] / run['seconds']:6.1f} times as fast as {peer}" for peer in peers]
-            ratios = "  ".join(ratios if engine in FAMILY else [])
-            print(f"{engine:8} {run['seconds']:6.2f} s  accuracy {run['accuracy']:.2f}  {ratios}", flush=True)
-    print("\nMicroseconds per example: each piece timed by itself after every sixteenth of the pass, times its count\n")
-    runs = {engine: elsewhere(arguments.data, "split", "a9a", engine) for engine in ("G", "NC", "I")}
-    for what in ("each", *PIECES, "squeezing and growing", "rest", "slots", "steps"):
-        print(f"{what:24} {'  '.join(f'{engine} {run[what]:8.2f}' for engine, run in runs.items() if run)}")
+        sizes = [f"{run['support']:.0f}", f"{run['accuracy']:.2f}", shown(run.get("K values M"), "{:.0f}")]
+        times = [f"{runs[peer]['seconds'] / run['seconds']:.1f}" if engine in FAMILY else "-" for peer in peers]
+        rows.append([name_of(engine), *sizes, f"{run['seconds']:.2f}", *times])
+    titles = ["", "support vectors", "accuracy %", "kernel values, M", "CPU s", *(f"{peer}'s, times" for peer in peers)]
+    print(markdown("|".join(titles), rows))
+    print("\n## Microseconds per example\n")
+    print("Each piece timed by itself after every sixteenth of the pass, times its count.\n")
+    found = {engine: run for engine in ("G", "NC", "I") if (run := elsewhere(arguments.data, "split", "a9a", engine))}
+    whats = ("each", *PIECES, "squeezing and growing", "rest", "slots", "steps")
+    rows = [[what, *(f"{run[what]:.2f}" for run in found.values())] for what in whats]
+    print(markdown("|".join(["", *found]), rows), flush=True)
+
+
+def name_of(engine: str) -> str:
+    """A learner by its class, in code."""
+    return f"`{FAMILY[engine].__name__}`" if engine in FAMILY else engine
 
 
 def sparse(arguments: argparse.Namespace) -> None:

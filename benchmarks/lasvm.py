@@ -1,14 +1,14 @@
 """LASVM beside LIBSVM and its faster relatives, in one run on one thread.
 
-    python benchmarks/lasvm.py --data DIR            # every task; without --data, from OpenML
+    python benchmarks/lasvm.py --data DIR            # every task; without --data, from OpenML; SVC on mnist: --full
     python benchmarks/lasvm.py --data DIR --quick    # the small ones
     python benchmarks/lasvm.py --data DIR --along    # how the error before FINISH varies at the end of a pass
 
 Figures 8 and 9 of Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6
 (2005): its figures stand behind ours, after a slash.  Every fit runs in a process of its own with one thread, so that
 seconds are CPU seconds of that fit alone and the peak memory is that process's.  `streamsvm` makes one pass and
-finishes; `as printed` does so with one REPROCESS after each example, as the source has it.  The second table has what
-FINISH changes.  LIBSVM does not count kernel values; `libsvm (counted)` runs its algorithm (second-order pairs from
+finishes; `as printed` does so with one REPROCESS after each example, as the source has it.  "What FINISH changes" is in
+percent.  LIBSVM does not count kernel values; `libsvm (counted)` runs its algorithm (second-order pairs from
 zero, no shrinking, a row cache of 200 MB) in this engine and counts them.  Its iterations stand beside those of
 `SVC(shrinking=False)`, which shows that it is the same algorithm.
 """
@@ -24,14 +24,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-from datasets import TASKS, load
+from datasets import TASKS, Task, load
 from papers import printed
-from shared.tables import table
+from shared.tables import shown, table
 
 ENGINES = ("streamsvm", "as printed", "libsvm", "intelex", "libsvm (counted)")
 AS_PRINTED: dict = {"reprocess": 1, "admission": "violation"}
 SOURCE = {"as printed": printed.LASVM, "libsvm": printed.LIBSVM, "libsvm (counted)": printed.LIBSVM}
+BESIDE, BATCH = ("streamsvm", "libsvm", "intelex"), ("libsvm", "intelex", "libsvm (counted)")
 QUICK = ("banana", "waveform")
+LONG = {("mnist", "libsvm"), ("mnist", "libsvm (counted)")}  # many minutes each: only with --full
 ALONG, ENDS, APART, TESTED = "along", 40, 10, 3000  # ends of a pass, so many examples apart, and test examples
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
 
@@ -174,26 +176,39 @@ def fit_elsewhere(arguments: argparse.Namespace, task: str, engine: str, seed: i
 
 def compare(arguments: argparse.Namespace) -> None:
     """Print the tables."""
-    titles = "task|engine|seconds|of SVC|error %|support vectors|K values, M|peak MB|online s|rows/s|iterations"
-    rows, changes = [], []
+    found: dict[str, dict[str, dict]] = {}
     for task in arguments.tasks:
-        reference = None
-        for engine in sorted(arguments.engines, key=lambda engine: engine != "libsvm"):
-            runs = [fit_elsewhere(arguments, task, engine, seed) for seed in range(arguments.repeats)]
-            runs = [run for run in runs if run]
-            if not runs:
+        for engine in arguments.engines:
+            repeats = 1 if engine in BATCH else arguments.repeats
+            if (task, engine) in LONG and not arguments.full:
                 continue
-            mean = {
-                key: statistics.fmean(run[key] for run in runs) for key in runs[0] if not isinstance(runs[0][key], str)
-            }
-            reference = mean["seconds"] if engine == "libsvm" else reference
-            rows.append(_row(task, engine, mean, reference, runs[0]))
-            print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-            if engine == "as printed":
-                changes.append([task, *_changes(task, mean)])
-    print(table(titles, rows))
-    print("\nWhat FINISH changes, in percent (one REPROCESS after each example)\n")
-    print(table("task|error|support vectors|seconds|error before, %|support vectors before", changes))
+            runs = [fit_elsewhere(arguments, task, engine, seed) for seed in range(repeats)]
+            if runs := [run for run in runs if run]:
+                found.setdefault(task, {})[engine] = figures = _mean(runs)
+                print(f"{task}, {engine}: {figures['seconds']:.3f} s", file=sys.stderr, flush=True)
+    titles = "task|engine|seconds|of SVC|error %|support vectors|K values, M|peak MB|online s|rows/s|iterations"
+    rows = [
+        _row(task, engine, figures, of_task.get("libsvm"))
+        for task, of_task in found.items()
+        for engine, figures in of_task.items()
+    ]
+    print("## Every figure\n\n" + table(titles, rows))
+    if {*BESIDE} <= {*arguments.engines}:
+        rows = [_beside(TASKS[task], of_task) for task, of_task in found.items()]
+        print("\n## Beside SVC and intelex\n\n" + table("data (C, gamma)|streamsvm|SVC|intelex|error %: each", rows))
+    if "as printed" in arguments.engines:
+        every = [(task, of_task) for task, of_task in found.items() if "as printed" in of_task]
+        titles = "data (C, gamma)|error %|support vectors|kernel values, M"
+        titles += "|LIBSVM: error %|support vectors|seconds of LIBSVM's"
+        print("\n## One epoch and FINISH, as printed\n\n" + table(titles, [_as_printed(*one) for one in every]))
+        titles = "data|error|support vectors|seconds|error before, %|support vectors before"
+        print("\n## What FINISH changes\n\n" + table(titles, [_changes(*one) for one in every]))
+
+
+def _mean(runs: list[dict]) -> dict:
+    """Mean figures; words are those of the first run."""
+    numbers = {key: statistics.fmean(run[key] for run in runs) for key, v in runs[0].items() if not isinstance(v, str)}
+    return runs[0] | numbers
 
 
 def show_along(arguments: argparse.Namespace) -> None:
@@ -207,36 +222,72 @@ def show_along(arguments: argparse.Namespace) -> None:
         if task in printed.FINISH:
             theirs = f"{printed.LASVM[task].error / (1 + printed.FINISH[task][0] / 100):.1f}"
         rows.append([task, *cells, theirs])
-    print(f"Error %, without FINISH, had the pass ended at one of {ENDS} examples, {APART} apart\n")
-    print(table("task|least|median|most|the source's", rows))
+    print(f"## Error without FINISH\n\nIn percent, had the pass ended at one of {ENDS} examples, {APART} apart.\n")
+    print(table("data|least|median|most|the source's", rows))
 
 
-def _row(task: str, engine: str, mean: dict, reference: float | None, first: dict) -> list[str]:
-    theirs = SOURCE.get(engine, {}).get(task)
+def _beside_source(figures: dict | None, theirs: printed.Fit | None) -> list[str]:
+    """Error, support vectors and kernel values, each with the source's."""
 
     def cell(key: str, form: str, factor: float = 1.0) -> str:
-        if key not in mean:
+        if figures is None or key not in figures:
             return "-"
-        return form.format(factor * mean[key]) + (f" / {getattr(theirs, key):g}" if theirs else "")
+        return form.format(factor * figures[key]) + (f" / {getattr(theirs, key):g}" if theirs else "")
 
-    ratio = f"{mean['seconds'] / reference:.3f}" if reference else "-"
-    if theirs:
-        ratio += f" / {theirs.seconds / printed.LIBSVM[task].seconds:.2f}"
-    figures = [cell("error", "{:.2f}"), cell("support", "{:.0f}"), cell("evaluations", "{:.2f}", 1e-6)]
-    rest = [f"{mean['peak_mb']:.0f}", "-", "-"]
-    if "online" in mean:
-        rest[1:] = [f"{mean['online']:.2f}", f"{mean['rows_per_second']:.0f}"]
-    return [task, engine, f"{mean['seconds']:.3f}", ratio, *figures, *rest, first.get("iterations", "-")]
+    return [cell("error", "{:.2f}"), cell("support", "{:.0f}"), cell("evaluations", "{:.2f}", 1e-6)]
 
 
-def _changes(task: str, mean: dict) -> list[str]:
-    before = mean["error before"], mean["support before"], mean["online"]
-    after = mean["error"], mean["support"], mean["seconds"]
-    theirs = printed.FINISH.get(task)
+def _share(figures: dict, libsvm: dict | None, theirs: printed.Fit | None, task: str) -> str:
+    """Seconds as a share of LIBSVM's."""
+    ratio = f"{figures['seconds'] / libsvm['seconds']:.3f}" if libsvm else "-"
+    return ratio + (f" / {theirs.seconds / printed.LIBSVM[task].seconds:.2f}" if theirs else "")
+
+
+def _row(task: str, engine: str, figures: dict, libsvm: dict | None) -> list[str]:
+    theirs = SOURCE.get(engine, {}).get(task)
+    rest = [f"{figures['peak_mb']:.0f}", "-", "-"]
+    if "online" in figures:
+        rest[1:] = [f"{figures['online']:.2f}", f"{figures['rows_per_second']:.0f}"]
+    cells = [f"{figures['seconds']:.3f}", _share(figures, libsvm, theirs, task), *_beside_source(figures, theirs)]
+    return [task, engine, *cells, *rest, figures.get("iterations", "-")]
+
+
+def _named(task: Task) -> str:
+    words = f"{task.name} {task.positive}" if task.name in ("usps", "mnist") else task.name
+    return f"{words} ({task.C:g}, {task.gamma:g})"
+
+
+def _beside(task: Task, of_task: dict[str, dict]) -> list[str]:
+    """Seconds and errors of our default beside the other engines."""
+    every = [of_task.get(engine, {}) for engine in BESIDE]
+    seconds = [shown(one.get("seconds"), "{:.2f}") for one in every]
+    return [
+        _named(task),
+        f"**{seconds[0]}**",
+        *seconds[1:],
+        ", ".join(shown(one.get("error"), "{:.2f}") for one in every),
+    ]
+
+
+def _as_printed(task: str, of_task: dict[str, dict]) -> list[str]:
+    """Figure 8: ours and LIBSVM's, with the source's."""
+    ours, libsvm, theirs = of_task["as printed"], of_task.get("libsvm"), printed.LASVM.get(task)
+    cells = [*_beside_source(ours, theirs), *_beside_source(libsvm, printed.LIBSVM.get(task))[:2]]
+    return [_named(TASKS[task]), *cells, _share(ours, libsvm, theirs, task)]
+
+
+def _changes(task: str, of_task: dict[str, dict]) -> list[str]:
+    ours, theirs = of_task["as printed"], printed.FINISH.get(task)
+    before = ours["error before"], ours["support before"], ours["online"]
+    after = ours["error"], ours["support"], ours["seconds"]
     cells = [f"{100 * (b / a - 1):+.0f}" for a, b in zip(before, after, strict=True)]
+    rest = [f"{before[0]:.2f}", f"{before[1]:.0f}"]
     if theirs:
         cells = [f"{ours} / {source:+d}" for ours, source in zip(cells, theirs, strict=True)]
-    return [*cells, f"{before[0]:.2f}", f"{before[1]:.0f}"]
+        source = printed.LASVM[task]
+        rest[0] += f" / {source.error / (1 + theirs[0] / 100):.1f}"
+        rest[1] += f" / {source.support / (1 + theirs[1] / 100):.0f}"
+    return [task, *cells, *rest]
 
 
 def main() -> None:
@@ -245,9 +296,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument("--repeats", type=int, default=1, help="orders of the training data to average over")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=1,
+        help="orders to average over; batch solvers learn the first",
+    )
     parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
     parser.add_argument("--quick", action="store_true", help="the small tasks only")
+    parser.add_argument("--full", action="store_true", help="SVC on mnist, too: many minutes")
     parser.add_argument("--along", action="store_true", help="the error without FINISH at the end of a pass")
     parser.add_argument("--task", choices=list(TASKS), help=argparse.SUPPRESS)
     parser.add_argument("--engine", choices=list(FITS), help=argparse.SUPPRESS)

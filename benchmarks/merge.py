@@ -12,10 +12,13 @@ thread: of learning the whole stream, of the slowest part, and of merging.
 import argparse
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from datasets import ORDINARY_TASKS, TASKS, Data, Task, load
+from shared.tables import table
+from tqdm import tqdm
 
 import streamsvm
 
@@ -51,29 +54,50 @@ def error(decided: np.ndarray, data: Data) -> float:
     return 100.0 * float(np.mean((decided > 0) != (data.y_test > 0)))
 
 
-def compare(task: Task, folder: Path | None) -> None:
-    """Print a table."""
+class Merged(NamedTuple):
+    """What one split of a stream came to: errors in percent, and CPU seconds."""
+
+    mean: float
+    merged: float
+    members: int
+    slowest: float  # of the parts
+    merging: float
+
+
+def of_parts(task: Task, data: Data, order: np.ndarray, n_parts: int) -> Merged:
+    """Learn so many parts, and merge them."""
+    rows = [np.sort(own) for own in np.array_split(order, n_parts)]
+    parts, seconds = zip(*(learned(task, data, own) for own in rows), strict=True)
+    mean = np.mean([part.decision_function_many(data.X_test) for part in parts], axis=0)
+    start = time.process_time()
+    merged = streamsvm.merge(parts)
+    merging = time.process_time() - start
+    decided = np.asarray(merged.decision_function_many(data.X_test))
+    return Merged(error(mean, data), error(decided, data), merged.n_members, max(seconds), merging)
+
+
+def compare(task: Task, folder: Path | None) -> tuple[list[str], list[list[str]]]:
+    """A row of errors with most parts, and rows of all splits."""
     data = load(task, folder)
     n = data.X.shape[0]
     learned(task, data, np.arange(min(n, 500)))
     whole, seconds = learned(task, data, np.arange(n))
     alone = error(np.asarray(whole.decision_function_many(data.X_test)), data)
-    print(f"{task.name}: {n} examples; one model: error {alone:.2f} %, {whole.n_members} members, {seconds:.2f} s")
-    print(f"{'split':12} parts  mean %  merged %  members  slowest part s  merging s")
+    errors = [f"{task.name}, {n} rows", f"{alone:.2f}"]
+    rows = [[task.name, "one model", "1", "", f"{alone:.2f}", f"{whole.n_members}", f"{seconds:.2f}", ""]]
     for split, order in (("at random", np.arange(n)), ("by a feature", by_feature(data.X))):
         for n_parts in PARTS:
-            rows = [np.sort(own) for own in np.array_split(order, n_parts)]
-            parts, of_parts = zip(*(learned(task, data, own) for own in rows), strict=True)
-            mean = np.mean([part.decision_function_many(data.X_test) for part in parts], axis=0)
-            start = time.process_time()
-            merged = streamsvm.merge(parts)
-            merging = time.process_time() - start
-            decided = np.asarray(merged.decision_function_many(data.X_test))
-            print(
-                f"{split:12} {n_parts:5}  {error(mean, data):6.2f}  {error(decided, data):8.2f}  {merged.n_members:7}  "
-                f"{max(of_parts):14.2f}  {merging:9.2f}",
-                flush=True,
-            )
+            one = of_parts(task, data, order, n_parts)
+            cells = [
+                f"{one.mean:.2f}",
+                f"{one.merged:.2f}",
+                f"{one.members}",
+                f"{one.slowest:.2f}",
+                f"{one.merging:.2f}",
+            ]
+            rows.append([task.name, split, f"{n_parts}", *cells])
+        errors += [f"{one.mean:.2f}", f"{one.merged:.2f}"]
+    return errors, rows
 
 
 def main() -> None:
@@ -81,9 +105,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the sets; default: from OpenML")
     parser.add_argument("--quick", action="store_true", help="two sets only")
     args = parser.parse_args()
-    for task in SETS:
-        if not args.quick or task.name in QUICK:
-            compare(task, args.data)
+    tasks = [task for task in SETS if not args.quick or task.name in QUICK]
+    errors, rows = zip(*(compare(task, args.data) for task in tqdm(tasks, leave=False)), strict=True)
+    print(f"## Errors with {PARTS[-1]} parts\n")
+    print(table(f"|one model|mean of {PARTS[-1]} models|merged|mean of {PARTS[-1]} regions|merged", list(errors)))
+    print("\n## All splits\n")
+    titles = "set|split|parts|mean: error %|merged: error %|members|learning, s: the slowest part|merging, s"
+    print(table(titles, [row for of_task in rows for row in of_task]))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@
 The first table is river's ImageSegments track: each example is predicted, then learned.  In the second one, every fit
 runs in a process of its own with one thread, so that seconds are CPU seconds of that fit alone.  "pass" learns the
 training part once as a stream; "fit" is `LASVMClassifier.fit`.  A fit that takes less than a second is repeated, and
-the fastest counts.  "predict" is for the test part.  Below are the times in shares of SVC's.  At the end is the time of
+the fastest counts.  "predict" is for the test part.  "Errors and sizes" has
+the test error in percent, millions of kernel values, members, and support vectors.  Below are the times in shares of
+SVC's.  At the end is the time of
 a (C, gamma) grid over up to seven classes, in shares of the mean time of the same grid for one class against the rest.
 """
 
@@ -22,7 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Data, prepared
-from ordinary import ENOUGH, REPEATS, THREADS, trained_fit, trained_intelex, trained_svc
+from ordinary import ENOUGH, REPEATS, THREADS, Engines, trained_fit, trained_intelex, trained_svc
+from shared.tables import shown, table
+from tqdm import tqdm
 
 
 class Task(NamedTuple):
@@ -157,12 +161,13 @@ def measured_grids(task: Task, folder: Path | None) -> dict[str, float]:
 
 def grids(names: list[str], folder: Path | None) -> None:
     """Print what a grid over several classes costs, beside one over two."""
-    print(f"{'grid':9} {'rows':>6} {'classes':>8} {'seconds':>8} {'two classes':>12} {'ratio':>6}")
-    for name in names:
+    rows = []
+    for name in tqdm(names, leave=False):
         f = elsewhere(name, "grid", folder)
         if f:
-            shape = f"{f['rows']:6.0f} {f['classes']:8.0f}"
-            print(f"{name:9} {shape} {f['several']:8.3f} {f['two']:12.3f} {f['several'] / f['two']:6.2f}", flush=True)
+            cells = [f"{f['several']:.3f}", f"{f['two']:.3f}", f"{f['several'] / f['two']:.2f}"]
+            rows.append([name, f"{f['rows']:.0f}", f"{f['classes']:.0f}", *cells])
+    print("\n## Grids\n\n" + table("grid|rows|classes|several classes, s|two classes, s|ratio", rows), flush=True)
 
 
 def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] | None:
@@ -170,31 +175,47 @@ def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] |
     command = [sys.executable, __file__, "--only", name, engine] + (["--data", str(folder)] if folder else [])
     done = subprocess.run(command, env={**os.environ, **dict.fromkeys(THREADS, "1")}, capture_output=True, text=True)
     if done.returncode != 0:
-        print(f"{name:9} {engine:17} not measured: {(done.stderr.strip() or 'failed').splitlines()[-1]}", flush=True)
+        reason = (done.stderr.strip() or "failed").splitlines()[-1]
+        print(f"{name:9} {engine:17} not measured: {reason}", file=sys.stderr, flush=True)
         return None
     figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
 
 
 def compare(names: list[str], folder: Path | None) -> None:
-    """Print the table, and the shares of SVC's time below it."""
-    titles = f"{'seconds':>8} {'predict':>8} {'error %':>8} {'M values':>9} {'members':>8} {'support':>8}"
-    print(f"{'set':9} {'engine':17} {titles}")
-    every: dict[str, dict[str, dict[str, float]]] = {}
-    for name in names:
+    """Print the tables of seconds, of errors, and of the shares of SVC's time."""
+    every: dict[str, Engines] = {}
+    for name in tqdm(names, leave=False):
         of_set = {engine: elsewhere(name, engine, folder) for engine in ENGINES}
         every[name] = {engine: figures for engine, figures in of_set.items() if figures}
-        for engine, f in every[name].items():
-            values = f"{f['kernel values']:9.1f}" if f["kernel values"] else f"{'':9}"
-            times = f"{f['seconds']:8.3f} {f['predict']:8.3f}"
-            sizes = f"{f['members']:8.0f} {f['support']:8.0f}"
-            shape = f"  {f['rows']:.0f} rows, {f['classes']:.0f} classes" if engine == "SVC" else ""
-            print(f"{name:9} {engine:17} {times} {f['error']:8.2f} {values} {sizes}{shape}", flush=True)
-    for engine in list(ENGINES)[:3]:
-        shares = {
-            name: f[engine]["seconds"] / f["SVC"]["seconds"] for name, f in every.items() if {engine, "SVC"} <= {*f}
-        }
-        print(f"{engine} / SVC: " + ", ".join(f"{name} {share:.2f}" for name, share in shares.items()))
+    print("\n## CPU seconds\n")
+    rows = [_seconds(name, of_set) for name, of_set in every.items()]
+    print(table("|".join(["set: rows, classes", *ENGINES, "predict: fit, SVC"]), rows))
+    print("\n## Errors and sizes\n")
+    print(table("|".join(["set", *ENGINES]), [_sizes(name, of_set) for name, of_set in every.items()]))
+    print("\n## Shares of SVC's time\n")
+    rows = [[engine, *(_share(of_set, engine) for of_set in every.values())] for engine in list(ENGINES)[:3]]
+    print(table("|".join(["", *every]), rows), flush=True)
+
+
+def _seconds(name: str, of_set: Engines) -> list[str]:
+    f = next(iter(of_set.values()))
+    seconds = [shown(of_set.get(engine, {}).get("seconds"), "{:.3f}") for engine in ENGINES]
+    predict = ", ".join(shown(of_set.get(engine, {}).get("predict"), "{:.3f}") for engine in ("fit", "SVC"))
+    return [f"{name}: {f['rows']:.0f}, {f['classes']:.0f}", *seconds, predict]
+
+
+def _sizes(name: str, of_set: Engines) -> list[str]:
+    cells = []
+    for engine in ENGINES:
+        f = of_set.get(engine, {})
+        values = f"; {f['kernel values']:.1f}; {f['members']:.0f}" if f.get("kernel values") else ""
+        cells.append(shown(f.get("error"), "{:.2f}") + values + f"; {shown(f.get('support'))}")
+    return [name, *cells]
+
+
+def _share(of_set: Engines, engine: str) -> str:
+    return f"{of_set[engine]['seconds'] / of_set['SVC']['seconds']:.2f}" if {engine, "SVC"} <= {*of_set} else "-"
 
 
 def track() -> None:
@@ -203,14 +224,16 @@ def track() -> None:
 
     from streamsvm import LASVM, OneVsOne, OneVsRest
 
-    print(f"{'ImageSegments':27} {'seconds':>8} {'error %':>8} {'M values':>9} {'members':>8} {'support':>8}")
+    rows = []
     for several in (OneVsOne, OneVsRest):
         evaluate.progressive_val_score(datasets.ImageSegments().take(300), several(LASVM()), metrics.Accuracy())
         model, start = several(LASVM()), time.process_time()
         accuracy = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
         seconds, values = time.process_time() - start, model.kernel_evaluations / 1e6
-        sizes = f"{values:9.1f} {model.n_members:8} {model.n_support:8}"
-        print(f"{several.__name__:27} {seconds:8.3f} {100.0 * (1.0 - accuracy.get()):8.2f} {sizes}", flush=True)
+        sizes = [f"{values:.1f}", f"{model.n_members}", f"{model.n_support}"]
+        rows.append([several.__name__, f"{seconds:.3f}", f"{100.0 * (1.0 - accuracy.get()):.2f}", *sizes])
+    print("## ImageSegments\n")
+    print(table("model|CPU s|error %|kernel values, M|members|support vectors", rows), flush=True)
 
 
 def main() -> None:

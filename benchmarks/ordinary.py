@@ -21,11 +21,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from datasets import ORDINARY_TASKS, Data, Task, load
+from shared.tables import shown, table
+from tqdm import tqdm
 
 QUICK = ("banana", "segment", "abalone")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
 OURS = ("pass + finish", "fit")
+TITLES = (
+    "set|rows, columns, % positive|pass + finish|fit|SVC|intelex|error %: pass, fit, SVC|members, support vectors|SVC's"
+)
 REPEATS, ENOUGH = 3, 1.0  # fits at most, and seconds after which one is enough
+
+Engines = dict[str, dict[str, float]]  # the figures of each engine on a set
 
 
 def trained_pass(data: Data, task: Task) -> Any:
@@ -111,7 +118,7 @@ def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] |
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        print(f"{name:10} {engine:13} not measured: {reason}", flush=True)
+        print(f"{name:10} {engine:13} not measured: {reason}", file=sys.stderr, flush=True)
         return None
     figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
@@ -119,29 +126,38 @@ def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] |
 
 def compare(names: list[str], folder: Path | None) -> None:
     """Print the table, and the means below it."""
-    print(f"{'set':10} {'engine':13} {'seconds':>8} {'error %':>8} {'members':>8} {'support':>8}")
-    every: dict[str, dict[str, float]] = {}
-    for name in names:
+    every: dict[str, Engines] = {}
+    for name in tqdm(names, leave=False):
         of_set = {engine: elsewhere(name, engine, folder) for engine in ENGINES}
-        measured_here = {engine: figures for engine, figures in of_set.items() if figures}
-        every[name] = {engine: figures["seconds"] for engine, figures in measured_here.items()}
-        for engine, f in measured_here.items():
-            shape = f"  {f['columns']:.0f} columns, {f['rows']:.0f} rows, {f['positive']:.0f} % positive"
-            sizes = f"{f['members']:8.0f} {f['support']:8.0f}"
-            row = f"{name:10} {engine:13} {f['seconds']:8.3f} {f['error']:8.2f} {sizes}"
-            print(row + (shape if engine == "pass + finish" else ""), flush=True)
+        every[name] = {engine: figures for engine, figures in of_set.items() if figures}
+    print(table(TITLES, [row_of(name, of_set) for name, of_set in every.items()]) + "\n")
     for theirs in ("SVC", "intelex"):
         for ours in OURS:
             print_ratios(every, theirs, ours)
 
 
-def print_ratios(every: dict[str, dict[str, float]], theirs: str, ours: str) -> None:
+def row_of(name: str, of_set: Engines) -> list[str]:
+    """A row of the table."""
+    seconds = [shown(of_set[engine]["seconds"] if engine in of_set else None, "{:.3f}") for engine in ENGINES]
+    plain = [engine for engine in (*OURS, "SVC") if engine in of_set]
+    errors = ", ".join(f"{of_set[engine]['error']:.2f}" for engine in plain)
+    ours, theirs = of_set.get(OURS[0], {}), of_set.get("SVC", {})
+    sizes = ", ".join(shown(ours.get(key)) for key in ("members", "support"))
+    shape = ", ".join(f"{ours[key]:.0f}" for key in ("rows", "columns", "positive")) if ours else "-"
+    return [name, shape, *seconds, errors, sizes, shown(theirs.get("support"))]
+
+
+def print_ratios(every: dict[str, Engines], theirs: str, ours: str) -> None:
     """Print how many times faster ours is, in the geometric mean and on the worst set."""
-    ratios = {name: f[theirs] / f[ours] for name, f in every.items() if theirs in f and ours in f}
+    ratios = {name: f[theirs]["seconds"] / f[ours]["seconds"] for name, f in every.items() if {theirs, ours} <= {*f}}
     if ratios:
         worst = min(ratios, key=lambda name: ratios[name])
         mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
-        print(f"{theirs} / {ours}: {mean:.2f} in the geometric mean of {len(ratios)}, {ratios[worst]:.2f} on {worst}")
+        print(
+            f"- {theirs} takes {mean:.1f} times as long as `{ours}` in the geometric mean of {len(ratios)} sets, ",
+            end="",
+        )
+        print(f"and {ratios[worst]:.2f} times on {worst}, the smallest ratio.")
 
 
 def main() -> None:

@@ -230,9 +230,9 @@ def head(titles: list[str]) -> list[str]:
 
 
 def iterations_table(results: dict[str, dict], how: str) -> list[str]:
-    """Iterations, with the source's figures beside those that it has."""
+    """Iterations of plain steps, and of the others relative to them, with the source's beside those that it has."""
     titles = ["set", "plain", "planning 1", *list(KINDS)[2:]]
-    lines = [f"Iterations of plain steps, and of the others relative to them, {how}", "", *head(titles)]
+    lines = [f"## Iterations {how}", "", *head(titles)]
     for name, found in results.items():
         runs, printed = found["runs"][how], PLANNING[name]
         if not runs["plain"]:
@@ -244,9 +244,9 @@ def iterations_table(results: dict[str, dict], how: str) -> list[str]:
 
 
 def seconds_table(results: dict[str, dict], how: str) -> list[str]:
-    """Seconds."""
+    """Seconds of plain steps, and of the others relative to them."""
     titles = ["set", "plain, s", *list(KINDS)[1:]]
-    lines = [f"Seconds of plain steps, and of the others relative to them, {how}", "", *head(titles)]
+    lines = [f"## Seconds {how}", "", *head(titles)]
     for name, found in results.items():
         runs, theirs = found["runs"][how], PLANNING[name].seconds
         if not runs["plain"]:
@@ -261,7 +261,7 @@ def problems_table(results: dict[str, dict]) -> list[str]:
     """The problems, and what the objectives differ by."""
     titles = ["set", "n", "C", "gamma", "support", "bounded", "permutations", "objective differs by", "falls by"]
     titles.append("planning 1 ends higher")
-    lines = ["Problems", "", *head(titles)]
+    lines = ["## Problems", "", *head(titles)]
     for name, found in results.items():
         s, runs, printed = SETS[name], found["runs"]["with shrinking"], PLANNING[name]
         plain, planned = runs["plain"], runs["planning 1"]

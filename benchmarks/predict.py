@@ -27,6 +27,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from datasets import ORDINARY_TASKS, load
+from lasvm import THREADS
+from shared.tables import table as markdown
+from tqdm import tqdm
 
 DENSE = [f"{d}x{n}" for d in (2, 20, 100, 784) for n in (50, 5000)] + ["20x10000", "100x10000"]
 SPARSE = ["1000x5000s", "20000x5000s"]
@@ -102,41 +105,41 @@ def elsewhere(shape: str, engine: str, cores: int, folder: Path | None, store: P
     """The figures from a process of its own; None if the engine is not installed or failed."""
     job = ["--only", shape, engine, str(cores), str(store)]
     command = [sys.executable, __file__, *job] + (["--data", str(folder)] if folder else [])
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = {**os.environ, **dict.fromkeys(THREADS, str(cores))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        print(f"{shape:12} {engine:10} not measured: {reason}", flush=True)
+        print(f"{shape:12} {engine:10} not measured: {reason}", file=sys.stderr, flush=True)
         return None
     figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
 
 
 def compare(shapes: list[str], engines: list[str], cores: list[int], folder: Path | None) -> None:
-    """Print a line for each shape and engine, and how many times faster ours is."""
+    """Print a row for each shape and number of cores, and how many times faster ours is."""
     names = [engine for engine in engines if engine != "streamsvm"]
-    head = f"{'shape':12} {'cores':>5} {'support':>8} {'streamsvm':>11}"
-    print(head + "".join(f" {name:>11} {'ratio':>6} {'|f - f|':>8}" for name in names))
     every: dict[tuple[str, int], list[float]] = {}
+    rows = []
     with tempfile.TemporaryDirectory() as store:
-        for shape in shapes:
-            for count in cores:
-                found = {engine: elsewhere(shape, engine, count, folder, Path(store)) for engine in engines}
-                ours = found.get("streamsvm")
-                if ours is None:
+        for shape, count in tqdm([(shape, count) for shape in shapes for count in cores], leave=False):
+            found = {engine: elsewhere(shape, engine, count, folder, Path(store)) for engine in engines}
+            ours = found.get("streamsvm")
+            if ours is None:
+                continue
+            rows.append([shape, f"{count}", f"{ours['support']:.0f}", f"{ours['rate']:,.0f}"])
+            for name in names:
+                theirs = found[name]
+                if theirs is None:
+                    rows[-1] += ["-", "-", "-"]
                     continue
-                line = f"{shape:12} {count:5} {ours['support']:8} {ours['rate']:11,.0f}"
-                for name in names:
-                    theirs = found[name]
-                    if theirs is not None:
-                        ratio = ours["rate"] / theirs["rate"]
-                        every.setdefault((name, count), []).append(ratio)
-                        line += f" {theirs['rate']:11,.0f} {ratio:6.2f} {abs(ours['f'] - theirs['f']):8.0e}"
-                print(line, flush=True)
+                ratio = ours["rate"] / theirs["rate"]
+                every.setdefault((name, count), []).append(ratio)
+                rows[-1] += [f"{theirs['rate']:,.0f}", f"{ratio:.2f}", f"{abs(ours['f'] - theirs['f']):.0e}"]
+    titles = ["columns x rows", "cores", "support vectors", "ours, rows/s"]
+    print(markdown("|".join(titles + [f"{name}|times|f differs by" for name in names]), rows) + "\n")
     for (name, count), ratios in every.items():
-        mean = np.exp(np.mean(np.log(ratios)))
-        print(
-            f"times faster than {name}, {count} core(s): {mean:.2f} in the geometric mean, {min(ratios):.2f} at least"
-        )
+        mean, on = np.exp(np.mean(np.log(ratios))), f"{count} {'core' if count == 1 else 'cores'}"
+        print(f"- {on}: {mean:.2f} times as fast as {name} in the geometric mean, {min(ratios):.2f} times at least.")
 
 
 def main() -> None:

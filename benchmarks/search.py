@@ -5,8 +5,8 @@
     python benchmarks/search.py --data DIR --quick                          # 1000 rows of ijcnn1 in one turn
     python benchmarks/search.py --report FILE.json                          # the tables of a run that was kept
 
-Ten values of C (0.5 to 256), five of gamma (1/32 to 8), three stratified folds, which all share; at the end the best
-cell is trained on all examples.  The sets are those of `SEARCH_TASKS` of datasets.py with 3000 random rows.
+Ten values of C (1 to 512, as in the thesis), five of gamma (1/32 to 8), three stratified folds, which all share; at the
+end the best cell is trained on all examples.  The sets are those of `SEARCH_TASKS` of datasets.py, 3000 random rows.
 
 Rows of a table:
 
@@ -15,6 +15,8 @@ Rows of a table:
     direct, ..     the other starts, see `streamsvm.validation.grid_search`; auto picks one; single and multiple are
                    the thesis' names of pairwise and averaged
     pairwise, avg  the full solution goes along C, and each fold starts from it by alpha seeding (avg, skip)
+    pairwise > sir as the thesis has it: the first fold goes along C, each other one starts from the fold before it by
+                   alpha seeding (reuse, sir, mir); none > sir: the first fold starts from 0 (seeding/along.py)
     .., n_jobs=2   in two worker processes, which were started beforehand
 
 Each set is measured in a process of its own with one thread (`OMP_NUM_THREADS=1` and the like), after compiled code was
@@ -37,6 +39,7 @@ from typing import Any
 import numpy as np
 from datasets import SEARCH_TASKS, load
 from lasvm import THREADS
+from seeding.along import Chained, chained
 from seeding.methods import Setting, setting_of
 from shared.clock import timed
 from shared.tables import say, shown, table
@@ -47,15 +50,17 @@ from streamsvm import LASVM
 from streamsvm.validation import Search, folds, grid_search
 
 SETS, QUICK = ["ijcnn1-3000", "w8a-3000"], ["ijcnn1-1000"]
-CS = [2.0**i for i in range(-1, 9)]
+CS = [2.0**i for i in range(10)]
 GAMMAS = [2.0**i for i in (-5, -3, -1, 1, 3)]
 FOLDS, JOBS = 3, 2
 WARM_STARTS = ("auto", "none", "direct", "scaled", "best", "pairwise", "averaged")
 SEEDED = (("pairwise", "avg"), ("pairwise", "skip"))  # starts along C, and of the folds
+CHAINED = (("none", "sir"), ("pairwise", "reuse"), ("pairwise", "sir"), ("pairwise", "mir"), ("averaged", "sir"))
 REFERENCE, IN_PARALLEL = "GridSearchCV", f", n_jobs={JOBS}"
 AIM = 6  # times as fast as GridSearchCV
 
 Table = dict[tuple[float, float], np.ndarray]  # right predictions of each split, by C and gamma
+Found = Table | Search | Chained
 
 
 def refitted(setting: Setting, splits: folds.Folds, n_jobs: int = 1) -> Table:
@@ -82,13 +87,15 @@ def table_of(search: Search) -> Table:
 # --------------------------------------------------------------------------------------------------------- measurement
 
 
-def methods_of(setting: Setting, splits: folds.Folds) -> dict[str, Callable[[], Table | Search]]:
+def methods_of(setting: Setting, splits: folds.Folds) -> dict[str, Callable[[], Found]]:
     """What is measured."""
-    methods: dict[str, Callable[[], Table | Search]] = {REFERENCE: lambda: refitted(setting, splits)}
+    methods: dict[str, Callable[[], Found]] = {REFERENCE: lambda: refitted(setting, splits)}
     methods |= {warm: lambda warm=warm: searched(setting, splits, warm) for warm in WARM_STARTS}
     methods |= {
         f"{warm}, {start}": lambda w=warm, s=start: searched(setting, splits, w, seeding=s) for warm, start in SEEDED
     }
+    for warm, start in CHAINED:
+        methods[f"{warm} > {start}"] = lambda w=warm, s=start: chained(setting, splits, CS, GAMMAS, w, s)
     methods[REFERENCE + IN_PARALLEL] = lambda: refitted(setting, splits, JOBS)
     methods["auto" + IN_PARALLEL] = lambda: searched(setting, splits, n_jobs=JOBS)
     return methods
@@ -122,7 +129,7 @@ def compare(setting: Setting, repeats: int) -> tuple[dict, Search]:
     return about | {"right": right, "rows": rows}, outcomes["auto"]
 
 
-def figures(outcome: Table | Search, reference: Table) -> dict:
+def figures(outcome: Found, reference: Table) -> dict:
     """What it took, and how it compares with GridSearchCV."""
     found: dict[str, Any] = {}
     if isinstance(outcome, Search):
@@ -132,6 +139,10 @@ def figures(outcome: Table | Search, reference: Table) -> dict:
         }
         found["along C"] = [sum(cell.result.iterations for cell in outcome.table if cell.C == C) for C in CS]
         outcome = table_of(outcome)
+    elif isinstance(outcome, Chained):
+        found = {"iterations": sum(outcome.iterations), "along C": outcome.iterations}
+        found |= {"newton_steps": outcome.newton_steps, "rows_computed": outcome.rows_computed}
+        outcome = outcome.right
     apart = [int(np.abs(outcome[cell] - counts).sum()) for cell, counts in reference.items()]
     totals = {cell: int(counts.sum()) for cell, counts in outcome.items()}
     best = max(totals, key=lambda cell: (totals[cell], -cell[0], -cell[1]))

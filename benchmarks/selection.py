@@ -189,14 +189,14 @@ def show(title: str, runs: list[Run]) -> None:
     """Print error, support vectors and seconds where they were taken."""
     curves, svm = means(runs)
     marks = [point.examples for point in next(iter(curves.values()))]
-    print(f"\n### {title}, runs: {len(runs)}: error %, support vectors, CPU seconds\n")
+    print(f"\n### {title}\n\nRuns: {len(runs)}; error %, support vectors, and CPU seconds after so many choices:\n")
     rows = [[name, *map(told, points)] + ["-"] * (len(marks) - len(points)) for name, points in curves.items()]
     print(table("|".join(["", *(f"{mark:.0f}" for mark in marks)]), rows))
-    print(f"\nSVM on all {svm.examples:.0f}: {told(svm)}", flush=True)
+    print(f"\n- SVM on all {svm.examples:.0f}: {told(svm)}", flush=True)
     for name, points in curves.items():
         good = next((p for p in points if p.error <= svm.error), None)
         if good:
-            print(f"{name} has the SVM's error after {good.examples:.0f}: {told(good)}")
+            print(f"- {name} has the SVM's error after {good.examples:.0f}: {told(good)}")
 
 
 def draw(path: Path, title: str, curves: Curves, svm: Point) -> None:

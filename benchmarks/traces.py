@@ -104,7 +104,8 @@ def elsewhere(data: Path | None, task: str, learner: str) -> dict:
 
 def show(task: str, found: dict[str, dict]) -> None:
     """Print the table of one set."""
-    print(f"\n### {task}: PRBEP %, error %, support vectors, millions of kernel values, gap for each example\n")
+    print(f"\n### {task}\n")
+    print("PRBEP %, error %, support vectors, millions of kernel values, and the gap for each example:\n")
     rows = []
     for learner, run in found.items():
         cells = []
@@ -121,7 +122,8 @@ def show(task: str, found: dict[str, dict]) -> None:
 
 def show_sides(found: dict[str, dict]) -> None:
     """Print Table 1."""
-    print("\n### a9a: where examples lay when they came, and which of them are no support vectors at the end\n")
+    print("\n### Table 1\n")
+    print("a9a: where examples lay when they came, and which of them are no support vectors at the end:\n")
     keys = ("admitted left", "admitted right", "cleaned left", "cleaned right", "support")
     theirs = ADMITTED["G"]
     rows = [

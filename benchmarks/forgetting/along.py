@@ -127,7 +127,7 @@ def followed_along(stream: Stream, shares: list[float]) -> Course:
 def show_course(stream: Stream, course: Course) -> None:
     """Print bias, spread and the share of time."""
     n_support = course.watched.model.n_support
-    print(f"\n### {stream.name}: n = {len(stream.y)}, {len(course.points)} points, {n_support} support vectors\n")
+    print(f"\n### {stream.name}\n\nn = {len(stream.y)}, {len(course.points)} points, {n_support} support vectors.\n")
     truth = {score: course.of(HOLD_OUT, score) for score in SCORES}
     rows = [[HOLD_OUT, *(text for score in SCORES for text in (f"{100 * truth[score].mean():.2f}", ""))]]
     for name in course.names:

@@ -2,22 +2,26 @@
 
 import argparse
 import statistics
+from collections.abc import Iterator
 
 from datasets import GAP_TASKS
 from papers.printed import GAP
+from shared.tables import shown
+from shared.tables import table as markdown
+from tqdm import tqdm
 
 from gap.fits import BATCH, CACHE_MB, FAMILY
 from gap.jobs import elsewhere
 
 NOISY = ("banana", "a9a", "usps+N")
-COLUMNS = {  # of the table: width and digits
-    "accuracy": (5, 2),
-    "PRBEP": (5, 2),
-    "AUC": (5, 3),
-    "g-means": (5, 2),
-    "support": (5, 0),
-    "K values M": (6, 1),
-    "seconds": (6, 2),
+COLUMNS = {  # of the table: its title and format
+    "accuracy": ("accuracy %", "{:.2f}"),
+    "PRBEP": ("PRBEP %", "{:.2f}"),
+    "AUC": ("AUC", "{:.3f}"),
+    "g-means": ("g-means %", "{:.2f}"),
+    "support": ("support vectors", "{:.0f}"),
+    "K values M": ("kernel values, M", "{:.1f}"),
+    "seconds": ("seconds", "{:.2f}"),
 }
 
 
@@ -32,43 +36,45 @@ def means(arguments: argparse.Namespace, task: str, engine: str) -> dict | None:
 
 def table(arguments: argparse.Namespace) -> None:
     """Table 3, ours / the source's, and which of its claims hold."""
-    print(f"\nTable 3 (ours / the source's), shuffles: {arguments.repeats}, one epoch, no FINISH\n")
-    titles = "  ".join(f"{name:>{2 * width + 3}}" for name, (width, _) in COLUMNS.items())
-    print(f"{'task':9} {'':4}  {titles}")
-    for task in arguments.tasks:
-        rows = {engine: means(arguments, task, engine) for engine in (*FAMILY, "SVC")}
-        for engine, figures in rows.items():
-            if figures:
-                print(row_of_table(task, engine, figures), flush=True)
-        if all(rows.values()):
-            claims(task, rows)
+    rows, holds = [], []
+    for task in tqdm(arguments.tasks, leave=False):
+        found = {engine: means(arguments, task, engine) for engine in (*FAMILY, "SVC")}
+        rows += [row_of_table(task, engine, figures) for engine, figures in found.items() if figures]
+        if all(found.values()):
+            holds += [f"- {task}: {claim}" for claim in claims(task, found)]
+    shuffles = f"{arguments.repeats} {'shuffle' if arguments.repeats == 1 else 'shuffles'}"
+    print(f"## Table 3\n\nOurs / the source's, {shuffles}, one epoch, no FINISH.\n")
+    print(markdown("data|learner|" + "|".join(title for title, _ in COLUMNS.values()), rows))
+    print("\n## The source's claims\n\n" + "\n".join(holds), flush=True)
 
 
-def row_of_table(task: str, engine: str, figures: dict) -> str:
+def row_of_table(task: str, engine: str, figures: dict) -> list[str]:
     """One row: ours / the source's."""
     known = dict(zip(COLUMNS, GAP.get((task, engine), ()), strict=False))
 
-    def number(x: float | None, width: int, digits: int) -> str:
-        return f"{x:{width}.{digits}f}" if x is not None else f"{'-':>{width}}"
+    def cell(name: str, form: str) -> str:
+        theirs = known.get(name)
+        return shown(figures.get(name), form) + ("" if theirs is None else f" / {form.format(theirs)}")
 
-    cells = [f"{number(figures.get(name), *form)} / {number(known.get(name), *form)}" for name, form in COLUMNS.items()]
-    return f"{task:9} {engine:4}  {'  '.join(cells)}"
+    return [task, engine, *(cell(name, form) for name, (_, form) in COLUMNS.items())]
 
 
-def claims(task: str, rows: dict[str, dict]) -> None:
-    """Print which of the source's claims hold on this task."""
+def claims(task: str, rows: dict[str, dict]) -> Iterator[str]:
+    """Which of the source's claims hold on this task."""
 
-    def say(holds: bool, claim: str) -> None:
-        print(f"    {'holds' if holds else 'does not hold':13}  {claim}", flush=True)
+    def said(holds: bool, claim: str) -> str:
+        return f"{'holds' if holds else 'does not hold'}: {claim}"
 
     for engine in ("NC", "I") if task in NOISY else ():
         share = rows[engine]["support"] / rows["G"]["support"]
         theirs = GAP[task, engine].support / GAP[task, "G"].support
         better = rows[engine]["g-means"] - rows["G"]["g-means"]
-        say(share < 0.5, f"{engine} needs under half of G's support vectors: {share:.2f} of them (source {theirs:.2f})")
-        say(better > -0.3, f"{engine} has g-means no worse than G's: {better:+.2f} points")
+        ours = f"{share:.2f} of them (source {theirs:.2f})"
+        yield said(share < 0.5, f"{engine} needs under half of G's support vectors: {ours}")
+        yield said(better > -0.3, f"{engine} has g-means no worse than G's: {better:+.2f} points")
     least = min(FAMILY, key=lambda engine: rows[engine]["K values M"])
-    say(least == "I", f"I computes the fewest kernel values: {least} does")
+    yield said(least == "I", f"I computes the fewest kernel values: {least} does")
     off = {engine: rows[engine]["accuracy"] - rows["SVC"]["accuracy"] for engine in FAMILY}
     furthest = max(FAMILY, key=lambda engine: abs(off[engine]))
-    say(abs(off[furthest]) <= 0.5, f"accuracy within 0.5 of SVC's: furthest is {furthest} with {off[furthest]:+.2f}")
+    most = off[furthest]
+    yield said(abs(most) <= 0.5, f"accuracy within 0.5 of SVC's: furthest is {furthest} with {most:+.2f}")

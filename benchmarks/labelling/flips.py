@@ -82,7 +82,8 @@ def run(arguments: argparse.Namespace, runs: Kept) -> None:
 def report(arguments: argparse.Namespace, runs: Kept) -> None:
     """The share of flips in percent, and the seconds."""
     columns = [f"{how} {100 * rate:g} %" for how, rate in itertools.product(COLLECTED, RATES)]
-    print("\n| ranking | " + " | ".join(columns) + " | seconds |\n" + "|---" * (2 + len(columns)) + "|")
+    print("\n## Wrong answers\n\n| ranking | " + " | ".join(columns) + " | seconds |")
+    print("|---" * (2 + len(columns)) + "|")
     for ranking in RANKINGS:
         cells, seconds = [], []
         for how, rate in itertools.product(COLLECTED, RATES):

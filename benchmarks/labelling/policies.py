@@ -96,14 +96,14 @@ def report(arguments: argparse.Namespace, runs: Kept) -> None:
         >= min(2, seeds)
     }
     policies = [policy for policy in POLICIES if all((name, policy) in curves for name in names)]
-    print("\ng-means %, mean over the sets\n")
+    print("\n## g-means %, mean over the sets\n")
     print("| policy | all | " + " | ".join(SPANS) + " | runs |\n|---|---|---|---|---|---|")
     for policy in policies:
         table = np.array([curves[name, policy].mean(axis=0) for name in names])
         spans = " | ".join(f"{table[:, span].mean():.1f}" for span in SPANS.values())
         n = sum(len(curves[name, policy]) for name in names)
         print(f"| {policy} | {table.mean():.1f} | {spans} | {n} |")
-    print("\nby set, mean over 20 to 300 labels\n")
+    print("\n## g-means % by set\n\nMean over 20 to 300 labels.\n")
     print("| set | " + " | ".join(policies) + " |\n" + "|---" * (1 + len(policies)) + "|")
     for name in names:
         print(f"| {name} | " + " | ".join(f"{curves[name, policy].mean():.1f}" for policy in policies) + " |")
@@ -132,13 +132,14 @@ def draw(curves: dict[str, list[np.ndarray]], folder: Path) -> None:
 
 def _claims(curves: dict[tuple[str, str], np.ndarray], names: list[str]) -> None:
     new = {name: curves[name, NEW] for name in names if (name, NEW) in curves}
+    print("\n## Aims\n")
     if len(new) == len(RARE):
         mean = float(np.mean([curve.mean() for curve in new.values()]))
-        print(f"\n{'holds' if mean >= MEAN else 'does not hold'}: the mean is at least {MEAN:g}: {mean:.1f}")
+        print(f"- {'holds' if mean >= MEAN else 'does not hold'}: the mean is at least {MEAN:g}: {mean:.1f}")
     for name, target in TARGETS.items():
         if name in new:
             own = new[name].mean()
-            print(f"{'holds' if own >= target else 'does not hold'}: {name} is at least {target:g}: {own:.1f}")
+            print(f"- {'holds' if own >= target else 'does not hold'}: {name} is at least {target:g}: {own:.1f}")
     for name, own in new.items():
         rivals = {policy: curves[name, policy] for policy in OTHERS if (name, policy) in curves}
         if not rivals:
@@ -150,4 +151,4 @@ def _claims(curves: dict[tuple[str, str], np.ndarray], names: list[str]) -> None
         lead = own[:n].mean(axis=1) - rivals[best][:n].mean(axis=1)
         error = lead.std(ddof=1) / np.sqrt(n)
         kept = lead.mean() >= -1.0 - 2.0 * error
-        print(f"{'holds' if kept else 'does not hold'}: {name}: {lead.mean():+.1f} ({error:.1f}) beside {best}")
+        print(f"- {'holds' if kept else 'does not hold'}: {name}: {lead.mean():+.1f} ({error:.1f}) beside {best}")

@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace, runs: Kept) -> None:
 def report(arguments: argparse.Namespace, runs: Kept) -> None:
     """Means and the standard errors of the difference that `rare_first` makes."""
     columns = [f"each class has {n}" for n in SEEN] + [f"F1 at {n}" for n in MARKS]
-    print("\nlabels until each class has some, and macro F1 %\n")
+    print("\n## Rare classes among several\n\nLabels until each class has some, and macro F1 %.\n")
     print("| set | way | " + " | ".join(columns) + " | runs |\n" + "|---" * (3 + len(columns)) + "|")
     for name in chosen(SEVERAL, arguments):
         found = {way: _table(runs, name, way, arguments.seeds) for way in ways()}

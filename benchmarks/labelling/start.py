@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace, runs: Kept) -> None:
 
 def report(arguments: argparse.Namespace, runs: Kept) -> None:
     """The geometric means, by set and of all sets."""
-    print("\nlabels until both classes have one, geometric mean\n")
+    print("\n## Labels until both classes have one\n\nGeometric means.\n")
     print("| set | " + " | ".join(STARTS) + " | starts |\n" + "|---" * (2 + len(STARTS)) + "|")
     logs = []
     for name in chosen(RARE, arguments):
