@@ -13,6 +13,7 @@ from streamsvm.batch import RowStore
 from streamsvm.core import arguments
 from streamsvm.core.kernels import about
 from streamsvm.core.scaling import CLIP, CONSTANT
+from streamsvm.validation.held_out.problem import require_solvable
 
 
 def with_numbers(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]:
@@ -27,9 +28,10 @@ def with_numbers(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]
 
     Raises
     ------
-    ValueError
-        If the model would have to scale the features of a `RowStore`.
+    TypeError, ValueError
+        As `require_solvable`, and if the model would have to scale the features of a `RowStore`.
     """
+    require_solvable(model)
     scaling = getattr(model, "scaling", None)
     follows = getattr(model, "gamma", None) == "scale" and not has_gamma
     scales = scaling == "standard" or (follows and scaling == "auto")

@@ -117,7 +117,7 @@ class Forgetting(Rechecking):
         (1, True)
         """
         numbers = arguments.numbers_of(ids)
-        labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
+        labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
             found += bool(len(self._slots_of(number)))

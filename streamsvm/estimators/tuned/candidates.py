@@ -305,7 +305,7 @@ class CandidateModels(SeveralModels):
         numbers = arguments.numbers_of(ids)
         self._settle()
         known = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
-        arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
+        arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")
         self._of_each(lambda model: model.relabel(numbers, y))
         return int(np.isin(numbers, np.concatenate(known)).sum())
 
