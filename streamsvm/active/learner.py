@@ -1,7 +1,7 @@
 """A river classifier that says which examples of a stream are worth a label.
 
-`mixed` says why there are three kinds of questions.  It compares the examples of a pool; here they pass by, each seen
-once.  So each example is compared with those before it.  A draw says by which score:
+`mixed` says why there are three kinds of questions.  It compares the examples of a pool.  Here each example passes
+once, so it is compared with the examples before it.  The kind is drawn at random, and decides which score is compared:
 
 | way      | share | score: the smallest are asked about                                                    |
 |----------|-------|----------------------------------------------------------------------------------------|
@@ -10,11 +10,11 @@ once.  So each example is compared with those before it.  A draw says by which s
 | far      | 0.1   | -log(u) / d^2, u uniform, d the Euclidean distance from the nearest labelled example   |
 
 The smallest of the last scores are a sample in proportion to d^2, without replacement: Efraimidis, Spirakis, "Weighted
-random sampling with a reservoir", Information Processing Letters 97 (2006).  Until two classes are known, all examples
-go the third way.
+random sampling with a reservoir", Information Processing Letters 97 (2006).  Until two classes are known, the
+third kind is used for all examples.
 
-Measured on 9 sets as streams, against the nearest to the boundary and one question in ten at random: mean g-means rise
-by 8 to 11 points, most where a class is so rare that random questions miss it; see benchmarks/README.md.
+Measured on 9 data sets as streams, against questions nearest to the boundary with one in ten at random: the mean
+g-means rise by 8 to 11 points.  They rise most where random questions miss a rare class; see benchmarks/README.md.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""What a labelling loop knows, and how a checkpoint keeps it: questions and answers, the pool, the rules, chance."""
+"""The state of a labelling loop, and its form in a checkpoint: questions, answers, pool, rules and random state."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cross-validation of a model: its problem is solved without each fold, exactly."""
+"""Cross-validation of a model: for each fold, its problem is solved exactly over the other examples."""
 
 import time
 from typing import Any

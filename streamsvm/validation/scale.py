@@ -1,7 +1,7 @@
-"""The features and the gamma that a model with a running scale stands for, once all examples are known.
+"""The scaled features and the gamma that a model with a running scale would have if it knew all examples.
 
-A model that learns from a stream scales by running moments.  A problem over given examples has the moments of all of
-them; see `core.scaling` for which features are scaled.  Labels play no part, so test examples leak nothing but moments.
+A model that learns from a stream scales by running moments.  Here the moments are those of all examples; `core.scaling`
+says which features are scaled.  Labels are not used, so nothing but moments leaks from the test examples.
 """
 
 from typing import Any

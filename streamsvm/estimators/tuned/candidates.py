@@ -1,6 +1,6 @@
-"""LASVM models with different settings that learn the same examples; `estimators.tuner` decides which there are.
+"""LASVM models with different settings that learn the same examples; `estimators.tuner` decides which settings.
 
-An interruption (Ctrl-C) may find some models ahead of the others.  The rest then first learn what these have learned.
+After an interruption (Ctrl-C), some models may be ahead.  The others then first learn what they have missed.
 """
 
 from abc import abstractmethod
