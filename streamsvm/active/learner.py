@@ -94,13 +94,13 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     Until labels of two classes have been learned, there is no boundary, and all questions are about distant examples.
     This finds a rare class sooner than random questions.
 
-    In a stable stream, `ask` uses up the share: the rank of an example among the last 300 that were scored alike is
-    uniform, so it is among the best `share` with that probability.  If the model grows more certain, fewer examples
-    are.  The unused part of the share is then spread over the next 300 examples.
+    `ask` says yes if the example's score is among the best `share` of the last 300 examples with the same kind of
+    score.  In a stable stream this uses up the share.  If the model grows more certain, fewer examples are among the
+    best.  The unused part of the share is then spread over the next 300 examples.
 
-    Distances are between the features as they are, or in standard deviations if the classifier scales, or if it is not
-    of this package.  The newest 250 to 500 labelled examples are remembered for it.  Features that are not finite
-    numbers or texts are left out.
+    Distances are in standard deviations of the features if the classifier scales them, or if it is not of this package;
+    otherwise the features are taken as they are.  The newest 250 to 500 labelled examples are remembered for the
+    distances.  Features that are neither finite numbers nor texts are left out.
 
     If you can keep the unlabelled examples, use `streamsvm.active.MixedSelection`: it chooses from all of them for each
     question.

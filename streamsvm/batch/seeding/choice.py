@@ -103,7 +103,10 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     cold = SECONDS_PER_COLD + steps
     path = path_seconds(events, m, n, k)
     avg = SECONDS_PER_AVG + SHARED * n * m + share * steps
-    costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} (n={n}, free={m}, leaving={r:.3g})"
+    costs = (
+        f"expected seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} "
+        f"(members={n}, free={m}, leaving={r:.3g})"
+    )
     if effective <= WORTHLESS + 0.5:
         seed, why = "cold", f"with {effective:.0f} folds, a seed saves less than the full solution costs"
     elif path < min(WORTH * cold, avg) and m + 2 <= known.store.capacity:

@@ -14,7 +14,8 @@ v         violation of the model as it is                          float
 ========= ======================================================== ================
 
 If the kernel is positive semi-definite, bounds decide many cases without following a path.  Leaving an example out
-cannot raise its y f(x): once its loss no longer counts, this loss cannot become smaller.  With R^2 >= k(x, x) - k(x, z),
+cannot raise its y f(x): once its loss no longer counts, this loss cannot become smaller.  With R^2 >= k(x, x) - k(x,
+z),
 
     y f(x) - |alpha_c| R^2 > 0         without a bias: predicted right without it      (Jaakkola, Haussler)
     2 |alpha_c| R^2 + xi_c < 1         with a bias:    the same                        (Joachims' xi-alpha)
