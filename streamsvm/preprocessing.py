@@ -1,4 +1,4 @@
-"""A scaler that stops moving."""
+"""`WarmupScaler`, a scaler that learns from the first examples and then stays as it is."""
 
 import copy
 import math
@@ -117,7 +117,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         return shift, 1.0 / width if width > 1e-12 * abs(shift) else 1.0
 
     def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """The number that is subtracted from a feature, and the factor of the difference; 0 and 1 if it is unknown."""
+        """Shift and factor of a feature: its scaled value is (value - shift) * factor; 0 and 1 if it is unknown."""
         return self._scales.get(name, (0.0, 1.0))
 
     def transform_one(self, x: dict) -> dict:

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain([str(error)], TEMPORARY)
     except (FileError, AlreadyInUse, OSError) as error:
         is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return _complain([str(error)], TEMPORARY if is_full else FAILED)
+        return _complain([_without_number(error)], TEMPORARY if is_full else FAILED)
     except KeyboardInterrupt:
         return _complain(["interrupted"], FAILED)
 
@@ -86,6 +86,13 @@ def _complain(problems: Sequence[str], code: int) -> int:
         else:
             print(f"streamsvm: {problem}", file=sys.stderr)
     return code
+
+
+def _without_number(error: Exception) -> str:
+    """The message of an error; of the system's errors, without their numbers."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None and error.filename2 is None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def make_parser() -> argparse.ArgumentParser:

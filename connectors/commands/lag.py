@@ -15,6 +15,10 @@ from .shared.options import Subparsers
 
 def add_parser(subparsers: Subparsers) -> None:
     command = subparsers.add_parser("lag", help="show how far trainers and scorers are behind the log")
+    command.description = (
+        "Show, for each consumer group and partition, the offset up to which records were consumed, the end of the "
+        "partition, and the lag between them."
+    )
     add_config(command)
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
     command.set_defaults(run=run)

@@ -20,8 +20,8 @@ def add_parser(subparsers: Subparsers) -> None:
     command = subparsers.add_parser("merge", help="make one model of several")
     command.description = (
         "Make one model of several that learned parts of a stream side by side, such as those of the partitions of a "
-        "trainer, and write it to a file. The models need the same kind and the same parameters, and no scaler. The "
-        "trainer of a state folder may be running: its newest checkpoints are read."
+        "trainer, and write it to a file. The models must have the same class and the same parameters. The trainer of "
+        "a state folder may be running: its newest checkpoints are read."
     )
     command.add_argument(
         "models",

@@ -23,6 +23,7 @@ from .shared.log_access import flush
 
 _OWN_FIELDS = ("id", "x", "y", "w", "ts")  # of an event; a column for people cannot have these names
 _HINT = "; with --show {column}, annotators see the column, and the model does not learn it"
+_SEVERAL_HINT = "; for more than two classes, list them in [label] classes and use --config"
 
 
 def add_parser(subparsers: options.Subparsers) -> None:
@@ -96,7 +97,9 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     if problems:
         raise ConfigError(problems)
     main, classes = (arguments.label, arguments.id, arguments.positive), settings.label.vocabulary
-    return Columns(*main, shown=dict(named), series=dict(series), hint=_HINT, classes=classes)
+    return Columns(
+        *main, shown=dict(named), series=dict(series), hint=_HINT, classes=classes, several_hint=_SEVERAL_HINT
+    )
 
 
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:

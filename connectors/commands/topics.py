@@ -14,6 +14,10 @@ from .shared.exit_codes import BAD_DATA, OK
 
 def add_parser(subparsers: options.Subparsers) -> None:
     command = subparsers.add_parser("topics", help="show the topics and what is wrong with them, or create them")
+    command.description = (
+        "Show the topics that the configuration names: their partitions, what Kafka does with old records, and what is "
+        "wrong with them. With --create, create the topics that are missing."
+    )
     add_config(command)
     command.add_argument("--create", action="store_true", help="create the topics that are missing")
     command.add_argument(

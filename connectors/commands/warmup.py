@@ -9,6 +9,10 @@ from .shared.options import Subparsers
 
 def add_parser(subparsers: Subparsers) -> None:
     command = subparsers.add_parser("warmup", help="compile ahead of time, for example while an image is built")
+    command.description = (
+        "Compile the engine now, so that the next start of any command takes seconds. Compiling takes one to two "
+        "minutes, once for each installation."
+    )
     command.set_defaults(run=run)
 
 

@@ -1,7 +1,7 @@
 """The answers of several people to the same question, as the labelling service knows them.
 
-The trainer counts the answers, too, and decides (see `trainer.state.answers.votes`).  The service counts so that it can
-show a question to further people, and to nobody twice, without waiting for the trainer.
+The trainer counts the answers, too, and decides (see `trainer.state.answers.votes`).  The service counts them itself,
+so that it need not wait for the trainer: it shows a question to further people, and to each person once.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The answers that were given, and what they were given to: for undoing, reviewing and correcting them at any time.
+"""The answers so far, with their questions, so that annotators can undo, review and correct them at any time.
 
 What counts is the topic log.labels. This file of the labelling service remembers what the topics do not say: the
 contents of questions that the trainer has closed, and which answers can be undone. The file is a private one in
@@ -9,8 +9,8 @@ These are the rules of undoing:
 - A *step* is an answer that counts: a label, a skip or an ignore, also one that corrects an earlier answer.
 - Each annotator undoes their own steps, the newest first.
 - Undoing the first answer to a question opens the question again. Undoing a correction brings back what it replaced.
-- What an undo itself writes is no step.
-- A step cannot be undone once somebody else has replaced it.
+- An undo is not a step itself.
+- A step cannot be undone once another annotator has replaced it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the labelling service reads from the log, put into its book; and whether the log can be read."""
+"""Puts what the labelling service reads from the log into its book, and tells whether the log can be read."""
 
 import threading
 

@@ -217,7 +217,10 @@ class EmbeddedBackend(Backend):
     def absence(self) -> str:
         if self._folder.is_dir():
             return ""
-        return f"log.dir = {self.name!r}: there is no such folder; without a [kafka] section, the log is there"
+        return (
+            f"log.dir = {self.name!r}: there is no such folder. Without a [kafka] section, the log is a folder, "
+            "which `streamsvm produce` creates"
+        )
 
     def open(
         self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]

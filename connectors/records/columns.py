@@ -36,6 +36,8 @@ class Columns:
         nothing.
     classes
         The classes, if there are more than two; default None: two.
+    several_hint
+        What to do if there are more than two classes, for the error message about a third label.  Default: nothing.
     """
 
     label: str | None = None
@@ -46,6 +48,7 @@ class Columns:
     series: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""
     classes: Vocabulary | None = None
+    several_hint: str = ""
     _seen: set[str] = field(default_factory=set, init=False)
     _found_positive: bool = field(default=False, init=False)
 
@@ -85,7 +88,7 @@ class Columns:
         if known is None or len(self._seen) > 2:
             raise FileError(
                 f"{where}: label {str(label)!r} is not one of two labels 0/1, -1/+1 or true/false; "
-                f"name the positive label, as in --positive {label}"
+                f"name the positive label, as in --positive {label}{self.several_hint}"
             )
         return known
 

@@ -101,7 +101,9 @@ def _checked(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[s
             except BadRecord as error:
                 raise FileError(f"{where}: {error.detail}") from None
             yield where, fields, value, event
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not UTF-8 text: byte {error.object[error.start]:#04x} cannot be read") from None
+    except csv.Error as error:
         raise FileError(f"{path}: {error}") from None
     columns.check_positive(path)
 
@@ -119,7 +121,8 @@ def _number(text: str, where: str, hint: str = "") -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise FileError(f"{where}: {text!r} is not a finite number{hint}")
+        found = f"{text!r} is not a finite number" if text.strip() else "the number is missing"
+        raise FileError(f"{where}: {found}{hint}")
     return number
 
 
@@ -156,7 +159,15 @@ def _check_header(path: Path, header: list[str], columns: Columns) -> None:
         raise FileError(f"{path}, line 1: column {name!r} appears more than once")
     for name in [*columns.special.values(), *columns.looked_at.values()]:
         if name not in header:
-            raise FileError(f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}")
+            raise FileError(
+                f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}{_separator_hint(header)}"
+            )
+
+
+def _separator_hint(header: list[str]) -> str:
+    """What is probably wrong with a header of a single column."""
+    is_split_elsewhere = len(header) == 1 and any(separator in header[0] for separator in ";\t|")
+    return "; separate the columns by commas" if is_split_elsewhere else ""
 
 
 def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
@@ -206,6 +217,8 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
     """The JSON object in a line; FileError, with the place, if there is none."""
     try:
         fields = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise FileError(f"{where}: not a JSON object: {error.msg} at character {error.pos + 1}") from None
     except (ValueError, RecursionError) as error:
         raise FileError(f"{where}: {error}") from None
     if not isinstance(fields, dict):

@@ -1,4 +1,4 @@
-"""Models of more than two classes: which class of the engine they are, and what they say about events."""
+"""Models of more than two classes: their classes in the engine, and their predictions of events."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What a check has found: how bad it is, what it is, and what to do about it."""
+"""The finding of a check: its severity, its description, and the remedy."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

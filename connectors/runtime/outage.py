@@ -1,4 +1,4 @@
-"""An outage of something that a process depends on, said once and not at every attempt."""
+"""Reports an outage of another service once, and not at every attempt."""
 
 import logging
 

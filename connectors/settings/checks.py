@@ -1,4 +1,4 @@
-"""What single values may be: a check returns None for a right value, and otherwise what would be right."""
+"""Checks of single values: a check returns None for a right value, and otherwise says what would be right."""
 
 import datetime
 import math

@@ -1,4 +1,4 @@
-"""Settings that are right one by one, and wrong together: a line for each problem."""
+"""Finds settings that contradict each other: a line for each problem."""
 
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec

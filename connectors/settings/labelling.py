@@ -15,40 +15,40 @@ class LabellingSettings:
     Parameters
     ----------
     selection
-        ``"mixed"``: by turns the event closest to the boundary in the whole reservoir, one unlike the labelled ones,
-        and one far from them.  ``"active"``: the event closest to the boundary among `pool` random ones; ``"auto"``:
-        the same, from as many events as it needs; ``"all"``: the closest one in the whole reservoir; ``"random"``: any
-        event.
+        Which event the next question is about.  ``"mixed"``: in turn, the event of the reservoir that is closest to the
+        boundary, one that is unlike the labelled events, and one that is far from them.  ``"active"``: the closest of
+        `pool` random events.  ``"auto"``: the same, among as many events as it needs.  ``"all"``: the closest event of
+        the reservoir.  ``"random"``: a random event.
     start
-        How ``"mixed"`` begins, until both classes are labelled.  ``"distance"``: with events far from the labelled
-        ones; ``"random"``: with any events.
+        How ``"mixed"`` begins, until both classes have labels.  ``"distance"``: with events far from the labelled ones.
+        ``"random"``: with random events.
     pool
-        Number of random events that ``"active"``, and the questions about unlike events of ``"mixed"``, choose from; at
-        least 1.
+        Number of random events from which ``"active"`` chooses, and ``"mixed"`` when it looks for an event unlike the
+        labelled ones; at least 1.
     rare_first
         Whether the trainer asks about classes with few labels more often; needs more than two classes, and the
         selection ``"mixed"``, ``"active"`` or ``"all"``.  Before a question near the boundary, the trainer draws a
         class at random: a class with half as many labels is drawn twice as often.  The question is about the event
         that is closest to the boundary between this class and another one.
     explore
-        Share of the questions, from 0 to 1, that look for what the model does not suspect: about events far from the
-        labelled ones with ``"mixed"``, otherwise about any events.
+        Share of the questions, from 0 to 1, that look for groups of events which the model does not know.  With
+        ``"mixed"`` they are about events far from the labelled ones, otherwise about random events.
     audit
-        Share of the questions of ``"mixed"``, from 0 to 1, that are about any events from the beginning on.  Their
+        Share of the questions of ``"mixed"``, from 0 to 1, that are about random events, from the beginning on.  Their
         answers show how good the model is, and bound how many positives it misses.
     seeds
-        Number of labelled examples of each class up to which questions do not look at the model.
+        Number of labels of each class that are needed before the model chooses the questions.
     open
-        Number of questions that may wait for their first answer; 0: one for each annotator.  More of them cost
-        accuracy, because the model chooses each without the answers to the others.
+        Number of questions that may wait for their first answer; 0: one for each annotator.  More open questions cost
+        accuracy, because each is chosen without the answers to the others.
     answers_per_question
         Number of answers, each by another annotator, that a question gets; the majority decides.  After a tie one more
         annotator is asked.
     recheck_every
-        Number of answers after which the trainer looks for answers that look wrong, and asks these again; 0: never.
-        It looks at the newest 1000 answers.
+        Number of answers after which the trainer looks for wrong ones among the newest 1000, and asks again about
+        those that look wrong; 0: never.
     recheck
-        Number of answers that it asks again at a time, at most.
+        Largest number of answers that it asks about again at one time.
     reservoir
         Number of unlabelled events to choose from, at least 1.
     expires_seconds

@@ -49,7 +49,7 @@ def collect(
     for given in (
         *_from_file(known, path, content, problems),
         *_from_environment(known, environment),
-        *_from_flags(known, overrides, problems),
+        *_from_flags(sections, known, overrides, problems),
     ):
         if given.section == verbatim:
             options = values.setdefault(verbatim, {})
@@ -102,7 +102,10 @@ def read_file(path: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as error:
         raise UnreadableFile(f"{path}: {error.strerror}") from error
-    except ValueError as error:  # A syntax error names its line; bytes that are not UTF-8 end up here, too.
+    except UnicodeDecodeError as error:
+        wrong = f"byte {error.object[error.start]:#04x} at position {error.start}"
+        raise UnreadableFile(f"{path}: not UTF-8 text: {wrong} cannot be read") from error
+    except ValueError as error:  # A syntax error names its line.
         raise UnreadableFile(f"{path}: {error}") from error
     except RecursionError as error:
         raise UnreadableFile(f"{path}: lists or tables are nested too deeply") from error
@@ -125,15 +128,24 @@ def _from_environment(sections: Sequence[str], environment: Mapping[str, str]) -
             yield Given(section, key, value, variable, is_text=True)
 
 
-def _from_flags(sections: Sequence[str], overrides: Sequence[str], problems: list[str]) -> Iterator[Given]:
+def _from_flags(
+    sections: Sections, known: Sequence[str], overrides: Sequence[str], problems: list[str]
+) -> Iterator[Given]:
     for flag in overrides:
         name, equals, value = flag.partition("=")
         section, dot, key = name.strip().partition(".")
-        if not equals or not dot or section not in sections:
-            named = flag if not equals and section in sections else f"{name}=..." if equals else "..."
-            problems.append(f"--set {named}: expected section.key=value{_suggest(section, sections)}")
+        if equals and dot and section in known:
+            yield Given(section, key, value.strip(), "--set", is_text=True)
             continue
-        yield Given(section, key, value.strip(), "--set", is_text=True)
+        named = flag if not equals and section in known else f"{name}=..." if equals else "..."
+        hint = "" if section in known else _section_of(section, sections) or _suggest(section, known)
+        problems.append(f"--set {named}: expected section.key=value{hint}")
+
+
+def _section_of(key: str, sections: Sections) -> str:
+    """The hint for a key that was given without its section, or an empty text."""
+    named = [f"{name}.{key}" for name, section in sections.items() if key in {item.name for item in fields(section)}]
+    return f"; did you mean {' or '.join(named)}?" if named else ""
 
 
 # --- what values mean -------------------------------------------------------------------------------------------------

@@ -38,13 +38,13 @@ class ModelSettings:
         ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
     scaling
         ``"standard"``: the model scales each feature to mean 0 and standard deviation 1, by running statistics that
-        follow the stream, except features that are only 0 or 1, and sparse input; ``"none"``: features stay as they
-        come.
+        follow the stream.  Features that are only 0 or 1, and sparse input, stay as they come.  ``"none"``: all
+        features stay as they come.
     window
-        Forget older examples: keep this number of examples, at least 1, or those of this time, such as ``"90s"``,
-        ``"30m"``, ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: forget nothing.
+        How long an example stays: a number of further examples, at least 1; or a time, such as ``"90s"``, ``"30m"``,
+        ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: for ever.
     reservoir
-        Number of examples that the model remembers beside its members, at most; half of each class.
+        Largest number of examples that the model remembers beside its members, half of each class.
     """
 
     algorithm: str = key("lasvm", one_of(*LEARNERS))

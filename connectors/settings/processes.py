@@ -16,7 +16,7 @@ class GroupSettings:
     id
         Name of the trainers' consumer group; the scorers' group is ``ID-score``.
     instance
-        Name of this process that outlives it, such as its host's name.  The process's partitions then wait for its
+        Name of this process that a restart keeps, such as its host's name.  The process's partitions then wait for its
         restart.  Unset: they go to other processes.
     assign
         Partitions to take without joining the group, such as ``"0-3,7"``.  Unset: the group assigns them.
@@ -93,7 +93,7 @@ class HttpSettings:
     connections
         Number of connections at once, at least 1; the server answers further ones with the status 503.
     request_seconds
-        Seconds for a client to send a whole request, and again to take the answer.  Then the connection is closed.
+        Seconds that a client has to send a whole request, and then to read the answer, before the connection is closed.
     header_bytes
         Bytes of a request line with its headers, at least 1024; the server answers larger ones with the status 414 or
         431.
@@ -125,16 +125,16 @@ class DaemonSettings:
         Number of models of keys in a partition, in memory and on disk, at least 1.  Beyond it, the model that has not
         learned for longest is dropped, also from the topic log.model.  The drop is counted, and that key begins anew.
     batch
-        Number of records that are predicted together, then learned together, at least 1; a batch also ends at 4 MB.  1:
-        each record is learned before the next one is predicted.  A scorer, which learns nothing, predicts all records
-        that it has read at once, up to 500, unless they have more than 4 MB.
+        Largest number of records that the trainer predicts together and then learns together, at least 1; a batch also
+        ends at 4 MB.  1: each record is learned before the next one is predicted.  A scorer predicts up to 500 records
+        (at most 4 MB) together, whatever `batch` is.
     state_dir
         Folder of the checkpoints.  They hold events as they came, so only the folder's owner may enter it.
     start
         Where a partition without a checkpoint begins: at the ``"earliest"`` or the ``"latest"`` record.
     begin
-        What the model of a partition without a checkpoint begins as: ``"empty"``, or ``"merged"``, the newest model on
-        the topic log.merged if there is one.
+        The first model of a partition without a checkpoint: ``"empty"``; or ``"merged"``, the newest model on the topic
+        log.merged if there is one.
     on_data_loss
         What to do if records were removed before they were read: ``"fail"``, or ``"skip"`` and count them.  A topic
         that was deleted and created again always ends the trainer.
@@ -144,8 +144,8 @@ class DaemonSettings:
         Seconds between two snapshots on the topic log.model.
     exactly_once
         Whether to write outputs and offsets in Kafka transactions.  A reader of committed records then sees each output
-        once, after the next checkpoint; so make ``checkpoint_seconds`` as short as outputs may be late.  A transaction
-        may take ``kafka.transaction_timeout_ms``; default: twice ``checkpoint_seconds``, but 1 to 15 minutes.
+        once, but not before the next checkpoint: lower ``checkpoint_seconds`` if that is too late.  A transaction may
+        take ``kafka.transaction_timeout_ms``; default: twice ``checkpoint_seconds``, from 1 to 15 minutes.
     log_format
         ``"text"``, or ``"json"`` with one object a line.
     watchdog_seconds

@@ -91,7 +91,7 @@ class FeatureSettings:
     Parameters
     ----------
     names
-        Names of the features that every event must have; an event with others, or without one of them, is refused.
+        Names of the features that every event must have.  An event that lacks one of them, or has others, is refused.
         Empty: any features.
     """
 
@@ -110,8 +110,8 @@ class LabelSettings:
         The classes, if there are more than two: strings and whole numbers.  A string that is a whole number is that
         number.  A label that is not among them is refused, unless `max_classes` leaves room for it.
     max_classes
-        The largest number of classes, at least 3: other classes than the listed ones begin with their first label, and
-        an annotator may add one.  0: only the listed ones.
+        The largest number of classes, at least 3.  Classes that are not listed begin with their first label, and
+        annotators may add classes.  0: only the listed classes.
     """
 
     positive: str | None = None

@@ -1,4 +1,4 @@
-"""A configuration's topics: what they are like, what they should be like, and what is wrong with them."""
+"""The topics of a configuration: their present shape, the right shape, and what is wrong."""
 
 import logging
 from collections.abc import Iterable, Mapping

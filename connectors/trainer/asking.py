@@ -3,8 +3,8 @@
 `streamsvm.active.loop` decides which events.  Here its decisions become records of the topic log.questions (see
 `records.people.questions`), on the partition of the event.
 
-The join alone decides which label of an event holds, and what is learned.  The loop is told which label holds whenever
-that may have changed, wherever the label came from; of what it decides, only questions and their ends are carried out.
+The join alone decides which label of an event holds, and what is learned.  When that label may have changed, the loop
+is told, whatever the source of the label.  Of the loop's decisions, only questions and their ends are carried out.
 """
 
 import json

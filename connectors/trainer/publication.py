@@ -1,4 +1,4 @@
-"""Models on their way to the scorers: their names, what is published, and a merged one that comes back."""
+"""Publishes models for the scorers, and reads the merged model."""
 
 import logging
 import time

@@ -1,10 +1,11 @@
 """Active learning: which examples to ask a label for, and when to stop asking.
 
-`ActiveLearner` decides about each example of a stream as it passes.  `LabellingLoop` chooses from a pool and keeps
-account of questions and answers: its words are in `events`, its choices in `selection`, its end in `rules`, and what it
-knows of examples in `questions` and `labels`.
-`label_pool` runs it in memory: start reading in `run`.  This room imports from core, batch, online, metrics and
-validation.
+- `label_pool` labels examples in memory: start reading in `run`.
+- `LabellingLoop` chooses from a pool, and keeps account of questions and answers.  `label_pool` and the trainer run it.
+- `ActiveLearner` decides about each example of a stream as it passes.
+
+The folder `answers` defines questions and answers, and `choosing` says what to ask and when to stop.  This room imports
+from core, batch, online, metrics and validation.
 """
 
 from streamsvm.active.answers.events import Action as Action

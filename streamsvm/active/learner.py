@@ -1,7 +1,7 @@
 """A river classifier that says which examples of a stream are worth a label.
 
-`mixed` says why there are three kinds of questions.  It compares the examples of a pool; here they pass by, each seen
-once.  So each example is compared with those before it.  A draw says by which score:
+`mixed` says why there are three kinds of questions.  It compares the examples of a pool.  Here each example passes
+once, so it is compared with the examples before it.  The kind is drawn at random, and decides which score is compared:
 
 | way      | share | score: the smallest are asked about                                                    |
 |----------|-------|----------------------------------------------------------------------------------------|
@@ -10,11 +10,11 @@ once.  So each example is compared with those before it.  A draw says by which s
 | far      | 0.1   | -log(u) / d^2, u uniform, d the Euclidean distance from the nearest labelled example   |
 
 The smallest of the last scores are a sample in proportion to d^2, without replacement: Efraimidis, Spirakis, "Weighted
-random sampling with a reservoir", Information Processing Letters 97 (2006).  Until two classes are known, all examples
-go the third way.
+random sampling with a reservoir", Information Processing Letters 97 (2006).  Until two classes are known, the
+third kind is used for all examples.
 
-Measured on 9 sets as streams, against the nearest to the boundary and one question in ten at random: mean g-means rise
-by 8 to 11 points, most where a class is so rare that random questions miss it; see benchmarks/README.md.
+Measured on 9 data sets as streams, against questions nearest to the boundary with one in ten at random: the mean
+g-means rise by 8 to 11 points.  They rise most where random questions miss a rare class; see benchmarks/README.md.
 """
 
 import copy
@@ -94,13 +94,13 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     Until labels of two classes have been learned, there is no boundary, and all questions are about distant examples.
     This finds a rare class sooner than random questions.
 
-    In a stable stream, `ask` uses up the share: the rank of an example among the last 300 that were scored alike is
-    uniform, so it is among the best `share` with that probability.  If the model grows more certain, fewer examples
-    are.  The unused part of the share is then spread over the next 300 examples.
+    `ask` says yes if the example's score is among the best `share` of the last 300 examples with the same kind of
+    score.  In a stable stream this uses up the share.  If the model grows more certain, fewer examples are among the
+    best.  The unused part of the share is then spread over the next 300 examples.
 
-    Distances are between the features as they are, or in standard deviations if the classifier scales, or if it is not
-    of this package.  The newest 250 to 500 labelled examples are remembered for it.  Features that are not finite
-    numbers or texts are left out.
+    Distances are in standard deviations of the features if the classifier scales them, or if it is not of this package;
+    otherwise the features are taken as they are.  The newest 250 to 500 labelled examples are remembered for the
+    distances.  Features that are neither finite numbers nor texts are left out.
 
     If you can keep the unlabelled examples, use `streamsvm.active.MixedSelection`: it chooses from all of them for each
     question.

@@ -20,8 +20,8 @@ Quota
 Answers
     The stopping rule sees the first answer of each question, once.
 Classes
-    If nothing but some classes hold the stopping rule back, the questions are about examples that the model takes for
-    these classes.  The rule hears which of them have no such example left.
+    The stopping rule may wait for answers about certain classes only.  Then the questions are about examples that the
+    model predicts as these classes.  The rule is told which classes have no such example left.
 """
 
 from collections.abc import Callable, Container

@@ -1,4 +1,4 @@
-"""What a labelling loop knows, and how a checkpoint keeps it: questions and answers, the pool, the rules, chance."""
+"""The state of a labelling loop, and its form in a checkpoint: questions, answers, pool, rules and random state."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -43,10 +43,11 @@ class LoopState:
         counts, n = self.counts, self._seeds
         if self._is_several:
             known = sum(labels > 0 for _, labels in counts.of_classes)
-            wanted = f"two classes have {n} or more; {known} classes have any so far"
+            of_which, so_far = "two classes", f"{known} classes have labels so far"
         else:
-            wanted = f"both classes have {n} or more; {counts.n_positive} positive, {counts.n_negative} negative so far"
-        return Verdict(False, False, f"there are too few labels for a model, until {wanted}")
+            of_which, so_far = "both classes", f"{counts.n_positive} positive, {counts.n_negative} negative so far"
+        labels = "a label" if n <= 1 else f"{n} labels"
+        return Verdict(False, False, f"the model first needs {labels} of {of_which}: {so_far}")
 
     def missed(self) -> Missed:
         """How many positives the model may still miss, by the answers to random questions ("audit") only."""

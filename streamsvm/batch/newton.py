@@ -9,8 +9,8 @@ If the solution is outside the box, the step goes to the first bound that it mee
 system of the others solved again, at most MAX_TRIES times.
 
 With `inside`, the coefficients that are farthest outside are put onto their bounds, and the system of the others is
-solved again, until all are inside.  The whole way there is inside the box, which is convex.  A bound may have been the
-wrong one: where t < SHORT for this reason, the step goes to the first bounds as above.
+solved again, until all are inside.  The box is convex, so the whole way to that point is inside it.  A wrong bound may
+have been chosen.  The step is then short (t < SHORT), and goes to the first bounds instead, as above.
 
 No step lowers the dual objective, so pair steps still converge.
 
@@ -24,8 +24,8 @@ d         direction                                                        (m,) 
 patience  work to do between two tries, in units of a try's cost           float
 ========= ================================================================ ================
 
-The step is our own.  A try is due when pair steps have cost as much as it will, times a patience.  The patience doubles
-after a try that was cut short, and halves after one that was not.
+The step is our own.  A try is due when the pair steps since the last one have cost `patience` times what a try costs.
+The patience doubles after a try that was cut short by a bound, and halves after one that was not.
 """
 
 from typing import Protocol

@@ -35,10 +35,10 @@ Efficiency of SVM k-fold Cross-validation by Alpha Seeding", equations (9) and (
 - (10) is printed without the row of the bias, which leaves a matrix that is not square; above it is bordered.
 - Only entering examples that violate their conditions are driven; the others are optimal at 0 from the start.
 - The path is followed to its end.  The source's ATO takes one step and adjusts the rest, which gains nothing.
-- *Singular matrices* (equal examples): eps is in P only, and g belongs to the true kernel.  The rest that eps leaves in
-  the equations, eps d_alpha <= 1e-5, is solved for once more; otherwise a violation of exactly tol would grow.
-- *Events of length 0* would cycle for ever: an example that took part in one cannot become free again before something
-  has moved.
+- *Singular matrices* (equal examples): eps is in P only; g belongs to the true kernel.  So the equations have an error
+  of eps d_alpha <= 1e-5.  A second solve removes it; otherwise a violation of exactly tol would grow.
+- *Events of length 0* could repeat for ever.  So an example that took part in one cannot become free again before
+  something has moved.
 - *A coefficient that is set to its bound or target* changes g as well.
 - *No free example* (not treated in the source): if the driven examples need a counterpart, the bias moves to where the
   first of the others may become free.

@@ -25,12 +25,12 @@ bias      the constant b of f(x) = sum_i alpha_i k(x_i, x) + b             float
 view      the active examples and their rows, see `steps`                  (m,) arrays
 ========= ================================================================ ================
 
-Four means make it fast.  None of them changes where it ends:
+Four techniques make it fast.  None of them changes the solution:
 
 - *Second-order working sets* and *planning-ahead steps*, see `steps`.
 - *Newton steps* on the free set, see `newton`.
-- *Shrinking*: bounded examples that cannot be in a violating pair now are set aside, and the arrays and rows of the
-  others made contiguous.  When these are solved, all gradients are brought up to date.
+- *Shrinking*: bounded examples that cannot be part of a violating pair now are set aside.  The arrays and rows of the
+  others become contiguous.  When their problem is solved, the gradients of all examples are brought up to date.
 - *Kernel rows on demand*, shared by all problems over the same examples, see `cache`.
 
 Sources: Fan, Chen, Lin, "Working set selection using second order information for training support vector machines",
@@ -38,8 +38,9 @@ JMLR 6 (2005), WSS 2, and its stopping condition; Chang, Lin, "LIBSVM: a library
 4, for shrinking; Glasmachers, "The Planning-Ahead SMO Algorithm".  Deviations:
 
 - The signed form: boxes carry the labels, and a pair step has no cases.
-- Shrunk problems are solved to tol before they grow back, and again if necessary; LIBSVM grows back at 10 tol too.
-- Kernel rows are float64.  With LIBSVM's float32 rows, the objective at C = 1e6 ends 3e-4 off, "converged at 1e-3".
+- A shrunk problem is solved to tol before all examples come back, and again if necessary.  LIBSVM also brings them back
+  when it has reached 10 tol.
+- Kernel rows are float64.  With LIBSVM's float32 rows, the objective at C = 1e6 is 3e-4 off at tol = 1e-3.
 """
 
 import warnings

@@ -116,14 +116,31 @@ def label_of(y: Any) -> bool:
     raise ValueError(f"y={y!r} is not a binary label; use True and False (or 1 and 0, or 1 and -1)")
 
 
-def labels_of(X: Any, y: Any, n: int) -> np.ndarray:
-    """Labels as an array (n,) of bool."""
+def labels_of(X: Any, y: Any, n: int, of: str = "rows of X") -> np.ndarray:
+    """Labels as an array (n,) of bool.
+
+    Parameters
+    ----------
+    X
+        The batch, which must have two dimensions; None: the labels are those of ids.
+    y
+        The labels.
+    n
+        How many there must be.
+    of
+        What the labels belong to, in the plural, for the error message.
+
+    Raises
+    ------
+    ValueError
+        If the shape of X or y is wrong, or if a label is not binary.
+    """
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
     require_unmasked("y", y)
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape} for {n} rows of X; one label for each row is needed")
+        raise ValueError(f"y has shape {labels.shape} for {n} {of}; one label for each is needed")
     if labels.dtype.kind == "b":
         return labels
     if labels.dtype.kind == "O":

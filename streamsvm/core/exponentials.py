@@ -1,4 +1,4 @@
-"""e^x in plain arithmetic, which the compiler vectorises: exp() of the C library would be called once per value.
+"""e^x in plain arithmetic, which the compiler vectorises.  The C library's exp() would be called for each single value.
 
     x = k ln 2 + f,  |f| <= ln(2)/2:     e^x = 2^k (1 + f + f^2 P(f))
 

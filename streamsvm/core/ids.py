@@ -1,7 +1,7 @@
-"""Ids of examples: where a few of them occur among many.
+"""Finds a few ids among many.
 
-A block has some dozens of ids, and a model or a reservoir thousands.  numpy's `isin` sorts all of them for every block;
-these sort the few.
+A block has some dozens of ids, and a model or a reservoir thousands.  numpy's `isin` would sort the thousands for every
+block; these functions sort the dozens.
 """
 
 import numpy as np

@@ -11,9 +11,10 @@ from streamsvm.online import gap
 class LASVMG(GapSVM):
     """LASVM-G: an online kernel support vector machine that works until the primal-dual gap is small.
 
-    Every example joins the model and takes a step.  Then the members that violate most are re-balanced until the
-    primal-dual gap is no larger than the noise in it.  Now and then, the members with coefficient 0 that are farthest
-    from mattering are forgotten.  LASVM-G does more work for each example than `LASVM`, and needs `finish` less.
+    Every example becomes a member and takes an optimisation step.  Then the members that violate most take steps, until
+    the primal-dual gap is no larger than the noise in it.  Now and then, the model forgets the members with coefficient
+    0 that are least likely to become support vectors.  LASVM-G does more work for each example than `LASVM`, and needs
+    `finish` less.
 
     There is no bias: f(x) goes to 0 far away from all examples.  Use it with the RBF kernel or with features that the
     model scales.  For the linear kernel on other features that are far from 0, use `LASVM`.
@@ -26,7 +27,7 @@ class LASVMG(GapSVM):
     clean_every
         Number of new members after which useless ones are forgotten; at least 1.
     max_non_sv
-        Number of members with coefficient 0 that stay then, as candidates for support vectors; at least 0.
+        Number of members with coefficient 0 that stay after that, as candidates for support vectors; at least 0.
     steps
         ``"pair"``: a step moves two members.  ``"single"``: it moves one, as in the paper; the result is the same,
         after many more steps if `C` is large.
@@ -172,7 +173,7 @@ class LASVMNC(RampSVM):
 
 
 class LASVMI(RampSVM):
-    """LASVM-I: LASVM-G that ignores what it knows already and what looks like noise.
+    """LASVM-I: LASVM-G that ignores examples which it already predicts well, and those that look like noise.
 
     An example on a flat part of the ramp loss, y f(x) > 1 or y f(x) < `ramp_s`, is ignored before any other work.  The
     model has about as many support vectors as that of `LASVMNC`, and computes the fewest kernel values of all.  There

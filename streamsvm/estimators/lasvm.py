@@ -31,8 +31,8 @@ class LASVM(OnlineSVM):
     Parameters
     ----------
     C
-        Largest coefficient of one example: how much an example on the wrong side may count.  Positive, at most 1e15;
-        default: 10.
+        Penalty of errors: the largest coefficient that one example may get.  A larger `C` fits the examples more
+        closely.  Positive, at most 1e15; default: 10.
     kernel
         ``"rbf"``: exp(-gamma ||x-z||²); ``"linear"``: ``<x, z>``; ``"poly"``: ``(gamma <x, z> + coef0)^degree``;
         ``"sigmoid"``: ``tanh(gamma <x, z> + coef0)``.
@@ -48,9 +48,9 @@ class LASVM(OnlineSVM):
     coef0
         Constant of the polynomial and sigmoid kernels.
     pos_weight
-        Factor on `C` for examples of the positive class; positive.  ``"balanced"``: the rarer class has the square root
-        of the classes' ratio, counted in the examples learned so far and the new one, and the other class has 1.
-        Examples of weight 0, and those too late for the window, do not count; see `class_counts`.
+        Factor on `C` for examples of the positive class; positive.  ``"balanced"``: the factor of the rarer class is
+        the square root of the ratio of the classes so far, and the other class has 1.  See `class_counts` for which
+        examples count.
     threshold
         The prediction is True where f(x) is above this number; probabilities do not depend on it.  ``"gmean"``: learned
         from the stream, so that the product of both classes' recalls is large; see `decision_threshold`.
@@ -106,7 +106,7 @@ class LASVM(OnlineSVM):
     members as they came, in double precision, beside the scaled ones: 12 bytes for each feature instead of 4.
     Snapshots have both, and the running statistics.
 
-    **Ids.**  Every example has an id, and `support_ids` tells by it which examples the model rests on.
+    **Ids.**  Every example has an id; `support_ids` has those of the support vectors.
     Without an `id`, an example gets `next_id`: one more than the largest id so far.  An example with the id of a member
     replaces that member, as a correction does.  The same example again, with the same label and weight, changes
     nothing.

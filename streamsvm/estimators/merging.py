@@ -26,7 +26,8 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
         these.  They have the same parameters; only `cache_mb` and `device` may differ, and those of the first count.
     renumber
         Whether the merged model gives its examples new ids: 0, 1, and so on, model by model.  By default the examples
-        keep theirs, so that `forget` and `relabel` know them, and no two models may use one id for two examples.
+        keep their ids, so that `forget` and `relabel` still find them.  Then two models must not use the same id for
+        different examples.
 
     Returns
     -------

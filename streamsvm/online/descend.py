@@ -1,11 +1,11 @@
-"""A model with another kernel or another C begins with the members and the coefficients of an older one.
+"""Starts a model with another kernel or another C from the members and coefficients of an existing model.
 
     alpha'_s = alpha_s min(1, C' / C),    g'_s = y_s - sum_r alpha'_r k'(x_r, x_s)
 
-The boxes have the new size.  No step follows: learning takes them as it needs them.
+The boxes have the new size.  No optimisation step follows here; steps come with the next examples.
 
-Source: none.  Measured beside a model that learns the members one by one, it is as accurate over the next 1000 examples
-and begins in a sixth of the time.
+Source: none.  Compared with learning the members one by one, the new model is as accurate over the next 1000 examples,
+and starts in a sixth of the time.
 """
 
 import numpy as np

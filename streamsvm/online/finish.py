@@ -1,21 +1,21 @@
 """FINISH: REPROCESS until no member violates, which is SMO over the expansion, with a bias and without.
 
-Three things make it fast; none changes where it ends.
+Three techniques make it fast.  None of them changes the solution:
 
 - *Working sets of two*.  With a bias: those of the batch solver, by second order and planned ahead, see `batch.steps`.
   Without: see `gap`.
-- *Shrinking*: members at a bound that cannot be part of a violation now are moved behind the active ones, and
-  steps pass over the active prefix only.  Before the end their gradients are rebuilt from the coefficients that
-  changed.
-- *Newton steps on the free set*, those of the batch solver as well, see `batch.newton`.
+- *Shrinking*: members at a bound that cannot be part of a violation now are moved behind the active ones.  Steps read
+  the active members only.  At the end, the gradients of the others are rebuilt from the coefficients that changed.
+- *Newton steps on the free set*, as in the batch solver, see `batch.newton`.
 
 Source: the LASVM paper, see `lasvm`, and those that `batch.smo` names.  Deviations from the batch solver:
 
-- The kernel rows are the expansion's: in float32, many of them known from learning, over the active members only.  Rows
-  in float64 from a `RowStore` over the members take four times as many kernel values when few of them fit.
-- Hence the kernel of a Newton step has a jitter above their rounding on its diagonal, in its curvature too.
-- Members are permuted when they are shrunk, so that a row that is missing ends with the active ones.
-- Whether a Newton step is taken does not depend on how many rows fit: a model is the same whatever its cache.
+- The kernel rows are those of the expansion: float32, over the active members, and many are known from learning.  With
+  float64 rows from a `RowStore`, four times as many kernel values are computed when few rows fit into the cache.
+- Because of float32, a Newton step adds a jitter, larger than the rounding, to the diagonal of its kernel and to its
+  curvature.
+- Shrinking permutes the members, so that a new kernel row only has to reach the last active one.
+- Whether a Newton step is taken does not depend on how many rows fit, so the model does not depend on its cache.
 """
 
 from typing import Protocol

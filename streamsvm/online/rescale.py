@@ -2,10 +2,10 @@
 
     z_s = the scaled raw features of member s,     g_s = y_s - sum_r alpha_r k(z_r, z_s)
 
-The kernel values are others than before, so the coefficients are no longer optimal.  Steps make them nearly so again,
-to the violation that learning allows as well.
+The kernel values change, so the coefficients are no longer optimal.  Steps follow until the violation is again as small
+as learning keeps it.
 
-Source: none; measured beside a model that learns its support vectors anew, it was as accurate and took half the time.
+Source: none.  Compared with learning the support vectors anew, it was as accurate and took half the time.
 """
 
 import numpy as np

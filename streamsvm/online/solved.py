@@ -1,4 +1,4 @@
-"""An expansion that holds a solution which the batch solver has found, as if it had been learned from a stream."""
+"""Turns a solution of the batch solver into an expansion, as if it had been learned from a stream."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

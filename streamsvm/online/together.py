@@ -1,7 +1,7 @@
 """Several learners learn the same examples in one call of compiled code.
 
 A block of examples comes with its kernel values W over a union of vectors, see `union`.  Without W, rows are computed
-from the features: so a new learner is taught members of others, which are few.
+from the features.  That is for a new learner, which learns the few members of the others first.
 
 ============ ======================================================================= ===================
 symbol       name                                                                    shape, dtype

@@ -1,8 +1,8 @@
-"""Small problems to rounding, from a solution to a tolerance.
+"""Solves small problems to rounding, starting from a solution to a tolerance.
 
 The batch solvers stop at the tolerance, and their kernel values are in single precision.  So coefficients of the same
-problem differ in the third digit or so, by the order of the examples or by how the kernel is given.  A problem of few
-examples is cheap to solve on in double precision: an active-set method takes Newton steps of the free coefficients.
+problem differ in the third digit or so, depending on the order of the examples and on how the kernel is given.  A small
+problem is cheap to finish in double precision: an active-set method takes Newton steps of the free coefficients.
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype

@@ -1,4 +1,4 @@
-"""What a fitted classifier says: labels, probabilities, and the attributes of a support vector machine."""
+"""Predictions of a fitted classifier, and the attributes of a support vector machine."""
 
 from itertools import combinations
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Cross-validation of a model: its problem is solved without each fold, exactly."""
+"""Cross-validation of a model: for each fold, its problem is solved exactly over the other examples."""
 
 import time
 from typing import Any
@@ -34,18 +34,17 @@ def cross_validate(
 ) -> Any:
     """Test every example by a model that has not seen it.
 
-    The batch solver solves the model's problem without each fold, to the model's `tol`.  The model itself is not
-    trained.
+    For each fold, the batch solver solves the model's problem over the other examples, to the model's `tol`.  The model
+    itself is not trained.
 
     Parameters
     ----------
     model
-        `LASVM(...)`: its `C`, `kernel`, `gamma`, `degree`, `coef0`, `pos_weight`, `tol`, `cache_mb` and `device` are
-        used.  Its parameters for streams, such as `budget` and `window`, are not.  Or `SmoothSVM(...)`, with its
-        solver.  Or ``OneVsOne(LASVM(...))`` for several classes, with the default of `values`.
+        `LASVM(...)`, `SmoothSVM(...)`, or ``OneVsOne(LASVM(...))`` for several classes, with the default of `values`.
+        Of a `LASVM`, the parameters for streams, such as `budget` and `window`, are not used.
     X
-        Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers, for `LASVM` also a list of dicts or a
-        `RowStore` of the model's kernel, whose kernel rows are then shared.
+        Examples as rows: a 2-D array, a SciPy sparse matrix or a frame of numbers.  For `LASVM` also a list of dicts,
+        or a `RowStore` of the model's kernel, whose kernel rows are then shared.
     y
         Labels: bool, -1 and +1, 0 and 1, or any two classes; the second in order is the positive one.
     k
@@ -81,8 +80,9 @@ def cross_validate(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range, if `y` has not two classes and the model is no `OneVsOne`, or if the model's
-        problem cannot be solved here: learners without a bias (`LASVMG`, `FullSVM`) and `OneVsRest` are refused.
+        If an argument is out of its range; if `y` has more than two classes and the model is not a `OneVsOne`; or if
+        the batch solver cannot solve the model's problem.  It cannot for learners without a bias (`LASVMG`, `FullSVM`)
+        and for `OneVsRest`.
 
     Warns
     -----
@@ -98,26 +98,28 @@ def cross_validate(
     ``"auto"``     ``"skip"``, ``"path"`` or ``"avg"``: the one that `streamsvm.batch.seeding.choose` expects to be
                    cheapest, given the full solution.  ``"none"`` if splits leave out more than two ninths of the
                    examples, as up to four folds do
-    ``"none"``     0; the full problem is solved roughly, which tells the examples next to the margin
-    ``"skip"``     0
-    ``"avg"``      the full solution; what leaves is shared equally among the free examples
-    ``"top"``      the full solution; what leaves goes to the most similar free examples
-    ``"greedy"``   the full solution; what leaves goes where the objective loses least
+    ``"none"``     coefficients 0; a rough solution of the full problem shows which examples are near the margin
+    ``"skip"``     coefficients 0
+    ``"avg"``      the full solution; the free examples share the coefficients of the left-out ones equally
+    ``"top"``      the full solution; the most similar free examples get these coefficients
+    ``"greedy"``   the full solution; each coefficient goes where the objective loses least
     ``"best"``     the better of ``"avg"`` and ``"greedy"``
     ``"path"``     the full solution, followed exactly to that of the fold; ``"best"`` where this takes too long
-    ``"sir"``      the fold before; what leaves goes to the most similar examples that enter
-    ``"mir"``      the fold before; what enters keeps the free examples where they are
-    ``"ato"``      the fold before, followed exactly
-    ``"reuse"``    the fold before, as it is
+    ``"sir"``      the solution of the fold before; the most similar entering examples get the coefficients
+    ``"mir"``      the solution of the fold before; entering examples get coefficients that leave the free ones in place
+    ``"ato"``      the solution of the fold before, followed exactly to that of the fold
+    ``"reuse"``    the solution of the fold before, as it is
     ============== ==================================================================================================
+
+    The *full* solution is that over all examples.  With a start from it, and with ``"skip"``, a fold that leaves out
+    none of its support vectors is copied from it.
 
     If the solver gave up on the full problem, it gives up on each fold after a twentieth of the steps.
 
-    A `OneVsOne` with ``"skip"`` copies the pairs that lose no support vector.  ``"auto"`` is that if all splits leave
-    out at most 2 in 100 examples, otherwise ``"none"``.
+    A `OneVsOne` with ``"skip"`` copies the pairs that lose no support vector.  With ``"auto"``, it does so if all
+    splits leave out at most 2 in 100 examples; otherwise it uses ``"none"``.
 
-    With a start from the full solution, and with ``"skip"``, folds without support vectors of the full solution are
-    copied from it.  For a `SmoothSVM`, `streamsvm.validation.smooth` describes the starts.
+    For a `SmoothSVM`, `streamsvm.validation.smooth` describes the starts.
 
     Examples
     --------

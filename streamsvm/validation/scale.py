@@ -1,7 +1,7 @@
-"""The features and the gamma that a model with a running scale stands for, once all examples are known.
+"""The scaled features and the gamma that a model with a running scale would have if it knew all examples.
 
-A model that learns from a stream scales by running moments.  A problem over given examples has the moments of all of
-them; see `core.scaling` for which features are scaled.  Labels play no part, so test examples leak nothing but moments.
+A model that learns from a stream scales by running moments.  Here the moments are those of all examples; `core.scaling`
+says which features are scaled.  Labels are not used, so nothing but moments leaks from the test examples.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from streamsvm.batch import RowStore
 from streamsvm.core import arguments
 from streamsvm.core.kernels import about
 from streamsvm.core.scaling import CLIP, CONSTANT
+from streamsvm.validation.held_out.problem import require_solvable
 
 
 def with_numbers(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]:
@@ -27,9 +28,10 @@ def with_numbers(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]
 
     Raises
     ------
-    ValueError
-        If the model would have to scale the features of a `RowStore`.
+    TypeError, ValueError
+        As `require_solvable`, and if the model would have to scale the features of a `RowStore`.
     """
+    require_solvable(model)
     scaling = getattr(model, "scaling", None)
     follows = getattr(model, "gamma", None) == "scale" and not has_gamma
     scales = scaling == "standard" or (follows and scaling == "auto")

@@ -1,8 +1,8 @@
 """Cross-validation and grid search of a `OneVsOne`: the problem of each pair of classes, without each split.
 
 All pairs, splits and values of C share one kernel matrix, if it fits into `cache_mb`; one is computed for each gamma.
-A split that leaves out few examples solves again only the pairs that lose a support vector: without another example, a
-solution stays as it is.
+If a split leaves out few examples, only the pairs that lose a support vector are solved again.  The solutions of the
+other pairs stay as they are.
 """
 
 import copy

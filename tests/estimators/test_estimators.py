@@ -363,6 +363,14 @@ def test_a_snapshot_that_does_not_tell_the_next_id_goes_on_above_its_members():
             FullSVM.from_bytes(snapshot.pack("FullSVM", {**meta, "next_id": wrong}, arrays))
 
 
+def test_too_few_labels_for_the_ids_are_refused():
+    X, y = problem(33, 4)
+    model = LASVM()
+    model.learn_many(X, y)
+    with pytest.raises(ValueError, match=r"y has shape \(2,\) for 1 ids; one label for each is needed"):
+        model.relabel([1], [True, False])
+
+
 def test_two_members_with_one_id_from_an_old_snapshot_are_both_corrected():
     X, _ = problem(33, 2)
     model = FullSVM()

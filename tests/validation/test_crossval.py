@@ -5,6 +5,7 @@ import functools
 import math
 import pickle
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -277,8 +278,10 @@ def test_the_model_is_left_alone_and_what_it_learned_plays_no_part():
         ),
         (WarmupScaler() | LASVM(), TypeError, r"model is a Pipeline; it must be LASVM\(...\) or SmoothSVM\(...\)"),
         (5.0, TypeError, "model is a float; it must be LASVM"),
+        # It has a gamma and a scale of the same names, but it is no learner.
+        (SimpleNamespace(gamma="scale", scaling="auto"), TypeError, "model is a SimpleNamespace; it must be LASVM"),
     ],
-    ids=["class", "LASVMG", "LASVMNC", "LASVMI", "FullSVM", "OneVsRest", "pipeline", "number"],
+    ids=["class", "LASVMG", "LASVMNC", "LASVMI", "FullSVM", "OneVsRest", "pipeline", "number", "other"],
 )
 def test_a_model_that_cannot_be_solved_is_told_what_would_work(model, error, message):
     X, y = noisy(40)

@@ -41,6 +41,11 @@ follow = false
 
 def add_parser(subparsers: options.Subparsers) -> None:
     command = subparsers.add_parser("demo", help="learn two real streams, label digits, and draw what was learned")
+    command.description = (
+        "Learn two real streams from a local log, let a program label handwritten digits, and write pictures and "
+        "reports. It takes one to two minutes and needs no broker. Start it again after Ctrl-C or kill -9, and it "
+        "continues."
+    )
     command.add_argument(
         "--dir",
         type=Path,

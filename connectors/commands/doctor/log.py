@@ -18,7 +18,7 @@ from .records import sample
 def check_log(settings: Settings) -> Findings:
     backend = backend_of(settings)
     if absence := backend.absence():
-        yield Finding(PROBLEM, absence, "`streamsvm produce` creates it; or correct log.dir")
+        yield Finding(PROBLEM, absence, "correct log.dir, or add a [kafka] section")
         return
     started = time.perf_counter()
     try:

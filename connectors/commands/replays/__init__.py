@@ -1,1 +1,1 @@
-"""The commands ``dlq`` and ``replay``, which let the trainer consume records again."""
+"""The commands ``dlq`` and ``replay``, by which the trainer consumes records again."""

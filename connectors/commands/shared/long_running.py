@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 def working(settings: Settings) -> Iterator[Stop]:
     """Set up log output, prepare the engine, and handle signals as `stopping` does."""
     set_up_logging(settings.daemon.log_format)
-    logger.info("preparing the engine; compiling takes one to two minutes (`streamsvm warmup` does it ahead of time)")
+    logger.info("preparing the engine; only the first start after an installation compiles: one to two minutes")
     begin = time.perf_counter()
     with killable():
         has_classes = settings.label.vocabulary is not None

@@ -1,4 +1,4 @@
-"""Credentials, certificates and protocols: what is wrong or insecure with either client, and who we are."""
+"""Credentials, certificates and protocols: finds what is wrong or insecure with either client, and names the user."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path

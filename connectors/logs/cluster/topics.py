@@ -1,4 +1,4 @@
-"""The shape of a topic as its configuration in Kafka says it, and the other way round."""
+"""Converts between the configuration of a topic in Kafka and its shape."""
 
 from collections.abc import Mapping
 

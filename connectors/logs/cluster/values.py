@@ -1,4 +1,4 @@
-"""What an option of a [kafka] section takes, with either client."""
+"""The values that an option of a [kafka] section takes, with either client."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Options of kafka-python that are right one by one, and wrong or insecure together."""
+"""Finds combinations of kafka-python's options that are wrong or insecure."""
 
 import ssl
 from collections.abc import Collection, Mapping

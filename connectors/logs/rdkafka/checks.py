@@ -1,4 +1,4 @@
-"""Options of librdkafka that are right one by one, and wrong or insecure together."""
+"""Finds combinations of librdkafka's options that are wrong or insecure."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

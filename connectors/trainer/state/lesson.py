@@ -1,4 +1,4 @@
-"""What the join of events and labels tells: lessons, and how many of what it has seen."""
+"""The results of the join of events and labels: lessons, and counts."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The words of the labelling loop: questions and answers go in and out of it, and actions say what to do about them."""
+"""The types that go in and out of the labelling loop: questions, answers, and actions for its caller to carry out."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple

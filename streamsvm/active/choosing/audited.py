@@ -1,10 +1,12 @@
-"""AUDITED: stop when nothing that is asked about contradicts the model any more; and what may still be missed.
+"""AUDITED: stop when the answers no longer contradict the model.  Also bounds how many positives are still missed.
 
 **The missed-cluster trap.**  A group of positives deep on the negative side is never near the boundary.  The margin
-then looks exhausted and the model looks finished, although the group is missed.  Three kinds of questions look for it
-when no example of the pool lies inside the margin (see `mixed`).  The one with the largest f below 0 finds most: of 60
-such questions in reuters, 5 found a positive, of 60 random ones 0.3.  But only answers to random questions say how many
-positives are missed: `missed_at_most`.
+then looks exhausted and the model looks finished, although the group is missed.
+
+When no example of the pool lies inside the margin, three kinds of questions look for such a group (see `mixed`).  The
+best kind asks about the example with the largest f(x) below 0: on reuters, 5 of 60 such questions found a positive,
+against 0.3 of 60 random ones.  But only answers to random questions can say how many positives are missed: see
+`missed_at_most`.
 """
 
 from collections.abc import Iterable

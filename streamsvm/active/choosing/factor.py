@@ -1,9 +1,9 @@
-"""How much of each example the labelled ones explain, in the feature space of the kernel.
+"""The distance of an example from the span of the labelled examples, in the feature space of the kernel.
 
     sigma(x)^2 = k(x, x) - k' (K + lambda I)^-1 k,       lambda = 0.01 of the mean k(z, z)
 
-is the squared distance of x from the span of the labelled examples z; the part lambda keeps repeated examples apart.
-The Cholesky factor L of K + lambda I grows by one row for each label: then sigma^2 = k(x, x) - |L^-1 k|^2.
+is the squared distance of x from the span of the labelled examples z.  lambda keeps the matrix regular if examples
+repeat.  The Cholesky factor L of K + lambda I grows by one row for each label: then sigma^2 = k(x, x) - |L^-1 k|^2.
 """
 
 import numpy as np

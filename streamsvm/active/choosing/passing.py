@@ -1,7 +1,7 @@
-"""An example of a stream beside the labelled ones: how far it is from them, and how little of it they explain.
+"""How new an example of a stream is: its distance from the labelled examples, and from their span in feature space.
 
-`space` has the same measures for all examples of a pool.  Here the unlabelled examples pass by and none is kept; of the
-labelled ones, the newest 250 to 500.
+`space` has the same measures for all examples of a pool.  Here unlabelled examples pass by and are not kept.  Of the
+labelled examples, the newest 250 to 500 are kept.
 """
 
 import math

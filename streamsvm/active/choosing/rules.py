@@ -199,7 +199,7 @@ class MaxLabels(StoppingRule):
     --------
     >>> from streamsvm.active import MaxLabels
     >>> MaxLabels(500).verdict()
-    Verdict(stop=False, audit=False, why='0 of 500 labels are spent', spent=False)
+    Verdict(stop=False, audit=False, why='0 of 500 labels are used', spent=False)
     """
 
     max_labels: int
@@ -216,7 +216,7 @@ class MaxLabels(StoppingRule):
 
     def verdict(self) -> Verdict:
         is_spent = self.remaining() == 0
-        return Verdict(is_spent, False, f"{self._spent} of {self.max_labels} labels are spent", is_spent)
+        return Verdict(is_spent, False, f"{self._spent} of {self.max_labels} labels are used", is_spent)
 
 
 @dataclass
@@ -265,6 +265,6 @@ class MaxFraction(StoppingRule):
         return Verdict(
             is_spent,
             False,
-            f"{self._spent} labels are spent; the quota is {self.share:.3g} of {self._offered} examples so far",
+            f"{self._spent} labels are used; the quota is {self.share:.3g} of {self._offered} examples so far",
             is_spent,
         )

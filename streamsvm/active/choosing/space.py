@@ -1,6 +1,6 @@
-"""The unlabelled examples as a model and the labelled ones see them.
+"""What a selection needs to know of every unlabelled example, kept from one question to the next.
 
-A question may look at the whole pool.  So everything that one label or one new example does not change is kept:
+A question may look at the whole pool.  So these arrays are kept, and a label or a new example only adds to them:
 
 ========= ================================================================ ====================
 symbol    name                                                             shape
@@ -10,8 +10,8 @@ rows      kernel rows of the support vectors over the pool                 (s or
 L         Cholesky factor of the labelled examples, see `factor`           (l, l)
 ========= ================================================================ ====================
 
-A label costs one row of n values.  All of it can be computed again from the pool, the model and the labelled examples,
-to the same bits: so only the labelled examples are saved.
+A label costs one row of n values.  The arrays can be computed again, to the same bits, from the pool, the model and the
+labelled examples.  So a checkpoint saves the labelled examples only.
 """
 
 import itertools

@@ -1,6 +1,6 @@
-"""Stopping rules: what a rule hears and says, and how rules combine; `rules` has the rules themselves.
+"""The interface of stopping rules, and how rules combine; `rules` and `audited` have the rules themselves.
 
-A rule hears of every first answer to a question.  It says whether to stop, why (for the annotators), and whether the
+A rule is told the first answer to each question.  It says whether to stop, why (for the annotators), and whether the
 next questions should be random, because it wants to check what the selection cannot see.  `a | b` stops when one of the
 rules does, `a & b` when both do.
 """

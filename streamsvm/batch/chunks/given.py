@@ -1,4 +1,4 @@
-"""A kernel matrix that is given, in the place of `features`: one that a user computed, or that several fits share."""
+"""Stands in for `features` when the kernel matrix exists already: a user computed it, or several fits share it."""
 
 import numpy as np
 

@@ -3,9 +3,9 @@
 The problems are those of `batch.smo`: folds have empty boxes where they leave examples out, and C sets the sizes of all
 boxes.  Each is solved among *members* first, the examples that are near the margin; the others are at a bound:
 
-1. `near`: how far the gradient of each example is beyond the middle of the extremes, or how far it is from that.  Those
-   with near > -SLACK become members.  The members of the problem before stay, if they are not too many, because
-   problems of a series have nearly the same.
+1. `near` is computed for each example: how far its gradient is past the middle of the extremes, on the side where it
+   would violate; negative on the other side.  Examples with near > -SLACK become members.  Members of the problem
+   before stay, if they are not too many: the problems of a series have nearly the same members.
 2. The members are solved to the tolerance, on their own kernel matrix.
 3. The gradients of all examples are brought up to date by rows of the whole matrix.
 4. If a pair of examples violates the conditions by more than tol, the worst violators become members, and so on from 2.
@@ -24,7 +24,7 @@ symbol    name                                                             shape
 K         kernel matrix                                                    (n, n) float32
 y, lo, hi labels, -1 or +1, and box                                        (n,) float64
 alpha, g  coefficients with their labels' signs, and gradient y - K alpha  (n,) float64
-near      how far a gradient is beyond the middle of the extremes          (n,) float64
+near      how far a gradient is past the middle of the extremes            (n,) float64
 ========= ================================================================ ================
 
 Source: working sets that violators join, as in Osuna, Freund, Girosi, "An improved training algorithm for support

@@ -1,4 +1,4 @@
-"""The choice of a seed: which one solves the folds soonest, by a model of the costs."""
+"""The choice of a seed: the start whose expected cost for a fold is the lowest."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -74,11 +74,12 @@ def path_seconds(events: float, m: int, n: int, k: int) -> float:
 def choose(known: Solution, effective: float, k: int) -> Choice:
     """Choose the seed from the full solution that solves the folds soonest, or none.
 
-    A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about 1.4
-    events for each free support vector that leaves, and ten for the root of the number of bounded ones.  A seeded
-    training costs a share s of a cold one; s falls from 0.9 for 5 folds to 0.2 for single examples, and rises with the
-    share of the support vectors that are free: what leaves moves all of these.  A seed must save a fifth of the
-    expected cost, so that errors of these rules cost nothing.
+    - A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and a share of the inverse, m^3.  It has about 1.4 events for
+      each free support vector that leaves, and 10 sqrt(b) events for b bounded ones.
+    - A training from AVG costs a share s of a cold one.  s falls from 0.9 for 5 folds to 0.2 for single examples.  It
+      rises with the share of the support vectors that are free, because all of these move when one leaves.
+
+    These rules are rough, so a seed is chosen only if it promises to save a fifth of the cost.
 
     Parameters
     ----------
@@ -102,13 +103,16 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     cold = SECONDS_PER_COLD + steps
     path = path_seconds(events, m, n, k)
     avg = SECONDS_PER_AVG + SHARED * n * m + share * steps
-    costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} (n={n}, free={m}, leaving={r:.3g})"
+    costs = (
+        f"expected seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} "
+        f"(members={n}, free={m}, leaving={r:.3g})"
+    )
     if effective <= WORTHLESS + 0.5:
-        seed, why = "cold", f"with {effective:.0f} folds a seed saves less than the full solution costs"
+        seed, why = "cold", f"with {effective:.0f} folds, a seed saves less than the full solution costs"
     elif path < min(WORTH * cold, avg) and m + 2 <= known.store.capacity:
         seed, why = "path", "the exact path is the cheapest start"
     elif avg < WORTH * cold:
-        seed, why = "avg", "a seed saves more steps than it costs, and a path costs more"
+        seed, why = "avg", "it saves more steps than it costs, and a path costs more"
     else:
-        seed, why = "cold", "steps from 0 cost hardly more than a seed"
+        seed, why = "cold", "a start from 0 costs hardly more than one from a seed"
     return Choice(seed, cold, path, avg, int(4 * events) + 50, f"{why}; {costs}")

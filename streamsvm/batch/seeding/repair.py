@@ -1,4 +1,4 @@
-"""The nearest feasible coefficients: inside their boxes, with sum 0."""
+"""Repairs coefficients: finds the nearest ones that are inside their boxes and have the sum 0."""
 
 from collections.abc import Sequence
 

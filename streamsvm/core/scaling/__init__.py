@@ -1,8 +1,8 @@
 """The scale of a stream's features: running moments, and the copy of them that is in use.
 
-A model that scales keeps raw features beside the scaled ones.  While a stream goes on, the scale in use stays as it is,
-so that new examples and members are scaled alike.  When the running moments have moved far from it, the scale is *due*:
-the model takes a new copy and scales its members anew.
+A model that scales keeps raw features beside the scaled ones.  The running moments follow each example, but the scale
+in use stays, so that new examples and members are scaled alike.  When the moments have moved far from the scale, a new
+one is *due*: the model copies the moments and scales its members anew.
 
     w_p <- w_p (1 - 1/M) + 1                                        weight of the examples so far, the newest counts 1
     e = x_p - m_p, cut to +-5 deviations, at first to +-20          an outlier moves the moments a little only
@@ -15,21 +15,28 @@ Which features are scaled?
 - Those with a *place*: the first example named them, or at least half of the examples do since one did.  A hostile
   example with many names costs no more than its own features.
 - Of these, all that had another value than 0 and 1.  The others are left alone.
-- None while the input is *sparse*: its examples name few of the features that the example before named, as in text.
+- None while the input is *sparse*: an example names few of the features that the example before it named, as in text.
 
-A feature that an example does not name is 0; one that gets a place late was 0 before.  The spread V is the sum of the
-variances of the features as the kernel sees them, and of the mean square of those without a place, of which an example
-adds 25 V at most once w > 20.  ``gamma="scale"`` is 1 / V.  V is the first example's square to begin with, and stays as
-it is while nothing varies: so no kernel value is ever huge because the features are.
+A feature that an example does not name is 0.  A feature that gets a place late counts as 0 before.
 
-The scale is due when
+``gamma="scale"`` is 1 / V.  The spread V is the sum of two terms:
 
-- a feature that was 0 or 1 has another value, or the input has become sparse or ceased to be, at once;
-- it rests on fewer than 500 examples, and there have been four times as many; the deviation of one scaled feature in
-  20 has moved by a factor 2, or its mean by a deviation; V has moved by a factor 1.5; or a feature deserves a place;
-  but not before as many examples have passed since the last time as the model had members then.  This bounds the work.
+- the variances of the features with a place, as the kernel sees them;
+- the mean square of all features without a place.  Once w > 20, one example adds at most 25 V to it.
 
-It depends on the raw features and on that count only, not on how a stream is cut into batches.
+V begins with the first example's squared norm, and stays while nothing varies.  So large features alone never make
+kernel values huge.
+
+A new scale is due at once when a feature that was 0 or 1 has another value, and when the input becomes sparse or ceases
+to be.  It is also due in these cases, but not before as many examples have passed since the last scale as the model had
+members then, which bounds the work:
+
+- the scale rests on fewer than 500 examples, and four times as many have been seen by now;
+- for one scaled feature in 20, the deviation has moved by a factor 2, or the mean by one deviation;
+- V has moved by a factor 1.5;
+- a feature deserves a place.
+
+This depends on the raw features and on the number of members only, not on how a stream is cut into batches.
 
 ========= ========================================================== ======= ==========================
 symbol    name                                                       shape   dtype

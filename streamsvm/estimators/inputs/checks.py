@@ -1,4 +1,4 @@
-"""What users hand over, checked and as names, numbers and labels: dicts, arrays, sparse matrices, dataframes.
+"""Checks what users give (dicts, arrays, sparse matrices, data frames), and turns it into names, numbers and labels.
 
 `features` gives the names columns.  Arguments beside the features are the job of `core.arguments`.
 """

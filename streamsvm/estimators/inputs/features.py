@@ -4,8 +4,7 @@
 - The new names of one example get their columns in order, numbers first and then strings: the order inside a dict does
   not matter.
 - A feature that an example lacks is 0.
-- A feature without a column counts in a query's squared norm, because it is a distance to every member, and nowhere
-  else.
+- A feature without a column counts in a query's squared norm only.  It adds to the distance from every member.
 """
 
 import itertools

@@ -6,11 +6,11 @@ The examples of a class with the smallest priorities stay.  So each example of a
 other, and the sample depends neither on a random state nor on how the stream was cut into batches.  An example that is
 forgotten, or too old for the window, leaves room for the next one of its class.
 
-Examples that come in batches are kept as arrays, in parts.  Parts are joined, and what the sample has no room for is
-dropped, when they hold twice as much as there is room for, or when the sample is read.  Examples that come one by one,
-and all examples of a window, are objects in a dict.  If a batch came first, its examples become objects then.
+Examples that come in batches are kept as arrays, in parts.  The parts are joined and cut to size when the sample is
+read, or when they hold twice as many examples as there is room for.  Examples that come one by one, and all examples of
+a window, are objects in a dict.  The arrays of earlier batches then become objects, too.
 
-An interruption may come at any moment.  The example that it met is then noted again: this changes nothing more.
+An interruption may come at any moment.  The interrupted example is then noted again, which changes nothing more.
 """
 
 import heapq

@@ -1,8 +1,8 @@
 """Warnings about a stream from which a model cannot learn well: they say what is wrong, and what to try.
 
-A model looks at every 1000th example.  So a warning depends on the examples alone, not on how they were cut into
-batches, and costs nothing for the others.  Models of several classes, and those behind scikit-learn's interface, do not
-look.
+A model checks at every 1000th example.  So a warning depends on the examples alone, not on how they were cut into
+batches, and the check costs almost nothing.  Models of several classes, and those behind scikit-learn's interface, do
+not check.
 """
 
 import warnings

@@ -21,8 +21,8 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
         """Optimise over the members until no violation of the optimality conditions is above `tol`.
 
         Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
-        Examples of the `reservoir` that violate the margin become members again, unless they look like noise to a ramp
-        loss: so the order of the stream matters little.  Learning may go on.
+        Examples of the `reservoir` that violate the margin become members again, unless a ramp loss takes them for
+        noise.  So the order of the stream matters little.  Learning may go on.
 
         Parameters
         ----------
@@ -36,9 +36,9 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Finish, then give up the support vectors that the ramp loss does not need.
 
-        On noisy data this removes half of the support vectors or more at the same accuracy.  Models that learned with a
-        ramp lose some too.  Learning may go on.  What was given up does not come back: `save` first.  `LASVM` needs its
-        `reservoir` for it, which tells what the given-up examples stood against.
+        On noisy data this removes half of the support vectors or more, at the same accuracy.  `LASVMNC` and `LASVMI`
+        lose some, too.  Learning may go on.  Removed examples do not come back, so `save` first.  `LASVM` needs its
+        `reservoir` for this: it shows which examples the removed ones had kept out.
 
         Parameters
         ----------

@@ -23,16 +23,16 @@ class Forgetting(Rechecking):
     def forget(self, ids: Any) -> int:
         """Take examples out of the model and its reservoir.
 
-        This is exact on the expansion: the members get the coefficients that they would have without these examples.
-        After `finish` this holds up to `tol`; before it, with violations as large as they were.  Examples of the
-        reservoir that violate now, and did not before, become members: they had been dropped because of the forgotten
-        ones.  So the model is close to one that never met the examples, but not equal: of a stream longer than the
-        `reservoir`, it looks at a sample.  Also `n_seen`, `class_counts`, the order and the scale of the
-        features, the sigmoid behind `predict_proba_one`, and the threshold stay as the examples left them.
+        The other members get the coefficients that they would have without these examples.  After `finish`, this is
+        exact up to `tol`; before it, violations stay as large as they were.
 
-        An example that is not a support vector leaves at the cost of a look-up.  The first other one after learning
-        costs a look at the whole reservoir.  Those after it cost less, since few decision values change.  An id that no
-        member has is skipped: the model does not depend on that example.
+        Some examples were dropped because of the forgotten ones.  Those of the reservoir that now violate the margin
+        become members.  The reservoir is a sample, so the model is close to one that never met the forgotten examples,
+        but not equal.  These keep what the examples contributed: `n_seen`, `class_counts`, the order and the scale of
+        the features, the sigmoid behind `predict_proba_one`, and the threshold.
+
+        Forgetting an example that is not a support vector costs a look-up.  The first support vector that is forgotten
+        after learning costs a pass over the reservoir; further ones cost less.  Ids that no member has are skipped.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Forgetting(Rechecking):
         (1, True)
         """
         numbers = arguments.numbers_of(ids)
-        labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
+        labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
             found += bool(len(self._slots_of(number)))
@@ -164,7 +164,7 @@ class Forgetting(Rechecking):
         """Prepare to predict learned examples by the model without them; `validation.streaming` uses it.
 
         Examples that are not members are put beside them with coefficient 0, which may change if another member is left
-        out.  If such an example violates the margin, it is held at 0: the model has not heeded it either.
+        out.  If such an example violates the margin, it is held at 0: the model has not learned from it either.
 
         Parameters
         ----------

@@ -1,7 +1,8 @@
 """How examples come into a model: one at a time or in blocks, within its budget and window.
 
-`learn_many` gives what a loop of `learn_one` gives, bit for bit.  Compiled code learns a whole part of a block at once.
-A part ends where a member has to leave first: one that grows too old, one too many, or one whose id an example takes.
+`learn_many` gives what a loop of `learn_one` gives, bit for bit.  Compiled code learns a block in parts.
+A part ends where a member has to leave first: because it is too old, because the budget is reached, or because the next
+example has its id.
 """
 
 import datetime

@@ -1,4 +1,4 @@
-"""Which members leave before the next example: those that it replaces, those too old, and some at the budget."""
+"""Which members leave before the next example: those with its id, those too old, and some if the budget is reached."""
 
 from collections.abc import Callable
 from typing import Any

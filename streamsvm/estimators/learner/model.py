@@ -177,7 +177,7 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
     def support_vectors_of(self, ids: Sequence[int] | np.ndarray) -> sp.csr_matrix:
         """The rows of `support_vectors` with these ids, in the order of `support_ids`; others are left out.
 
-        The cost grows with the number of ids, hardly with that of the support vectors.
+        The cost depends on the number of ids, and hardly on the number of support vectors.
         """
         s = self._expansion
         wanted = np.isin(s.ids, ids) & (s.alpha != 0.0)
@@ -190,9 +190,9 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         return list(self._features.columns)
 
     def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """The number that the model subtracts from a feature at present, and the factor of the difference.
+        """The present shift and factor of a feature: its scaled value is (value - shift) * factor, cut to -3..3.
 
-        They are 0 and 1 if the model leaves the feature alone.  Scaled features are cut to -3..3.
+        They are 0 and 1 if the model does not scale the feature.
         """
         return self._scale.of(self._features.columns.get(name, -1))
 

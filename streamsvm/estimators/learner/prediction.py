@@ -1,4 +1,4 @@
-"""What a model says about examples without learning them: whether it could, decision values, labels, probabilities."""
+"""What a model says about examples without learning them: labels, probabilities, decision values."""
 
 import math
 from collections.abc import Hashable, Mapping

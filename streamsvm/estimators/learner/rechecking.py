@@ -1,7 +1,7 @@
-"""Examples that were learned and let go, and that the members no longer represent: the model learns them again.
+"""Learning again those examples of the reservoir that the members no longer represent.
 
-It finds them in its reservoir.  They become members with coefficient 0, and the solver does the rest.  They do not
-count as seen once more, and the sigmoid of the probabilities does not heed them: they are the worst ones only.
+They become members with coefficient 0, and the solver does the rest.  They do not count as new examples.  The sigmoid
+of the probabilities ignores them, because they are the worst examples only and would bias it.
 """
 
 import math

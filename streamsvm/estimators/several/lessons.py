@@ -1,6 +1,6 @@
 """How the models of several classes learn: all of them in one call of compiled code, or one after another.
 
-An interruption (Ctrl-C) may find some models ahead of the others.  The rest then first learn what these have learned.
+After an interruption (Ctrl-C), some models may be ahead.  The others then first learn what they have missed.
 """
 
 from collections.abc import Hashable, Sequence

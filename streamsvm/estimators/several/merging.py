@@ -3,11 +3,11 @@
 Each class, or each pair of classes, has a model of its own.  The merged one is solved over the members that the models
 of this class, or of this pair, have in all parts; see `learner.merging`.  These models have no reservoirs.
 
-A part may not have met a class.  Then all its members are examples of others to that class, as to a class that appears
-later.  To a pair, its members of the other class are examples of that one.
+A part may not have met a class.  For the model of this class, all members of the part are then negative examples, as
+for a class that appears later.  For a pair with this class, the part gives its members of the other class only.
 
-All parts' vectors, each once and in the order of the parts, are numbered from 0: the merged models know them by these
-numbers, as `online.union` wants it.
+The vectors of all parts, each once and in the order of the parts, are numbered from 0.  The merged models know them by
+these numbers, as `online.union` requires.
 """
 
 from collections.abc import Sequence

@@ -285,15 +285,11 @@ class OneVsRest(SeveralClasses):
     one trained alone without a reservoir, bit for bit.
 
     A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
-    members of the other models as negatives.  So it knows from the start what it is not.
+    members of the other models as negatives.
 
-    Parameters
-    ----------
-    model
-        What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM` or `AutoLASVM`.  Its
-        `budget`, `window` and `cache_mb` hold for each class; its `reservoir` is not used.
-    classes
-        Labels known beforehand; default: none.  Their models learn from the first example on.
+    Parameters ---------- model The model that is copied for each class: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`,
+    `FullSVM` or `AutoLASVM`.  Its `budget`, `window` and `cache_mb` hold for each class; its `reservoir` is not used.
+    classes Labels known beforehand; default: none.  Their models learn from the first example on.
 
     Raises
     ------
@@ -302,8 +298,8 @@ class OneVsRest(SeveralClasses):
 
     Notes
     -----
-    **Cost.**  Sharing saves as many kernel values as the classes have members in common: with `FullSVM` all
-    except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
+    **Cost.**  The models share the kernel values of common members.  With `FullSVM`, all members are common; otherwise
+    fewer are.  Memory is not shared: each class's model stores the features of its members.
 
     **Models that tune themselves.**  With an `AutoLASVM`, each class has its own C, gamma and window: `champions_` has
     them by label, and `histories_` says when they took over.  These models share the scale and no kernel values.  A new

@@ -31,13 +31,9 @@ class OneVsOne(SeveralClasses):
     A label is anything hashable, and a new class may appear at any time.  Its models learn the first example, then the
     members of the other class.
 
-    Parameters
-    ----------
-    model
-        What each pair gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`, `window`
-        and `cache_mb` hold for each pair; its `reservoir` is not used.
-    classes
-        Labels known beforehand; default: none.
+    Parameters ---------- model The model that is copied for each pair: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or
+    `FullSVM`.  Its `budget`, `window` and `cache_mb` hold for each pair; its `reservoir` is not used. classes Labels
+    known beforehand; default: none.
 
     Raises
     ------
@@ -186,7 +182,7 @@ class OneVsOne(SeveralClasses):
     # -------------------------------------------------------------------------------------------------- a training set
 
     def train_pairs(self, X: Any, places: np.ndarray, weights: np.ndarray, ids: np.ndarray, train: Train) -> list:
-        """Train the models of all pairs on a whole training set, by another way than learning it as a stream.
+        """Train the models of all pairs on a whole training set with a batch solver, not as a stream.
 
         Parameters
         ----------
@@ -195,7 +191,7 @@ class OneVsOne(SeveralClasses):
         places, weights, ids
             The place of each example's class in `labels`, its weight, and its id, which is at least 0; no id twice.
         train
-            Makes a learner a good one over the examples of two classes: ``train(model, X, positive, weights, ids)``.
+            Trains a learner on the examples of two classes: ``train(model, X, positive, weights, ids)``.
 
         Returns
         -------
@@ -219,7 +215,7 @@ class OneVsOne(SeveralClasses):
         found: list[PairOptimum],
         kernel_evaluations: int,
     ) -> None:
-        """Be the solutions of all pairs over a training set; for the arguments see `train_pairs`.
+        """Take over the solutions of all pairs over a training set; for the arguments see `train_pairs`.
 
         `kernel_evaluations` is the number of kernel values that were computed to find them.
         """

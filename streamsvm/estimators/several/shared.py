@@ -1,4 +1,4 @@
-"""What models made of several models have in common: one table of features, one count of examples, one way in.
+"""What all models made of several models share: the table of features, the count of examples, and the checks of input.
 
 `_blank` is a model that learns nothing.  It checks arguments and holds what is the same for all models.
 """

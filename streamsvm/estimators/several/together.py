@@ -1,6 +1,6 @@
-"""The models of several classes as compiled code knows them: it lets all of them learn a block in one call.
+"""The models of several classes as compiled code sees them: all of them learn a block in one call.
 
-The models themselves need not know at once how much they have learned: `Together.note` tells them.
+The Python objects of the models are brought up to date later, by `Together.note`.
 """
 
 from typing import Any, NamedTuple

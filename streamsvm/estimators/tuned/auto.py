@@ -44,13 +44,13 @@ class AutoLASVM(CandidateModels):
     on_budget
         What happens to a support vector that leaves, as of `LASVM`.
     cache_mb
-        Memory for cached kernel rows, in megabytes; each model has a quarter.  It changes the speed, never the result:
-        a cache that is much larger costs more to fill than it saves, because challengers come and go.
+        Memory for cached kernel rows, in megabytes; each model has a quarter.  It changes the speed, never the result.
+        A much larger cache costs more to fill than it saves, because challengers come and go.
     device
         Where kernel values are computed, as of `LASVM`.
     scale_memory
-        Number of latest examples that the scale of the features rests on, at least 20; default: 2000, as of `LASVM`.
-        Less follows features that move fast.
+        Number of latest examples from which the scale of the features is computed, at least 20; default: 2000, as for
+        `LASVM`.  A smaller number follows features that move fast.
 
     Raises
     ------
@@ -61,12 +61,13 @@ class AutoLASVM(CandidateModels):
     -----
     **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
 
-    **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
-    done so much work that theirs stays at about 1.1 times as much.  In a loop of `learn_one`, the model that predicts
+    **Cost.**  Four models learn the first 1000 examples, then at most three.  The challengers together do at most
+    about 1.1 times the champion's work; beyond that, new ones wait.  In a loop of `learn_one`, the model that predicts
     learns each example at once.  The others learn up to 50 together, which is faster and gives the same models.
 
-    **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
-    same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
+    **Replay.**  The model decides after every 50th example, and its decisions depend on the examples alone.  So the
+    same stream gives the same model, bit for bit, however it is cut into batches, and a saved model goes on as the
+    original.
 
     **Several classes.**  ``OneVsRest(AutoLASVM())`` tunes the model of each class.
 
@@ -129,7 +130,7 @@ class AutoLASVM(CandidateModels):
 
     @property
     def history_(self) -> list[Promotion]:
-        """Who became champion: after how many examples, by which way, with which setting; at most the last 200."""
+        """The last 200 changes of the champion: after how many examples, how, and to which setting."""
         return list(self._tuner.history)
 
     @property
@@ -177,7 +178,7 @@ class AutoLASVM(CandidateModels):
 
     @property
     def n_members(self) -> int:
-        """Number of examples that the model stores which predicts."""
+        """Number of members of the model that predicts."""
         return self._predicting.n_members
 
     @property

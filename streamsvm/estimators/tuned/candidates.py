@@ -1,6 +1,6 @@
-"""LASVM models with different settings that learn the same examples; `estimators.tuner` decides which there are.
+"""LASVM models with different settings that learn the same examples; `estimators.tuner` decides which settings.
 
-An interruption (Ctrl-C) may find some models ahead of the others.  The rest then first learn what these have learned.
+After an interruption (Ctrl-C), some models may be ahead.  The others then first learn what they have missed.
 """
 
 from abc import abstractmethod
@@ -305,7 +305,7 @@ class CandidateModels(SeveralModels):
         numbers = arguments.numbers_of(ids)
         self._settle()
         known = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
-        arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
+        arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")
         self._of_each(lambda model: model.relabel(numbers, y))
         return int(np.isin(numbers, np.concatenate(known)).sum())
 

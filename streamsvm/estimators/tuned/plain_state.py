@@ -1,6 +1,6 @@
-"""State made of dataclasses and named tuples as plain values, which a snapshot can hold, and back.
+"""Turns dataclasses and named tuples into plain values that a snapshot can hold, and back.
 
-The type of each field says what a snapshot must have there.  So damaged content is found while it is read.
+The type of each field says what the snapshot must hold there, so damaged content is found while it is read.
 """
 
 import dataclasses

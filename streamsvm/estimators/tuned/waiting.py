@@ -1,7 +1,7 @@
-"""Examples that came one by one: the model that predicts has learned them, and the others learn them together later.
+"""Examples that wait: the model that predicts has learned them, and the challengers learn them later, as one block.
 
-Python's own cost for an example is many times that of compiled code.  So a challenger does not learn each example by
-itself.  It learns them as a block: at the next check, or when all models are looked at.
+A Python call costs many times what compiled code takes for an example.  So challengers do not learn examples one by
+one.  They learn the waiting block at the next check, or when a method needs all models.
 """
 
 from collections.abc import Hashable

@@ -1,4 +1,4 @@
-"""What a learner says of a decision value: a probability and a class.
+"""From a decision value to a probability and a class.
 
 `sigmoid` follows the probabilities, `threshold` the decision threshold, and `calibration` steps both with one example.
 The folder imports from core only.

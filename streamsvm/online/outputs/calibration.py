@@ -1,7 +1,7 @@
 """What a model learns from the margins that its examples had before they were learned.
 
-They tell how probable a label is (`sigmoid`), where to cut f(x) (`threshold`), and whether the predictions differ at
-all, for a warning.  One array holds it all, because each argument of a compiled function takes time.
+They show how probable a label is (`sigmoid`), where to cut f(x) (`threshold`), and whether all predictions are equal,
+for a warning.  All of it is in one array, because each argument of a compiled function takes time.
 
 ===========  ================================================  ===================  =======
 symbol       name                                              shape                dtype

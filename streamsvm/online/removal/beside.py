@@ -19,8 +19,9 @@ rows       kept kernel rows k(x_s, .); the first one is for those that  (R, n) f
 places     the row of each member of C                                  (c,) int64
 ========== ============================================================ ================
 
-Source: none.  Kernel values have the bits of `core.decision`, but a sum of changes is in another order than a sum over
-the members.  So `f` is right up to `doubt`.  Where the bits matter, `core.decision` is asked about what is in doubt.
+Source: none.  The kernel values have the bits of `core.decision`.  But a sum of changes has another order than a sum
+over the members, so `f` is right up to `doubt` only.  Values that are in doubt are computed by `core.decision` where
+the bits matter.
 """
 
 from collections.abc import Callable

@@ -1,25 +1,26 @@
 """Bounded streams: which members leave when they are too many or too old.
 
-*Too many*: of `budget` members a twentieth leaves at once.  Those with alpha = 0 just do, farthest from becoming
-violators first.  Of the others
+*Too many*: when `budget` is reached, a twentieth of the members leaves at once.  Members with alpha = 0 leave first,
+beginning with those that are farthest from becoming violators; nothing else changes.  If more have to leave:
 
-- *remove*: those farthest on the wrong side, y f(x) smallest, are forgotten exactly, see `forget`;
-- *project*: coefficients and boxes of the same ones go to the nearest member j of their class, which for the feature
-  map is the one with the smallest K_jj - 2 K_ij;
-- *merge*: a quarter of them are the same ones, the others those with the smallest alpha_i^2 K_ii.  They give theirs to
-  the nearest as well, but x_j moves too: both become z = h x_i + (1 - h) x_j, with the h for which w moves least.
+- *remove* takes the members farthest on the wrong side (y f(x) smallest), and forgets them exactly, see `forget`.
+- *project* takes the same members.  Each gives its coefficient and its box to the nearest member j of its class: the
+  one with the smallest distance in feature space, so the smallest K_jj - 2 K_ij.
+- *merge* takes a quarter by the same rule, and the rest by the smallest alpha_i^2 K_ii.  Each joins the nearest member
+  j of its class.  Both become z = h x_i + (1 - h) x_j, with the h for which w moves least.
 
-Of equals the oldest leave first.  At least a tenth of the members are left to each class that has as many.
+Among equals, the oldest leave first.  Each class keeps at least a tenth of the members, if it has as many.
 
     alpha_j += alpha_i,  lo_j += lo_i,  hi_j += hi_i,  g -= alpha_i (K_j - K_i)                                (project)
     alpha_z = alpha_i + alpha_j,  ...                  g -= alpha_z K_z - alpha_i K_i - alpha_j K_j              (merge)
     h = argmax m k(x_i, z) + (1 - m) k(x_j, z),        m = alpha_i / alpha_z
 
-For the RBF kernel that is m kappa^((1-h)^2) + (1-m) kappa^(h^2) with kappa = K_ij; for the linear one h = m: w stays.
-Sums of coefficients and boxes stay, so that the model remains a support vector machine, over weighted examples some of
-which never were; the next examples' steps re-balance it.
+For the RBF kernel, the maximised term is m kappa^((1-h)^2) + (1-m) kappa^(h^2) with kappa = K_ij.  For the linear
+kernel h = m, and w does not move.  The sums of coefficients and boxes stay the same.  So the model remains a support
+vector machine, over weighted examples, some of which never occurred.  The steps for the next examples re-balance it.
 
-*Too old*: members whose `born` is `span` or more behind the newest example; then those that will be soon leave as well.
+*Too old*: members whose `born` is `span` or more behind the newest example leave.  Members that will soon be as old
+leave with them.
 
 ======== ============================================================ ================
 symbol   name                                                         shape, dtype
@@ -34,10 +35,11 @@ stays    whether a slot's member may receive                          (N,) bool
 Source of projection and merging: Wang, Crammer, Vucetic, "Breaking the curse of kernelization: budgeted stochastic
 gradient descent for large-scale SVM training", JMLR 13 (2012).  Deviations:
 
-- Merging there takes the alpha_z for which w moves least, which loses the sum; and there are no boxes.
-- All ways there begin with the smallest alpha_i^2 K_ii.  That keeps what lies far on the wrong side, at its bound, and
-  takes what carries the boundary: where classes overlap, the members are soon all noise.  Where they hardly do, merging
-  these moves w least.  A quarter of the others is enough to let the noise go.
+- The source chooses the alpha_z for which w moves least, so the sum of the coefficients changes.  It has no boxes.
+- The source always takes the smallest alpha_i^2 K_ii.  That keeps members far on the wrong side, which are at their
+  bound, and takes the members that carry the boundary.  Where classes overlap, only noise is left soon.  Where they
+  hardly overlap, this choice moves w least.  So *merge* takes a quarter from the wrong side, enough to remove the
+  noise.
 """
 
 import datetime

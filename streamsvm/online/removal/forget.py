@@ -6,12 +6,12 @@ condition of optimality is lost; see `batch.path`, which follows such paths, wit
     d_alpha_M = -K_MM^-1 K_Mc d_alpha_c        (without a bias; with one, the inverse is bordered)
     d_g       = -(K_.c d_alpha_c + K_.M d_alpha_M)
 
-Events are a free member that meets a bound, a bounded one whose gradient meets the bias, and the end, alpha_c = 0.
-What was optimal to some tolerance before is so, to the same tolerance, without them.
+There are three kinds of events: a free member meets a bound, the gradient of a bounded one meets the bias, and the end,
+alpha_c = 0.  A model that was optimal to some tolerance is optimal to the same tolerance without the members.
 
-A member with alpha = 0 leaves at the cost of a look-up.  Steps replace the path where it would cost more (many free
-members) or cannot be followed (equal members: K_MM is singular).  The coefficients are then handed back by forced pair
-steps (`batch.seeding`) or, without a bias, set to 0, and the rest is solved again to the tolerance that it had.
+A member with alpha = 0 leaves at the cost of a look-up.  The path is not followed where it would cost more than steps
+(many free members), or where K_MM is singular (equal members).  Then forced pair steps (`batch.seeding`) bring the
+coefficients to 0; without a bias they are set to 0.  The rest is solved again, to the tolerance that it had.
 
 ========= ======================================================== ================
 symbol    name                                                     shape, dtype

@@ -13,15 +13,16 @@ P         inverse of the (bordered) kernel among M                 (m+1, m+1)
 v         violation of the model as it is                          float
 ========= ======================================================== ================
 
-What is known without following anything, if the kernel is positive semi-definite: leaving an example out cannot raise
-y f(x) of that example, because a loss that counts no more does not fall; and with R^2 >= k(x, x) - k(x, z),
+If the kernel is positive semi-definite, bounds decide many cases without following a path.  Leaving an example out
+cannot raise its y f(x): once its loss no longer counts, this loss cannot become smaller.  With R^2 >= k(x, x) - k(x,
+z),
 
     y f(x) - |alpha_c| R^2 > 0         without a bias: predicted right without it      (Jaakkola, Haussler)
     2 |alpha_c| R^2 + xi_c < 1         with a bias:    the same                        (Joachims' xi-alpha)
 
 Sources: Jaakkola, Haussler, "Probabilistic kernel regression models", AISTATS 1999; Joachims, "Estimating the
-generalization performance of an SVM efficiently", ICML 2000.  Deviation: they are about a solved problem.  That of a
-running model is solved up to v, and each bound has to hold by more than v.
+generalization performance of an SVM efficiently", ICML 2000.  Deviation: the sources assume a solved problem.  A
+running model is solved up to v only, so each bound has to hold by more than v.
 """
 
 import numpy as np

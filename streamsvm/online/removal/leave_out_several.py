@@ -1,7 +1,7 @@
 """What the models of several classes say about examples without some of them.
 
-Each model has all examples: its members, and the others beside them.  An example whose class a model does not learn is
-there with an empty box, so that the model can say f(x) of it.
+Each model has all examples: its members, and the others beside them.  An example of a class that the model does not
+learn has an empty box; the model only computes f(x) of it.
 
 ========= ================================================================================ ===================
 symbol    name                                                                             shape, dtype
@@ -11,8 +11,8 @@ lead      half the lead of an example's class over the best other one; above 0 w
           class is predicted
 ========= ================================================================================ ===================
 
-A loss that counts no more does not fall.  So, without an example, no model can become surer of its class (see
-`leave_out`), and its lead cannot rise.  What is predicted wrong stays wrong, up to the models' violations.
+Without an example, no model becomes surer of the example's class (see `leave_out`), so its lead cannot rise.  An
+example that is predicted wrong stays wrong, up to the models' violations.
 """
 
 from collections.abc import Callable, Iterable

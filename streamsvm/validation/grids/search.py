@@ -56,7 +56,7 @@ def grid_search(
     model
         As for `cross_validate`; its own C and gamma are not used.
     X, y
-        As for `cross_validate`, except that X is no `RowStore`: its kernel rows are those of one gamma.
+        As for `cross_validate`, but X cannot be a `RowStore`, which has the kernel rows of one gamma only.
     Cs
         Values of C to try, positive, in any order.
     gammas
@@ -72,12 +72,13 @@ def grid_search(
         Where a training starts, given the solution for the C before; it changes the time and not the result, see
         Notes.  A `SmoothSVM` takes ``"auto"`` only.
     seeding
-        Where the folds start.  ``"none"``: each fold starts from its own solution for the previous C.  Another start
-        from the full solution, see `cross_validate`: the full solution goes along C.  ``"auto"``: that, if splits leave
-        out at most 1 in 30 examples.  A `SmoothSVM` takes ``"auto"`` only.
+        Where the folds start.  ``"none"``: each fold starts from its own solution for the previous C.  A start from the
+        full solution (see `cross_validate`): the full solution is solved along C, and the folds of each C start from
+        it.  ``"auto"``, the default: such a start if splits leave out at most 1 in 30 examples, else ``"none"``.  A
+        `SmoothSVM` takes ``"auto"`` only.
     refit
-        Whether to train the best cell's model on all examples.  For several classes that is a `OneVsOne`, which knows
-        columns by their numbers.  There is none if the search scales the features: see `Search.solution`.
+        Whether to train the best cell's model on all examples.  For several classes that is a `OneVsOne` whose features
+        are named 0, 1, 2, ...  If the search scales the features, there is no such model: see `Search.solution`.
     n_jobs
         Number of processes, as for `cross_validate`.  Where folds start from the full solution, only the values of
         gamma are divided.  None (default): as `joblib` is configured; if it is not, threads share the values of gamma,

@@ -101,7 +101,7 @@ def setting_of(model: Any, options: SolverOptions | None) -> Setting:
     ValueError
         If the batch solver cannot solve the model's problem, or if an option contradicts the model.
     """
-    _require_solvable(model)
+    require_solvable(model)
     own = {name: getattr(model, name) for name in PARAMETERS}
     arguments.require_positive("C", own["C"])
     require_pos_weight(own["pos_weight"])
@@ -109,7 +109,8 @@ def setting_of(model: Any, options: SolverOptions | None) -> Setting:
     return Setting(**own, options=solver)
 
 
-def _require_solvable(model: Any) -> None:
+def require_solvable(model: Any) -> None:
+    """Refuse what is no learner, and a learner whose problem the batch solver does not solve."""
     name = type(model).__name__
     if isinstance(model, type):
         raise TypeError(f"model={model.__name__} is a class; an instance is needed, such as {model.__name__}(C=1.0)")
@@ -121,8 +122,8 @@ def _require_solvable(model: Any) -> None:
     problem = getattr(model, "_problem", None)
     if problem is None or not all(hasattr(model, parameter) for parameter in PARAMETERS):
         raise TypeError(
-            f"model is a {name}; it must be LASVM(...) or SmoothSVM(...), and X what other steps of a pipeline make of "
-            "the features"
+            f"model is a {name}; it must be LASVM(...) or SmoothSVM(...). Other steps of a pipeline go before: give "
+            "the features that they return as X"
         )
     if not problem.fixed_sum:
         raise ValueError(

@@ -36,8 +36,8 @@ class StreamingKFold(StreamingEstimate):
     every, memory, keep
         As for `StreamingLOO`.
     share
-        As for `StreamingLOO`, but an estimate leaves out as many folds as that allows, at least those of 100 examples.
-        `estimate` leaves out all of them.
+        As for `StreamingLOO`.  An estimate leaves out as many folds as this allows, and at least the folds of 100
+        examples.  The method `estimate` leaves out all folds.
     seed
         Seed of the hash that deals the examples out, and of the sample.
 
@@ -54,7 +54,7 @@ class StreamingKFold(StreamingEstimate):
     Notes
     -----
     The copy has lost one support vector in k, and only remembered examples can take their places.  So it is worse than
-    the model, and the estimate is too high.  More memory and a larger k make it better.
+    the model, and the estimated error is too high.  More memory and a larger k bring it closer.
 
     Examples
     --------

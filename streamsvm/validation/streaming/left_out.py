@@ -1,4 +1,4 @@
-"""The remembered examples, each with what the model says about its class without it.
+"""The remembered examples, and what the model would predict for each of them without having learned it.
 
 A *margin* is above 0 where an example is predicted right: y f(x) with two classes; with more, half the lead of the
 example's class over the best other one.  Both kinds of models answer the same questions here.

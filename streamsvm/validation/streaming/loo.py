@@ -54,26 +54,15 @@ class StreamingLOO(StreamingEstimate):
 
     The wrapper learns and predicts as the model does, and takes its place in a pipeline.
 
-    Parameters
-    ----------
-    model
-        An online classifier of streamsvm.  For several classes: `OneVsRest` or `OneVsOne`, but not of an `AutoLASVM`.
-        Other steps of a pipeline go before the wrapper.
-    every
-        Number of examples between two estimates, at least 1.
-    memory
-        Number of examples that are remembered, and predicted at each estimate; at least 1.
-    keep
-        ``"recent"``: remember the last examples, so that the estimate is about the stream as it is now.  ``"sample"``:
-        remember a uniform sample of the whole stream.
-    share
-        Cost of an estimate, as a share of the cost of learning since the last one, at least 0.  An estimate leaves out
-        as many support vectors as that allows, but at least 10.  It comes later than after `every` examples only if
-        even that would cost more than learning did: with more than about 1000 members if `every` is 250.  Costs are
-        computed from counts, not by a clock, so a repetition has the same estimates.  0: estimates are made only when
-        asked for.
-    seed
-        Seed of the sample, and of the order in which undecided examples are left out.
+    Parameters ---------- model An online classifier of streamsvm.  For several classes: `OneVsRest` or `OneVsOne`, but
+    not of an `AutoLASVM`. Other steps of a pipeline go before the wrapper. every Number of examples between two
+    estimates, at least 1. memory Number of examples that are remembered, and predicted at each estimate; at least 1.
+    keep ``"recent"``: remember the last examples, so that the estimate is about the stream as it is now.  ``"sample"``:
+    remember a uniform sample of the whole stream. share Cost of an estimate, as a share of the cost of learning since
+    the last one, at least 0.  An estimate leaves out as many support vectors as this allows, but at least 10.  If even
+    these 10 would cost more than learning did, the estimate comes later; with `every` = 250, this needs more than about
+    1000 members.  Costs are computed from counts, not by a clock, so a repetition has the same estimates.  0:
+    `estimate` makes all estimates. seed Seed of the sample, and of the order in which undecided examples are left out.
 
     Attributes
     ----------
@@ -87,8 +76,8 @@ class StreamingLOO(StreamingEstimate):
 
     Notes
     -----
-    The estimate is about a copy of the model, finished to violations of 0.1.  While the model learns, it has violations
-    up to `delta_max`.  With these, bounds decide little, and the error comes out too low.
+    The estimate is about a copy of the model, finished to violations of 0.1.  A model that learns has violations up to
+    `delta_max`.  With those, the bounds would decide little, and the error would come out too low.
 
     The error also comes out too low in these cases:
 
@@ -97,8 +86,8 @@ class StreamingLOO(StreamingEstimate):
     - The model has a `budget` that projects or merges members.  An example that has joined another one cannot be left
       out.
 
-    An estimate from 500 examples has the sampling error of 500 examples.  The interval does not show this: it covers
-    what was not computed.
+    An estimate from 500 examples has the sampling error of 500 examples.  The interval does not include this error.  It
+    covers the outcomes that were not computed.
 
     Examples
     --------

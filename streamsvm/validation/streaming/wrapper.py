@@ -7,9 +7,9 @@ An estimate is due after `every` examples.  It leaves out as much as `share` of 
 allows, but always a few.  It waits only if even these few would cost more than learning did, as they do with thousands
 of members.  `cost` computes these costs from counts.
 
-Both wrappers remember a bounded number of examples.  Remembered examples that are not members may take the place of
-those that are left out, as they would have done without them.  A model that keeps only its support vectors would miss
-them: with 400 examples in five folds, an error of 10 % would be estimated as 16 %.
+Both wrappers remember a bounded number of examples.  When examples are left out, remembered examples that are not
+members may take their place, as they would have done in a stream without them.  A model that knows only its support
+vectors could not do that: with 400 examples in five folds, an error of 10 % would be estimated as 16 %.
 
 An example that has left the model's window is forgotten here too: it is neither predicted nor a stand-in.
 

@@ -45,7 +45,7 @@ def test_its_state_is_all_it_knows():
 
 def test_a_spent_quota_is_no_success():
     spent = told(Audited(2) | MaxLabels(1), [VIOLATES]).verdict()
-    assert spent == (True, False, "1 of 1 labels are spent", True)
+    assert spent == (True, False, "1 of 1 labels are used", True)
     assert not told(Audited(1) | MaxLabels(1), [AGREES]).verdict().spent
     assert not told(Audited(2) | MaxLabels(9), [AGREES] * 2).verdict().spent
 

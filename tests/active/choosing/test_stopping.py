@@ -178,10 +178,10 @@ def test_a_budget_by_count():
     rule = MaxLabels(3)
     for left in (3, 2, 1):
         assert rule.remaining() == left
-        assert rule.verdict() == (False, False, f"{3 - left} of 3 labels are spent", False)
+        assert rule.verdict() == (False, False, f"{3 - left} of 3 labels are used", False)
         rule.observe(answered())
     assert rule.remaining() == 0
-    assert rule.verdict() == (True, False, "3 of 3 labels are spent", True)
+    assert rule.verdict() == (True, False, "3 of 3 labels are used", True)
     rule.observe(answered())  # a late answer to one that had expired
     assert rule.remaining() == 0
     assert MaxLabels(0).verdict().stop
@@ -210,7 +210,7 @@ def test_a_budget_by_fraction_grows_with_the_stream():
     assert rule.remaining() == 1
     rule.offered(60)
     assert rule.remaining() == 5
-    assert rule.verdict().why == "1 labels are spent; the quota is 0.1 of 60 examples so far"
+    assert rule.verdict().why == "1 labels are used; the quota is 0.1 of 60 examples so far"
 
 
 # --------------------------------------------------------------------------------------------------------- combinations
@@ -225,7 +225,7 @@ def test_any_stops_with_the_first():
     assert verdict.why == "; ".join(part.verdict().why for part in rule.rules)
     assert rule.remaining() == 1
     verdict = told(rule, [CONTRADICTS]).verdict()
-    assert verdict == (True, False, "2 of 2 labels are spent", True)
+    assert verdict == (True, False, "2 of 2 labels are used", True)
 
 
 def test_all_stop_with_the_last():

@@ -105,14 +105,14 @@ def test_answers_from_a_file_end_with_the_quota(tmp_path, config, trainer, call)
         until(lambda: len(trainer.answers()) == 2, 60)
         for i in (1, 2):
             trainer.withdraw(i)
-        spent = {"stop": True, "audit": False, "why": "2 of the budget of 2 labels are spent"}
+        spent = {"stop": True, "audit": False, "why": "2 of the budget of 2 labels are used"}
         trainer.status(answered=2, labels=2, remaining=0, verdict=spent)
 
     thread = threading.Thread(target=hear)
     thread.start()
     code, out, _ = call("label", config, "--truth", tmp_path / "truth.csv", "--set", "labelling.max_labels=2")
     thread.join()
-    assert (code, out) == (0, ["gave 2 labels", "the label quota is spent: 2 of the budget of 2 labels are spent"])
+    assert (code, out) == (0, ["gave 2 labels", "the label quota is spent: 2 of the budget of 2 labels are used"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -56,7 +56,7 @@ def test_csv_with_ids_quotes_and_a_byte_order_mark(tmp_path):
     [
         ("", {}, "no header line"),
         ("a,b\n1,x\n", {}, "line 2, column 'b': 'x' is not a finite number"),
-        ("a,b\n1,\n", {}, "line 2, column 'b': '' is not a finite number"),
+        ("a,b\n1,\n", {}, "line 2, column 'b': the number is missing"),
         ("a,b\n1,2\n1,nan\n", {}, "line 3, column 'b': 'nan' is not a finite number"),
         ("a,b\n1,1e999\n", {}, "line 2, column 'b': '1e999' is not a finite number"),
         ("a,b\n1,1e20\n", {}, "line 2: feature 'b' must be a number below 1e15 in size, got 1e+20"),
@@ -65,7 +65,8 @@ def test_csv_with_ids_quotes_and_a_byte_order_mark(tmp_path):
         ("a,a\n1,2\n", {}, "line 1: column 'a' appears more than once"),
         ("a,b\n1,2\n", {"label": "y"}, "line 1: no column 'y'; there are 'a', 'b'"),
         ("a,b\n1,2\n", {"id": "y"}, "line 1: no column 'y'; there are 'a', 'b'"),
-        (b"a\n\xff\n", {}, "codec can't decode"),
+        ("a;b\n1;2\n", {"label": "b"}, "line 1: no column 'b'; there are 'a;b'; separate the columns by commas"),
+        (b"a\n\xff\n", {}, "not UTF-8 text: byte 0xff cannot be read"),
         ("a\n" + "1" * 200_000, {}, "field larger than"),
     ],
 )
@@ -122,7 +123,7 @@ def test_flat_json_lines(tmp_path):
 @pytest.mark.parametrize(
     ("line", "columns", "message"),
     [
-        ("{", {}, "line 2: Expecting"),
+        ("{", {}, "line 2: not a JSON object: Expecting property name enclosed in double quotes at character "),
         ("[1]", {}, "line 2: not a JSON object"),
         ('{"a": "x"}', {}, "line 2: feature 'a' must be a number"),
         ('{"x": {"a": NaN}}', {}, "line 2: NaN is not JSON"),
@@ -154,7 +155,7 @@ def test_libsvm(tmp_path):
     [
         ("+1 1:0.5 x", "'x' is not index:value"),
         ("+1 qid:3 1:1", "'qid:3' is not index:value"),
-        ("+1 1:", "feature 1: '' is not a finite number"),
+        ("+1 1:", "feature 1: the number is missing"),
         ("+1 1:inf", "feature 1: 'inf' is not a finite number"),
         ("+1 1:1 1:2", "a feature appears more than once"),
         ("2 1:1", "--positive 2"),

@@ -395,3 +395,11 @@ def test_what_is_no_model_is_one_line(tmp_path, call, make, arguments, code, mes
     assert f"{path}: " in err
     assert message in err
     assert not (tmp_path / "m.model").exists()
+
+
+def test_a_configuration_leads_to_its_state_folder(tmp_path, call):
+    path = tmp_path / "app.toml"
+    path.write_text('[log]\ndir = "log"\n')
+    code, _, err = call("export", path, "--out", tmp_path / "m.model")
+    assert code == 1
+    assert f"{path}: a configuration has no model; name its daemon.state_dir" in err

@@ -91,6 +91,19 @@ def test_a_key_of_an_earlier_version_is_refused_with_its_new_name(tmp_path, text
     assert problem.endswith(f"{origin}: model.tau is unknown: it is now called 'tol'")
 
 
+@pytest.mark.parametrize(
+    ("flag", "end"),
+    [
+        ("C=1", "--set C=...: expected section.key=value; did you mean model.C?"),
+        ("model", "--set model: expected section.key=value"),
+        ("modle.C=1", "--set modle.C=...: expected section.key=value; did you mean 'model'?"),
+    ],
+)
+def test_a_flag_without_its_section_is_told_which_one(tmp_path, flag, end):
+    (problem,) = problems(write(tmp_path, ""), {}, [flag])
+    assert problem == end
+
+
 def test_other_variables_are_left_alone(tmp_path):
     load(write(tmp_path, ""), {"STREAMSVM_CACHE": "0", "STREAMSVM_TEST_BOOTSTRAP": "x", "HOME": "/"})
 

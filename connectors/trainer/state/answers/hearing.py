@@ -1,4 +1,4 @@
-"""What the answers on a topic of labels say together, for readers who come later: as the trainer heard them."""
+"""Replays the answers on a topic of labels, so that later readers reach the same labels as the trainer."""
 
 from collections import defaultdict
 from functools import partial

@@ -135,9 +135,9 @@ def test_doctor_without_a_log(tmp_path, config, call):
     code, out, _ = call("doctor", config)
     assert code == 1
     assert out[-2:] == [
-        f"problem  log: log.dir = {str(tmp_path / 'log')!r}: there is no such folder; without a [kafka] section, the "
-        "log is there",
-        "         `streamsvm produce` creates it; or correct log.dir",
+        f"problem  log: log.dir = {str(tmp_path / 'log')!r}: there is no such folder. Without a [kafka] section, the "
+        "log is a folder, which `streamsvm produce` creates",
+        "         correct log.dir, or add a [kafka] section",
     ]
 
 
