@@ -146,10 +146,13 @@ def load(name: str, folder: Path | None) -> Problem:
 
 def train(X: np.ndarray, y: np.ndarray, C: float, gamma: float, **options) -> dict:
     """One training, rows included."""
-    from streamsvm.batch import SolverOptions, smo
+    from streamsvm.batch import RowStore, SolverOptions, smo
+    from streamsvm.core.kernels import RBF
 
     start = time.process_time()
-    s = smo.solve(X, y, C, gamma=gamma, options=SolverOptions(tol=TOL, **options))
+    signs = np.where(y, 1.0, -1.0)
+    lo, hi = np.minimum(0.0, C * signs), np.maximum(0.0, C * signs)
+    s = smo.train(RowStore(X, RBF(gamma)), signs, lo, hi, options=SolverOptions(tol=TOL, **options))
     seconds = time.process_time() - start
     return {
         "iterations": s.iterations,

@@ -33,6 +33,8 @@ Four techniques make it fast.  None of them changes the solution:
   others become contiguous.  When their problem is solved, the gradients of all examples are brought up to date.
 - *Kernel rows on demand*, shared by all problems over the same examples, see `cache`.
 
+`solve` and `train_anew` start large problems from a solution in single precision, see `coarse`.
+
 Sources: Fan, Chen, Lin, "Working set selection using second order information for training support vector machines",
 JMLR 6 (2005), WSS 2, and its stopping condition; Chang, Lin, "LIBSVM: a library for support vector machines", section
 4, for shrinking; Glasmachers, "The Planning-Ahead SMO Algorithm".  Deviations:
@@ -44,11 +46,13 @@ JMLR 6 (2005), WSS 2, and its stopping condition; Chang, Lin, "LIBSVM: a library
 """
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamsvm.batch.cache import NO_ROWS, Cache
+from streamsvm.batch.coarse import coarse_start, pays
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import RowStore
@@ -268,6 +272,23 @@ def train(
     )
 
 
+def train_anew(
+    store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions = DEFAULTS
+) -> Solution:
+    """As `train`, from 0; by a start from single precision where that saves time."""
+    if not pays(store, lo, hi, options):
+        return train(store, y, lo, hi, options=options)
+    known = coarse_start(store, y, lo, hi, options)
+    rest = replace(options, max_iterations=options.limit(len(y)) - known.steps)
+    found = train(store, y, lo, hi, known.alpha, known.g, rest)
+    return replace(
+        found,
+        iterations=known.steps + found.iterations,
+        newton_steps=known.newton_steps + found.newton_steps,
+        values_computed=known.kernel_evaluations,
+    )
+
+
 def _feasible(alpha: Any, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     """A copy of the start, cut to its box where rounding has left it."""
     alpha = np.array(alpha, np.float64)
@@ -363,7 +384,10 @@ def solve(
     boxes = arguments.boxes_of(float(C), weights, np.ones(len(store)), "sample_weight")
     boxes[_mask(held_out, len(store))] = 0.0
     lo, hi = np.minimum(0.0, signs * boxes), np.maximum(0.0, signs * boxes)
-    solution = train(store, signs, lo, hi, start, None, options)
+    if start is None:
+        solution = train_anew(store, signs, lo, hi, options)
+    else:
+        solution = train(store, signs, lo, hi, start, options=options)
     if not solution.converged:
         warnings.warn(
             f"the solver stopped ({solution.status}) after {solution.iterations} steps with a violation of "

@@ -40,6 +40,8 @@ class Solution:
         Number of linear systems solved on the free set.
     rows_computed
         Number of kernel rows that this training added to the store.
+    values_computed
+        Number of kernel values that it computed besides these rows.
 
     Notes
     -----
@@ -66,6 +68,7 @@ class Solution:
     planned: int
     newton_steps: int
     rows_computed: int
+    values_computed: int = 0
 
     @property
     def converged(self) -> bool:
@@ -75,7 +78,7 @@ class Solution:
     @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed in this training."""
-        return self.rows_computed * len(self.y)
+        return self.rows_computed * len(self.y) + self.values_computed
 
     @property
     def objective(self) -> float:

@@ -176,7 +176,7 @@ class Features:
     def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
         tiles = self._tiles(ids)
-        at_once = ROWS * max(1, COLUMNS // max(len(ids), 1))  # narrow blocks may be long
+        at_once = _at_once(len(ids))
         for b in range(0, len(rows), at_once):
             part = rows[b : b + at_once]
             for tile, P in self._products(part, tiles):
@@ -191,10 +191,16 @@ class Features:
     def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
         out, tiles = np.zeros(len(rows)), self._tiles(ids)
-        for b in range(0, len(rows), ROWS):
-            part = rows[b : b + ROWS]
+        at_once = _at_once(len(ids))
+        for b in range(0, len(rows), at_once):
+            part = rows[b : b + at_once]
             sq = self.sq[part]
             for tile, P in self._products(part, tiles):
                 own = c[tile.first : tile.first + len(tile.sq)]
-                _sum_block(self.kernel, P, sq, tile.sq, own, out[b : b + ROWS])
+                _sum_block(self.kernel, P, sq, tile.sq, own, out[b : b + at_once])
         return out
+
+
+def _at_once(n_ids: int) -> int:
+    """The number of rows of a block: narrow ones may be long."""
+    return ROWS * max(1, COLUMNS // max(n_ids, 1))

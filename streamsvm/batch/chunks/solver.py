@@ -76,8 +76,8 @@ class Optimum(NamedTuple):
         Why the solver stopped, as in `Solution`.
     n_passes
         Number of passes over all examples.
-    steps, kernel_evaluations
-        Number of pair steps, and of kernel values.
+    steps, newton_steps, kernel_evaluations
+        Number of pair steps, of linear systems solved, and of kernel values.
     """
 
     alpha: np.ndarray
@@ -88,6 +88,7 @@ class Optimum(NamedTuple):
     status: str
     n_passes: int
     steps: int
+    newton_steps: int
     kernel_evaluations: int
 
     @property
@@ -142,6 +143,7 @@ def optimum(
         status=status,
         n_passes=training.n_passes,
         steps=members.steps,
+        newton_steps=members.newton_steps,
         kernel_evaluations=training.features.kernel_evaluations,
     )
 

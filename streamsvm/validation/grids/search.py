@@ -262,7 +262,7 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
         return Result(positive, classes, splits, per_fold, None, full, cell[0].seeding, reason, seconds)
 
     def train(best: Cell) -> Solution:
-        return examples.problem(examples.store(best.gamma), best.C).solve(NO_EXAMPLES)
+        return examples.problem(examples.store(best.gamma), best.C).solve_all()
 
     return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
 

@@ -1,0 +1,131 @@
+"""A start from single precision: the solution by `chunks`, with gradients in double precision.
+
+`chunks` solves the problem of `smo` in a half to a quarter of the time, but rounds kernel values to single precision.
+`smo` goes on from there.  As a rule it takes no step, because the gradients below show that the tolerance is reached:
+
+1. The gradients of the support vectors, and of all examples within a tolerance of a violation, are computed anew.
+2. The largest change tells how much rounding there was.  If it is at most SMALL tolerances, no other example violates,
+   and the others keep their gradients.
+3. Otherwise all gradients are computed anew.
+
+The rounding of a gradient grows with the coefficients, see `gram.series`.  So single precision solves to the tolerance
+of `smo`, or to the rounding that the boxes allow if that is more; with very large boxes it is not asked.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+alpha     coefficients with their labels' signs                            (n,) float64
+g         gradient y - K alpha, of held-out examples as well               (n,) float64
+y, lo, hi labels, -1 or +1, and box                                        (n,) float64
+P         inner products, then kernel values                               (b, m) float64
+========= ================================================================ ================
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.batch.chunks.features import MAX_WIDTH, Features
+from streamsvm.batch.chunks.solver import optimum
+from streamsvm.batch.gram.series import PRECISION
+from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.rows import RowStore
+from streamsvm.core.kernels import is_positive_semidefinite, kernel_values
+from streamsvm.core.threads import one_blas_thread
+
+FEWEST = 2000  # examples; with fewer, `smo` alone takes about as long
+CLOSER = 0.9  # share of the tolerance: what rounding adds must not make `smo` take a step
+LOOSEST = 0.1  # tolerance; a start that is farther from the solution saves nothing
+SMALL = 0.2  # of the tolerance
+STEPS_PER_EXAMPLE, MAX_PASSES = 100, 30  # after which `smo` goes on
+ROWS, COLUMNS = 256, 512  # of P, which then stays in the cache
+METHOD = ("planning", "over_step", "newton", "shrinking")  # options of the pair steps of `smo`
+
+
+class Coarse(NamedTuple):
+    """Where `smo` goes on.
+
+    Attributes
+    ----------
+    alpha, g
+        Feasible coefficients, and y - K alpha, (n,).
+    steps, newton_steps, kernel_evaluations
+        Numbers of pair steps, of linear systems, and of kernel values so far.
+    """
+
+    alpha: np.ndarray
+    g: np.ndarray
+    steps: int
+    newton_steps: int
+    kernel_evaluations: int
+
+
+def pays(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> bool:
+    """Whether a start from single precision saves time.
+
+    It does not if the examples are few or their kernel rows known, if a device computes the rows, or if the boxes are
+    too large.  A kernel that is not positive semi-definite has several optima, and options of the pair steps are wishes
+    for these steps: both are for `smo` alone.
+    """
+    return (
+        int(np.count_nonzero(lo < hi)) >= FEWEST
+        and store.on_cpu
+        and store.rows_computed == 0
+        and is_positive_semidefinite(store.kernel)
+        and all(getattr(options, name) == getattr(DEFAULTS, name) for name in METHOD)
+        and _tolerance(store, lo, hi, options) <= LOOSEST
+    )
+
+
+def _tolerance(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> float:
+    """The tolerance in single precision."""
+    return max(CLOSER * options.tol, PRECISION * float(store.diagonal.max() * np.linalg.norm(hi - lo)))
+
+
+def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> Coarse:
+    """Solve in single precision, and check it in double precision; the arguments are those of `smo.train`."""
+    X, trained = store.examples, np.flatnonzero(lo < hi)
+    features = Features(X if len(trained) == len(y) else X[trained], store.kernel)
+    own = replace(
+        options,
+        tol=_tolerance(store, lo, hi, options),
+        cache_mb=8 * store.cache_floats / 2**20,
+        max_iterations=min(options.limit(len(y)), STEPS_PER_EXAMPLE * len(y)),
+    )
+    found = optimum(features, y[trained], lo[trained], hi[trained], own, MAX_PASSES)
+    alpha, g = np.zeros(len(y)), np.full(len(y), np.nan)
+    alpha[trained], g[trained] = found.alpha, found.g
+    support = np.flatnonzero(alpha)
+
+    def exact(rows: np.ndarray) -> np.ndarray:
+        return np.asarray(y[rows] - _sums(store, X, rows, support, alpha[support]))
+
+    beyond = np.maximum(np.where(alpha < hi, g - found.bias, -np.inf), np.where(alpha > lo, found.bias - g, -np.inf))
+    is_near = (beyond > -options.tol) | (alpha != 0.0) | np.isnan(g)
+    near, others = np.flatnonzero(is_near), np.flatnonzero(~is_near)
+    rough, g[near] = g[near], exact(near)
+    anew = len(near)
+    if len(others) and not np.nanmax(np.abs(g[near] - rough), initial=0.0) <= SMALL * options.tol:
+        g[others] = exact(others)
+        anew = len(y)
+    return Coarse(alpha, g, found.steps, found.newton_steps, found.kernel_evaluations + anew * len(support))
+
+
+def _sums(store: RowStore, X: Any, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
+    out, sq = np.zeros(len(rows)), store.data.sq
+    with one_blas_thread():
+        for s in range(0, len(ids), COLUMNS):
+            part = ids[s : s + COLUMNS]
+            others = X[part].T
+            if sp.issparse(others) and others.shape[0] <= MAX_WIDTH:  # a product with a dense matrix is faster
+                others = others.toarray()
+            for t in range(0, len(rows), ROWS):
+                block = rows[t : t + ROWS]
+                P = X[block] @ others
+                P = P if isinstance(P, np.ndarray) else P.toarray()
+                K = kernel_values(store.kernel, P, sq[part], sq[block][:, np.newaxis])
+                out[t : t + ROWS] += K @ c[s : s + COLUMNS]
+    return out
