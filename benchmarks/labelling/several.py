@@ -2,7 +2,8 @@
 
 A part of the classes, drawn by the seed, is thinned out in the pool.  krkopt's classes are rare by themselves;
 segment's are all equally common.  The test part is as the set has it; its examples are weighted, so that the classes
-have the pool's shares.  The model is exact after each label.  "random" asks about random examples, "mixed" is the default.
+have the pool's shares.  The model is exact after each label.  "random" asks about random examples, "mixed" is the
+default.
 """
 
 import argparse
