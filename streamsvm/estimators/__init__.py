@@ -2,5 +2,5 @@
 
 Start with `model` (the state of a learner), then `learning`.  `features` turns names into columns, `lasvm` and
 `gap_family` have the algorithms, `learners` the table of their names, and `multiclass` combines them for several
-classes.  This room imports from core, batch and online.
+classes.  `left_out` judges labelled examples by a model.  This room imports from core, batch, online and active.
 """

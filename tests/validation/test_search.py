@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 import streamsvm
-from streamsvm import LASVM
+from streamsvm import LASVM, OneVsOne
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, seeding
 from streamsvm.core import threads
 from streamsvm.core.kernels import RBF
@@ -344,12 +344,15 @@ def test_all_starts_along_c_are_known():
     assert set(seeding.C_SEEDS) <= set(WARM_STARTS)
 
 
-def test_a_metric_without_a_value_is_said():
-    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3 == 0
+@pytest.mark.parametrize("model", [LASVM(), OneVsOne(LASVM())], ids=["two classes", "three classes"])
+def test_a_metric_without_a_value_is_said(model):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3
+    y = y if isinstance(model, OneVsOne) else y == 0
     with pytest.warns(RuntimeWarning, match="no setting has a score"):
         search = grid_search(
-            LASVM(), X, y, Cs=[1.0, 2.0], folds=folds.leave_one_out(20), metric=lambda y, f: float("nan")
+            model, X, y, Cs=[1.0, 2.0], folds=folds.leave_one_out(20), metric=lambda y, f: float("nan")
         )
+    assert "best=None" in repr(search)
     for what in ("solution", "best"):
         with pytest.raises(ValueError, match="no setting has a score"):
             getattr(search, what)

@@ -1,5 +1,6 @@
 """The outcome of a search on a grid."""
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -162,6 +163,12 @@ def best_of(table: list[Cell], greater: bool) -> Cell:
         raise ValueError(NO_SCORE)
     sign = 1.0 if greater else -1.0
     return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, DIGITS))
+
+
+def warn_without_scores(table: list[Cell], stacklevel: int) -> None:
+    """Warn if no cell has a score."""
+    if all(np.isnan(cell.score) for cell in table):
+        warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=stacklevel)
 
 
 def why_not(refit: bool, table: list[Cell], given: Any, used: Any, kind: str) -> str:

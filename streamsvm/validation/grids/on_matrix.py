@@ -67,7 +67,14 @@ class FoldOnMatrix:
             return "scaled", self._solution(problem.y, grown.lo, grown.hi, grown.alpha, grown.g)
         return "direct", self._solution(problem.y, lo, hi, before.alpha, before.g)
 
-    def _solution(self, y, lo, hi, alpha: np.ndarray | None = None, g: np.ndarray | None = None) -> Solved | None:
+    def _solution(
+        self,
+        y: np.ndarray,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        alpha: np.ndarray | None = None,
+        g: np.ndarray | None = None,
+    ) -> Solved | None:
         """The solution; None if single precision is not enough for it, or for the start."""
         if self._is_coarse(hi - lo if alpha is None else alpha):
             return None

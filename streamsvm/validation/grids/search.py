@@ -3,7 +3,6 @@
 import copy
 import itertools
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from streamsvm.core import arguments
 from streamsvm.core.kernels import about
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
-from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of, why_not
+from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.grids.several import search_classes
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
@@ -156,8 +155,7 @@ def grid_search(
     else:
         found = _of_learner(setting, grid, warm_start, seeding, n_jobs)
     table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
-    if all(np.isnan(cell.score) for cell in table):
-        warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
+    warn_without_scores(table, stacklevel=3)
     refitted = why_not(refit, table, given, X, "an LASVM") or found.train(best_of(table, up))
     seconds = time.perf_counter() - begin
     return Search(grid.Cs, grid.gammas, table, up, refitted, found.warm_start, found.seeding, seconds)

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.batch import SolverOptions
 from streamsvm.core import arguments
-from streamsvm.validation.grids.grid import Cell, best_of, cell_of, why_not
+from streamsvm.validation.grids.grid import Cell, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
 from streamsvm.validation.scale import with_numbers
@@ -43,7 +43,9 @@ class ClassSearch:
     seconds: float
 
     def __repr__(self) -> str:
-        return f"ClassSearch({len(self.table)} cells, best={self.best}, seconds={self.seconds:.3f})"
+        has_scores = not np.isnan(self.scores).all()
+        best = self.best if has_scores else None
+        return f"ClassSearch({len(self.table)} cells, best={best}, seconds={self.seconds:.3f})"
 
     @property
     def best(self) -> Cell:
@@ -102,6 +104,7 @@ def search_classes(
         for C, result in zip(Cs, results, strict=True):
             cells[C, gamma] = cell_of(C, gamma, result, metric)
     table = [cells[C, gamma] for C in Cs for gamma in gammas]
+    warn_without_scores(table, stacklevel=4)
     refitted: Any = why_not(refit, table, given, X, "a OneVsOne")
     if not refitted and hasattr(X, "columns"):
         refitted = "X is a frame, whose column names a solution would not know; give X.to_numpy()"

@@ -10,21 +10,19 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from streamsvm.active.answers.suspects import left_out_leads, left_out_values, ranked
-from streamsvm.batch import RowStore
+from streamsvm.active.answers.suspects import ranked
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.left_out import left_out_margins
 
 from ....records.classes import ClassLabel
 from ....records.labels import Label
-from ....records.several_classes import Model, SeveralClassModel
+from ....records.several_classes import Model
 
 MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
 FEWEST = 20  # below this, the others say too little about an answer
 
 _MEMORY = 10_000  # events that were asked about again
-_CACHE_MB = 64.0
 
 
 class Recheck(NamedTuple):
@@ -90,8 +88,7 @@ class Rechecks:
         y = list(answers.values())
         if len(y) < FEWEST or len(set(y)) < 2:
             return []
-        of_answers = _leads_of if isinstance(model, SeveralClassModel) else _margins_of
-        suspects = ranked(of_answers(model, rows, y, np.array(weights)))
+        suspects = ranked(left_out_margins(model, rows, y, np.array(weights)))
         keys, open_ = list(answers), {recheck.key for recheck in self.open.values()}
         doubtful = [keys[suspect.place] for suspect in suspects if suspect.margin < 0]
         new = [key for key in doubtful if key not in self._past and key not in open_]
@@ -151,43 +148,3 @@ class Rechecks:
         self.open = {query_id: Recheck(*rest) for query_id, *rest in state["open"]}
         self._past = OrderedDict((key, y) for key, y in state["past"])
         self.counts = RecheckCounts(**state["counts"])
-
-
-def _margins_of(model: Any, rows: NamedRows, y: Sequence[ClassLabel], weights: np.ndarray) -> np.ndarray:
-    """y f(x) of each answer by the model of all others."""
-    learner, positive = _learner_of(model), np.array(y, bool)
-    values = left_out_values(_store(learner, rows), np.where(positive, 1.0, -1.0), _boxes(learner, positive, weights))
-    return np.where(positive, values, -values)
-
-
-def _leads_of(model: Any, rows: NamedRows, y: Sequence[ClassLabel], weights: np.ndarray) -> np.ndarray:
-    """Half the lead of each answer's class, by the models of all others."""
-    labels = list(dict.fromkeys(y))
-    places = np.array([labels.index(label) for label in y])
-    learners = [_learner_of(model._models.get(label, model._blank)) for label in labels]
-    stores: dict[Any, RowStore] = {}
-    for learner in learners:  # classes that tune themselves have kernels of their own; the others share one
-        if learner._kernel not in stores:
-            stores[learner._kernel] = _store(learner, rows)
-    boxes = [_boxes(learner, places == k, weights) for k, learner in enumerate(learners)]
-    return left_out_leads([stores[learner._kernel] for learner in learners], places, boxes)
-
-
-def _learner_of(model: Any) -> Any:
-    """The model itself; of one that tunes itself, the candidate that predicts."""
-    return getattr(model, "_predicting", model)
-
-
-def _boxes(model: Any, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The largest size of each coefficient."""
-    return model.C * weights * np.where(positive, model._class_weight(True), model._class_weight(False))
-
-
-def _store(model: Any, rows: NamedRows) -> RowStore:
-    """Examples as the model's kernel sees them."""
-    n_features = len(model.feature_names)
-    parts = [
-        sp.csr_matrix((queries.values, queries.indices, queries.indptr), shape=(len(queries.sq), n_features))
-        for _, queries in model._batches(rows, learning=False)
-    ]
-    return RowStore(sp.vstack(parts, format="csr"), model._kernel, _CACHE_MB)
