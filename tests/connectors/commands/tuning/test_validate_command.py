@@ -583,7 +583,7 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
         ("a,y\n1,1\n2,1\n", ["--label", "y"], "all 2 labels are positive"),
         ("a,y\n1,1\n2,0\n", [], "--label is missing: it names the column of the label; there are 'a', 'y'"),
         ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "name the positive label, as in --positive 2"),
-        ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': '' is not a finite number"),
+        ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': the number is missing"),
     ],
 )
 @pytest.mark.parametrize("command", ["crossval", "search"])
