@@ -6,11 +6,14 @@
 over the members of the expansion, while examples arrive and members leave.  Without a bias there is no sum to keep, so
 every coefficient can move on its own: member s violates if alpha_s may rise and g_s > tau, or may fall and g_s < -tau.
 
-PROCESS makes the example a member and moves its coefficient; REPROCESS moves the member that violates most, until
-gap <= max(C, target); CLEAN forgets, every so often, the members with alpha = 0 that are farthest from being able to
-move.  Both move a second member along, the one with which the dual grows most.  The four learners are:
+- PROCESS makes the example a member and moves its coefficient.
+- REPROCESS moves the member that violates most, and repeats this until gap <= max(C, target).
+- CLEAN forgets, every so often, the members with alpha = 0 that are farthest from violating.
 
-- LASVM-G: as said.
+PROCESS and REPROCESS also move a second member in the same step: the one with which the dual grows most.  The four
+learners are:
+
+- LASVM-G: exactly this.
 - LASVM-NC: the ramp loss, which counts an example on the wrong side no more than 1 - s.  An example with y f(x) < s at
   its arrival gets the box that the concave part of the ramp leaves it (online CCCP): beta = C, otherwise 0.
 - LASVM-I: an example with y f(x) < s is ignored, and one with y f(x) > 1 too, before any other work.
@@ -36,20 +39,21 @@ Deviations; the first six are corrections:
 
 - PROCESS, for g >= 0: the step is min(hi - alpha, g / K); the source prints max.
 - REPROCESS moves the member that it has chosen; the source prints i in both branches.
-- REPROCESS ends when no member violates by itself.  The source asks whether two members form a violating pair, as if
-  there were a bias: all g = 1/2 passes that test, and its loop would not end.
+- REPROCESS ends when no member violates by itself.  The source tests whether two members form a violating pair, as if
+  there were a bias.  If all g = 1/2, there is no such pair but the gap stays open, and its loop would not end.
 - The gap is sum max(lo g, hi g) - alpha g, which uses the shifted boxes; the source's equation 9 has wrong signs for
   y = -1, and with C y g in place of the boxes the gap of members with beta = C never closes.
 - The target's terms are the losses max(lo g, hi g), and the maximum with 0 is taken inside the root.  The C of
   max(C, target) is the mean box of the members, C where there are no weights.
-- CLEAN sorts by the distance from being able to move; the source's |g| would drop a violator first.
+- CLEAN sorts by the distance from violating; by |g|, as in the source, a violator would be dropped first.
 - `joint`: the source moves one coefficient at a time, by at most |g| / K, so that at C = 100 a bounded support vector
   takes a hundred steps.  Here a step moves two, jointly and exactly: on a9a at C = 100 REPROCESS is 30 times rarer, and
   the model is the same.  The partner is chosen by second-order information, as Fan, Chen and Lin do with a bias
   (JMLR 6, 2005); it need not violate itself.
-- The ramp is not active before `ramp_warmup` examples were admitted and both classes have support vectors.  f(x) says
-  nothing at first, and what is ignored then never comes back: NC loses 1 % of AUC, and s >= 0 learns nothing at all.
-- An example ends after `MAX_REPROCESS` steps at the latest, which bounds the time of one call.
+- The ramp is not active before `ramp_warmup` examples were admitted and both classes have support vectors.  f(x) means
+  little at first, and an example that is ignored never comes back.  Without this warm-up, NC loses 1 % of AUC, and with
+  s >= 0 nothing is learned at all.
+- An example causes at most `MAX_REPROCESS` steps, which bounds the time of one call.
 """
 
 from typing import NamedTuple

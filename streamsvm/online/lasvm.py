@@ -21,10 +21,10 @@ margins  f(x) of each incoming example before it was learned          (B,) float
 Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
 section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
 
-- The gradient does not hold the bias (the source's equation 9 mixes both conventions); b = (g_i + g_j) / 2.
-- The source inserts every example and lets eviction, which comes with the next step of REPROCESS, take it away.  Here
-  PROCESS keeps an example only if eviction would: if it forms a tau-violating pair, if it cannot yet have a partner, if
-  it narrows the range that the bias is free in, or if it is needed as a reserve, see the next point.
+- The gradient does not include the bias (the source's equation 9 mixes both conventions); b = (g_i + g_j) / 2.
+- The source inserts every example, and the next step of REPROCESS evicts the useless ones.  Here PROCESS inserts an
+  example only if eviction would keep it: if it forms a tau-violating pair, if there is no partner for it yet, if it
+  narrows the interval in which the bias is free, or if it is needed as a reserve (see below).
 - The source keeps each example that violates, and its extremes are up to `delta_max` apart.  So an example with
   y f(x) near 2 enters with a small coefficient, which FINISH takes away: where one class is rare and labels are noisy,
   there are five times as many members as support vectors.  `Rule.margin` keeps such examples out.
@@ -34,14 +34,14 @@ section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
   many near the margin.  Where members are free, as in most models, these are enough.
 - REPROCESS is repeated until delta <= delta_max, see `Rule`; the source's single one leaves banana at C = 316 with 28 %
   error before FINISH.
-- Members with alpha = 0 that cannot join a violating pair are evicted after every `EVICTION_PERIOD` examples, not after
-  every one: the scan costs as much as a step.
+- Members with alpha = 0 that cannot join a violating pair are evicted after every `EVICTION_PERIOD` examples.  The
+  source does it after every example, but the scan costs as much as a step.
 - The source's extremes are far apart (delta is 5 on banana at C = 316), so that its eviction spares what may yet be
   needed. When REPROCESS is repeated they are close, and evicting right beyond them costs 0.4 points of error on
   banana: members within `slack` are spared while they are few.
-- A step that no bound cuts makes g_i and g_j equal, so that the next extreme would hang on rounding.  Extremes that are
-  equal up to the rounding of the step go to the first slot: another processor's kernel values give the same model.
-- The extremes i, j, g_i, g_j are by-products of every gradient update: one pass over g updates it and finds both.
+- A step that no bound cuts makes g_i and g_j equal, so rounding would decide which is the next extreme.  Among extremes
+  that are equal up to the rounding of the step, the first slot is taken.  So another processor gets the same model.
+- One pass over g updates it and finds the extremes i, j, g_i, g_j.
 """
 
 from typing import NamedTuple

@@ -14,7 +14,7 @@ from streamsvm.validation.held_out.problem import labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import outcomes, prepared
 from streamsvm.validation.held_out.work import warn_of_failures, warn_of_one_class, with_progress
 from streamsvm.validation.results import Result
-from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scale import resolve_scaling
 
 
 def cross_validate(
@@ -145,7 +145,7 @@ def cross_validate(
         result = smooth.validated(model, X, y, splits, sample_weight, progress)
     else:
         begin = time.perf_counter()
-        given, (model, X) = X, with_numbers(model, X)
+        given, (model, X) = X, resolve_scaling(model, X)
         problem, classes = labelled(X, y, sample_weight, setting_of(model, options))
         positive = problem.y > 0.0
         splits = splits_of(folds, positive, k, seed)
@@ -173,7 +173,7 @@ def _of_several(
     n_jobs: int | None,
 ) -> several.ClassResult:
     """`cross_validate` for a `OneVsOne`."""
-    binary, X = with_numbers(model.model, X)
+    binary, X = resolve_scaling(model.model, X)
     setting = setting_of(binary, options)
     problems, classes = several.problems_of(setting, [float(setting.C)], X, y, sample_weight)
     labels = np.asarray(y)

@@ -16,7 +16,7 @@ from streamsvm.core.scaling import CLIP, CONSTANT
 from streamsvm.validation.held_out.problem import require_solvable
 
 
-def with_numbers(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]:
+def resolve_scaling(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]:
     """The model with a number for gamma, and the features as its kernel sees them.
 
     Parameters

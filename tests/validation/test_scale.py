@@ -11,7 +11,7 @@ from streamsvm import LASVM
 from streamsvm.batch import RowStore
 from streamsvm.core.kernels import RBF
 from streamsvm.validation import cross_validate, grid_search
-from streamsvm.validation.scale import standardised, with_numbers
+from streamsvm.validation.scale import resolve_scaling, standardised
 
 
 def raw(n=150, seed=0):
@@ -23,7 +23,7 @@ def raw(n=150, seed=0):
 
 def test_features_are_scaled_by_the_moments_of_all_examples():
     X, y = raw()
-    model, Z = with_numbers(LASVM(C=5.0), X)
+    model, Z = resolve_scaling(LASVM(C=5.0), X)
     np.testing.assert_allclose(Z[:, :3], StandardScaler().fit_transform(X[:, :3]))  # uniform: nothing is clipped
     np.testing.assert_array_equal(Z[:, 3], X[:, 3])
     assert model.gamma == pytest.approx(1.0 / Z.var(axis=0).sum())
@@ -46,15 +46,15 @@ def test_an_outlier_is_clipped_and_a_constant_is_0():
 def test_a_number_for_gamma_means_the_features_as_they_come():
     X, _ = raw()
     for model in (LASVM(gamma=0.5), LASVM(gamma=0.5, scaling=None)):
-        assert with_numbers(model, X) == (model, X)
-    forced, Z = with_numbers(LASVM(gamma=0.5, scaling="standard"), X)
+        assert resolve_scaling(model, X) == (model, X)
+    forced, Z = resolve_scaling(LASVM(gamma=0.5, scaling="standard"), X)
     assert forced.gamma == 0.5
     np.testing.assert_array_equal(Z, standardised(X))
 
 
 def test_sparse_features_are_left_alone():
     X = sp.csr_matrix(np.random.default_rng(0).random((50, 20)) * (np.random.default_rng(1).random((50, 20)) < 0.1))
-    model, Z = with_numbers(LASVM(), X)
+    model, Z = resolve_scaling(LASVM(), X)
     assert Z is X
     assert model.gamma == pytest.approx(50.0 / X.multiply(X).sum())
 

@@ -15,7 +15,7 @@ from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.results import Fold
-from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scale import resolve_scaling
 
 from ...report import charts as report
 from ...runtime.text import plural
@@ -163,7 +163,7 @@ def _validated(
     given: dict[str, Any] = {"sample_weight": examples.w, "folds": splits, "progress": True}
     if setting["model"] == "ssvm":
         solver = arguments.solver or "auto"
-        binary, inputs = with_numbers(LASVM(**parameters, scaling=scaling), inputs)
+        binary, inputs = resolve_scaling(LASVM(**parameters, scaling=scaling), inputs)
         parameters["gamma"] = binary.gamma
         smooth = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
         return cross_validate(smooth, inputs, examples.y, **given)

@@ -14,7 +14,7 @@ from river import compose
 from streamsvm.active.choosing.vectors import Vectors
 from streamsvm.core import arguments
 from streamsvm.validation import leave_one_out
-from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scale import resolve_scaling
 
 FACTORS = (1.0, 0.25, 4.0, 0.0625)  # on the given gamma; of equally good ones, the first is taken
 FIRST, LEAST = 30, 3  # labels, and labels of each class, before which nothing is chosen
@@ -63,7 +63,7 @@ class GammaTuner:
         self._next = len(y) + self._every
         vectors = Vectors({})
         vectors.add(rows)
-        given, Z = with_numbers(self._given, vectors.matrix)
+        given, Z = resolve_scaling(self._given, vectors.matrix)
         errors = [_error(given.clone({"gamma": given.gamma * factor}), Z, y, weights) for factor in FACTORS]
         factor = FACTORS[int(np.argmin(errors))]
         if factor == self._factor:

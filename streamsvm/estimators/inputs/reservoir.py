@@ -168,8 +168,8 @@ class Reservoir:
         if self._span is None and self._are_new(ids):
             order = priorities(numbers)
             limits = np.array([own.limit for own in self._classes], np.uint64)
-            heeded = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
-            places = np.flatnonzero(heeded)
+            counted = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
+            places = np.flatnonzero(counted)
             fields = (array[places] for array in (numbers, order, ids, born, positive, box))
             part = Sample._make([*fields, *rows_of(places)])
             if self._has_room(part):

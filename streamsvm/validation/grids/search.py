@@ -23,7 +23,7 @@ from streamsvm.validation.held_out.problem import NO_EXAMPLES, Setting, labelled
 from streamsvm.validation.held_out.splits import CHAINS, MANY_FOLDS, require_seeding
 from streamsvm.validation.held_out.work import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
 from streamsvm.validation.results import Result
-from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scale import resolve_scaling
 from streamsvm.validation.scores import greater_is_better
 from streamsvm.validation.several import is_one_vs_one, require_plain
 
@@ -136,7 +136,7 @@ def grid_search(
         rules: dict[str, Any] = {"metric": metric, "greater": up, "seeding": seeding, "refit": refit, "n_jobs": n_jobs}
         return search_classes(model, X, y, *values, k, folds, seed, sample_weight, options=options, **rules)
     if not isinstance(model, SmoothSVM):
-        model, X = with_numbers(model, X, has_gamma=gammas is not None)
+        model, X = resolve_scaling(model, X, has_gamma=gammas is not None)
     setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)
     grid = _Grid(
         X,

@@ -11,7 +11,7 @@ from streamsvm.core import arguments
 from streamsvm.validation.grids.grid import Cell, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
-from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scale import resolve_scaling
 from streamsvm.validation.several import problems_of, validated
 
 
@@ -93,7 +93,7 @@ def search_classes(
 ) -> ClassSearch:
     """`grid_search` for a `OneVsOne`; `gammas` is None for the model's own."""
     begin, given = time.perf_counter(), X
-    binary, X = with_numbers(model.model, X, has_gamma=gammas is not None)
+    binary, X = resolve_scaling(model.model, X, has_gamma=gammas is not None)
     setting, gammas = setting_of(binary, options), [binary.gamma] if gammas is None else gammas
     splits = splits_of(folds, np.asarray(y), k, seed)
     cells: dict[tuple[float, float], Cell] = {}

@@ -158,8 +158,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         Estimate or None
             The estimate, if one was made.
         """
-        heeded, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
-        for i in self._memory.of_interest(heeded):
+        counted, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
+        for i in self._memory.of_interest(counted):
             example = Example(dict(X[i]), self._known_label(y[i]), float(w[i]), int(born[i]))
             self._memory.add(int(ids[i]), example)
         self._expire()

@@ -27,7 +27,7 @@ from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
 from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
-from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scale import resolve_scaling
 from streamsvm.validation.scores import BY_NAME, roc_auc
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -395,7 +395,7 @@ def test_options_of_a_smooth_svm(points, call):
     options = ("--model", "ssvm", "--reduced", 0.25, "--solver", "strategy-1", "--seed", 3, "--tol", 1e-8)
     _, out, _ = call("crossval", points, *OPTIONS, *options, "--folds", "leave-one-out")
     X, y = noisy()
-    scaled, inputs = with_numbers(LASVM(), X)
+    scaled, inputs = resolve_scaling(LASVM(), X)
     smooth = SmoothSVM(10.0, "rbf", gamma=scaled.gamma, reduced=0.25, seed=3)
     result = leave_one_out(smooth, inputs, y)
     assert "solver strategy-1: as asked for" in out[3]
@@ -409,7 +409,7 @@ def test_a_smooth_svm_beside_the_other(points, call):
     X, y = noisy()
     made = folds.stratified(y, 4)
     first = cross_validate(LASVM(), X, y, folds=made)
-    scaled, inputs = with_numbers(LASVM(), X)
+    scaled, inputs = resolve_scaling(LASVM(), X)
     second = cross_validate(SmoothSVM(3.0, "rbf", gamma=scaled.gamma), inputs, y, folds=made)
     expected = [*(f"{mean:.4f}" for mean in compare(first, second).means)]
     assert line(out[-3:], "accuracy")[1:3] == expected
@@ -583,7 +583,7 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
         ("a,y\n1,1\n2,1\n", ["--label", "y"], "all 2 labels are positive"),
         ("a,y\n1,1\n2,0\n", [], "--label is missing: it names the column of the label; there are 'a', 'y'"),
         ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "name the positive label, as in --positive 2"),
-        ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': '' is not a finite number"),
+        ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': the number is missing"),
     ],
 )
 @pytest.mark.parametrize("command", ["crossval", "search"])
