@@ -140,6 +140,7 @@ class DaemonSettings:
         that was deleted and created again always ends the trainer.
     checkpoint_records, checkpoint_seconds
         Number of records, at least 1, or seconds after which the trainer writes a checkpoint, whichever comes first.
+        With a model for each key, it waits for ten records for each model that has changed, unless the seconds are up.
     publish_seconds
         Seconds between two snapshots on the topic log.model.
     exactly_once

@@ -28,6 +28,7 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
+_RECORDS_A_MODEL = 10  # that pay for writing a model
 _LOADING_SECONDS = 300.0  # for the merged model to be read
 
 
@@ -283,7 +284,13 @@ class Partition:
             return False
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
-        return self._n_unsaved >= daemon.checkpoint_records or is_late
+        return is_late or self._n_unsaved >= max(daemon.checkpoint_records, self._worth_writing)
+
+    @property
+    def _worth_writing(self) -> int:
+        """Number of records after which a checkpoint takes little of the time, however many models have changed."""
+        models = self.state.models if self.state else None
+        return _RECORDS_A_MODEL * models.n_unsaved if isinstance(models, KeyedModels) else 0
 
     @property
     def is_new(self) -> bool:

@@ -236,8 +236,13 @@ def largest_difference(kernel: Kernel, largest: float) -> float:
     return largest if kernel.kind == RBF_KIND else 2.0 * largest
 
 
+def is_bounded(kernel: Kernel) -> bool:
+    """Whether |k(x, z)| is at most 1 for all examples."""
+    return kernel.kind in (RBF_KIND, SIGMOID_KIND)
+
+
 def largest_self_product(kernel: Kernel, sq: np.ndarray) -> float:
     """The largest |k(x, x)| among examples of these squared norms; it bounds every kernel value between them."""
-    if kernel.kind in (RBF_KIND, SIGMOID_KIND):
+    if is_bounded(kernel):
         return 1.0
     return float(np.max(np.abs(self_products(kernel, sq)), initial=0.0))

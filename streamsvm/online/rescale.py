@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from streamsvm.core import storage
 from streamsvm.core.blocks import from_sparse
-from streamsvm.core.expansion import SLOTS, Expansion
+from streamsvm.core.expansion import SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel, self_products
 from streamsvm.core.scaling import ACTIVE, PLACES, RawRows, Scaling, scale_block
 from streamsvm.online.finish import Problem, move_members, optimise, squeezed
@@ -81,6 +81,8 @@ def _unscaled(s: Expansion, c: Scaling, n_known: int) -> tuple[np.ndarray, RawRo
     n, features = int(s.counts[SLOTS]), c.feature[: c.counts[PLACES]]
     raw = np.zeros((n, len(features)))
     raw[:, :n_known] = s.raw[:n, :n_known]
+    if n_known == len(features) and (c.place[: s.counts[WIDTH]] >= 0).all():  # Members have these features only.
+        return raw, RawRows(np.arange(n + 1) * n_known, np.tile(features, n), raw.ravel(), np.zeros(n))
     before = storage.rows_of(s, np.arange(n), len(s.member_indices))
     raw[:, n_known:] = before[:, features[n_known:]].toarray()  # unscaled so far
     return raw, _rows(raw, features, before)

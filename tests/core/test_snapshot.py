@@ -212,3 +212,37 @@ def test_reading_a_damaged_file_names_it(tmp_path):
     path.write_bytes(SMALL[:-5])
     with pytest.raises(SnapshotError, match=r"model\.ssvm: snapshot is truncated"):
         snapshot.read(path)
+
+
+def levels_and_lists(text):
+    """How deeply a header is nested, and how many lists and objects it has; brackets in strings do not count."""
+    depth = deepest = n = 0
+    in_string = is_escaped = False
+    for letter in text:
+        if in_string:
+            in_string = is_escaped or letter != '"'
+            is_escaped = letter == "\\" and not is_escaped
+        elif letter == '"':
+            in_string = True
+        elif letter in "[{":
+            depth, n = depth + 1, n + 1
+            deepest = max(deepest, depth)
+        elif letter in "]}":
+            depth -= 1
+    return deepest, n
+
+
+nested = st.recursive(st.text('a"\\[]{}', max_size=4), lambda inner: st.lists(inner, max_size=3), max_leaves=20)
+
+
+@given(nested, st.integers(0, 40))
+def test_what_is_nested_too_deeply_is_refused_before_it_is_parsed(content, n_around):
+    for _ in range(n_around):
+        content = [content]
+    text = json.dumps({"kind": "K", "arrays": [], "meta": {"x": content}})
+    is_fine = levels_and_lists(text)[0] <= 32
+    if is_fine:
+        assert unpack(forged(text.encode()), "K")[0] == {"x": content}
+    else:
+        with pytest.raises(SnapshotError, match="more than 32 levels"):
+            unpack(forged(text.encode()), "K")

@@ -249,6 +249,11 @@ class KeyedModels:
         """Keys of the models that have learned, in memory or not."""
         return set(self._order)
 
+    @property
+    def n_unsaved(self) -> int:
+        """Number of models that the next `save` writes."""
+        return len(self._unsaved)
+
     def digest(self) -> str:
         """A digest of all models that have learned, in memory or not."""
         total = blake2b(digest_size=16)

@@ -33,6 +33,7 @@ from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, require, requi
 LARGEST_BOX = 1e18  # of a merged member; each of its parts has `arguments.LARGEST_BOX` at most
 LARGEST_MATRIX = 2**32  # entries; the largest limit for compressing that a snapshot may state
 LARGEST_FEATURE = math.sqrt(LARGEST_SQUARED_NORM)
+AT_ONCE = 2**16  # entries of a matrix whose squares are in memory
 ROUNDING, TINY = 1e-5, 1e-37  # of a squared norm in float32
 DTYPES = {"y": np.int8, "ids": np.int64, "born": np.int64, "sq": np.float32}
 OF_SLOTS = ("alpha", "g", "lo", "hi", "up", "down", "self_k", *DTYPES)
@@ -105,7 +106,8 @@ def _require_counts(arrays: Arrays, n_features: int) -> None:
     require(0 <= counts[WIDTH] <= n_features, f"its members have {counts[WIDTH]} features of {n_features}")
     require(0 < counts[WIDE] <= LARGEST_MATRIX, f"it compresses a matrix of {counts[WIDE]} entries")
     require((counts[[POSITIVE, NEGATIVE]] <= n).all() if len(counts) > NEGATIVE else True, "it counts too many vectors")
-    others = np.delete(counts, [SLOT_UP, SLOT_DOWN])
+    others = counts.copy()
+    others[[SLOT_UP, SLOT_DOWN]] = 0  # -1 stands for none of them
     require(((others >= 0) & (others <= LARGEST_COUNT)).all(), "a count is negative or too large")
 
 
@@ -169,10 +171,12 @@ def _matrix_sums(arrays: Arrays, storage: int) -> np.ndarray:
     features = require_array(arrays, "features", np.float32 if storage == COLUMNS else np.uint8, (rows, n))
     require_finite(arrays, "features")
     require(storage == COLUMNS or features.max(initial=0) <= 1, "a bit is neither 0 nor 1")
+    require(not features[width:].any(), f"a feature is not among {width}")
     sums, nnz = np.zeros(n), np.zeros(n, np.int64)
-    for d, row in enumerate(features):
-        require(d < width or not row.any(), f"a feature is not among {width}")
-        sums += row.astype(np.float64) ** 2
-        nnz += row != 0
+    at_once = max(1, AT_ONCE // max(1, n))
+    for d in range(0, width, at_once):
+        part = features[d : min(d + at_once, width)]
+        sums += np.square(part, dtype=np.float64).sum(axis=0)
+        nnz += np.count_nonzero(part, axis=0)
     require(np.array_equal(nnz, np.diff(arrays["starts"])), "'starts' does not fit the features")
     return sums

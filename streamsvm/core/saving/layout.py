@@ -15,7 +15,6 @@ A change of this layout, or of what a kind stores, needs a new ``FORMAT``.
 
 import hashlib
 import json
-import math
 import re
 import struct
 from collections.abc import Iterable
@@ -36,10 +35,12 @@ _MAX_DIMENSIONS = 8
 _STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
-_DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
-
-
-_AS_STORED = frozenset(dtype for dtype in map(np.dtype, sorted(_DTYPES)) if dtype.isnative)
+_CODES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+_DTYPES = {code: np.dtype(code) for code in _CODES}
+_NATIVE = {code: dtype.newbyteorder("=") for code, dtype in _DTYPES.items()}
+_AS_STORED = {dtype: code for code, dtype in _DTYPES.items() if dtype.isnative}
+_ENTRY = {"name", "dtype", "shape", "offset"}
+_PADDING = [bytes(n) for n in range(_ALIGNMENT)]
 
 
 class SnapshotError(ValueError):
@@ -64,8 +65,8 @@ def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tu
     """The JSON header, and the length of its arrays; offsets count from the first array."""
     entries, offset = [], 0
     for name, array in raw.items():
-        shape = ",".join(map(str, array.shape))
-        entries.append(f'{{"dtype":"{array.dtype.str}","name":{_quoted(name)},"offset":{offset},"shape":[{shape}]}}')
+        code, shape = _AS_STORED.get(array.dtype) or array.dtype.str, ",".join(map(str, array.shape))
+        entries.append(f'{{"dtype":"{code}","name":{_quoted(name)},"offset":{offset},"shape":[{shape}]}}')
         offset += aligned(array.nbytes)
     try:
         written = _written(meta)
@@ -88,6 +89,11 @@ def aligned(length: int) -> int:
 def octets(array: np.ndarray) -> memoryview:
     """The bytes of a C-contiguous array, without copying them."""
     return array.reshape(-1).view(np.uint8).data
+
+
+def padding(length: int) -> bytes:
+    """What follows so many bytes, up to the next multiple of 64."""
+    return _PADDING[-length % _ALIGNMENT]
 
 
 def sha256(chunks: Iterable[bytes | memoryview]) -> bytes:
@@ -118,7 +124,7 @@ def verify(data: bytes) -> int:
 def parsed(text: bytes) -> dict[str, Any]:
     _require_simple(text)
     try:
-        header = json.loads(text, parse_constant=_no_number)
+        header = _read(text.decode())
     except ValueError as error:
         raise SnapshotError(f"snapshot header is not JSON: {error}") from error
     match header:
@@ -130,15 +136,25 @@ def parsed(text: bytes) -> dict[str, Any]:
 def _require_simple(text: bytes) -> None:
     """Refuse a header that is nested too deeply, or takes many times its length in memory."""
     marks = text if b"\\" in text else text.translate(None, _NO_MARKS)  # strings end at a quote that is not escaped
-    brackets = _STRING.sub(b"", marks).translate(None, _NO_BRACKETS)
+    brackets = marks.replace(b'""', b"")  # all strings, if none of them has a bracket
+    if b'"' in brackets:
+        brackets = _STRING.sub(b"", marks).translate(None, _NO_BRACKETS)
     if len(brackets) // 2 > 1000 + len(text) // _CONTAINER_BYTES:
         raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
+    rest = brackets
+    for _ in range(_MAX_DEPTH // 2):  # Each turn takes away one or two levels of a header whose brackets are in pairs.
+        rest = rest.replace(b"[]", b"").replace(b"{}", b"")
+        if not rest:
+            return
     if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > _MAX_DEPTH:
         raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")
 
 
 def _no_number(name: str) -> None:
     raise ValueError(f"{name} is not a number")
+
+
+_read = json.JSONDecoder(parse_constant=_no_number).decode
 
 
 def arrays_of(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.ndarray]:
@@ -155,21 +171,34 @@ def arrays_of(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.
 
 def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarray]:
     """Name, place and writable copy of an array, after checks against a faulty or hostile writer."""
-    match entry:
-        case {"name": str(name), "dtype": str(code), "shape": [*shape], "offset": int(offset)}:
-            pass
-        case _:
-            raise SnapshotError(f"snapshot header has an invalid array entry: {str(entry)[:200]}")
+    if type(entry) is not dict or not entry.keys() >= _ENTRY:
+        raise _invalid(entry)
+    name, code, shape, offset = entry["name"], entry["dtype"], entry["shape"], entry["offset"]
+    if type(name) is not str or type(code) is not str or type(shape) is not list:
+        raise _invalid(entry)
     if code not in _DTYPES:
         raise SnapshotError(_refused(name, code))
     if len(shape) > _MAX_DIMENSIONS:
         raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are read")
-    if not all(type(n) is int and n >= 0 for n in [offset, *shape]):
-        raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
-    dtype, count = np.dtype(code), math.prod(shape)
-    if max([body_start + offset + count * dtype.itemsize, *shape]) > len(data) - DIGEST_SIZE:
-        raise SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")
-    stored = np.frombuffer(data, dtype, count, body_start + offset).reshape(shape)
-    if dtype.kind == "b" and stored.view(np.uint8).max(initial=0) > 1:
+    dtype, n_bytes, end = _DTYPES[code], _DTYPES[code].itemsize, len(data) - DIGEST_SIZE
+    for n in (offset, *shape):
+        if type(n) is not int or n < 0:
+            raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
+        if n > end:
+            raise _outside(name, shape, offset)
+    for n in shape:
+        n_bytes *= n
+    if body_start + offset + n_bytes > end:
+        raise _outside(name, shape, offset)
+    stored = np.ndarray(shape, dtype, data, body_start + offset)
+    if code == "|b1" and stored.view(np.uint8).max(initial=0) > 1:
         raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
-    return name, offset, stored.astype(dtype.newbyteorder("="))
+    return name, offset, stored.astype(_NATIVE[code])
+
+
+def _invalid(entry: Any) -> SnapshotError:
+    return SnapshotError(f"snapshot header has an invalid array entry: {str(entry)[:200]}")
+
+
+def _outside(name: str, shape: list[int], offset: int) -> SnapshotError:
+    return SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")

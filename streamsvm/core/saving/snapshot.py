@@ -6,7 +6,7 @@ the bytes; here are the container, the files it is kept in, and the checks of wh
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from streamsvm.core.saving.layout import (
     arrays_of,
     header_of,
     octets,
+    padding,
     parsed,
     raw_of,
     sha256,
@@ -70,9 +71,10 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
     total = body_start + body_length + DIGEST_SIZE
 
     chunks: list[bytes | memoryview] = [PRELUDE.pack(MAGIC, FORMAT, len(header), total), header]
-    chunks.append(bytes(body_start - PRELUDE.size - len(header)))
+    chunks.append(padding(PRELUDE.size + len(header)))
+    as_bytes: Callable[[np.ndarray], bytes | memoryview] = np.ndarray.tobytes if total <= _SMALL else octets
     for array in raw.values():
-        chunks += [octets(array), bytes(aligned(array.nbytes) - array.nbytes)]
+        chunks += [as_bytes(array), padding(array.nbytes)]
     if total <= _SMALL:
         chunks = [b"".join(chunks)]
     return b"".join([*chunks, sha256(chunks)])
@@ -172,11 +174,15 @@ def require_array(arrays: Arrays, name: str, dtype: type | str, shape: tuple[int
     found = arrays[name]
     fits = found.dtype.kind == dtype if isinstance(dtype, str) else found.dtype == dtype
     fits = fits and found.ndim == len(shape)
-    if not fits or any(wanted not in (None, n) for wanted, n in zip(shape, found.shape, strict=True)):
+    if not fits or (found.shape != shape and not _agree(found.shape, shape)):
         wanted = f"kind {dtype!r}" if isinstance(dtype, str) else str(np.dtype(dtype))
         lengths = str(shape).replace("None", "any")
         require(False, f"the array {name!r} is {found.dtype} of shape {found.shape}; it must be {wanted}, {lengths}")
     return found
+
+
+def _agree(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return all(length in (None, n) for n, length in zip(shape, wanted, strict=True))
 
 
 def require_finite(arrays: Arrays, *names: str) -> None:

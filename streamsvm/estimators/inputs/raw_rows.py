@@ -30,7 +30,9 @@ def one_row(columns: np.ndarray, values: np.ndarray) -> RawRows:
 
 
 def _with_norms(indptr: np.ndarray, columns: np.ndarray, values: np.ndarray) -> RawRows:
+    squares = np.zeros(len(values) + 1)  # the last one ends an empty last row
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.append(np.square(values), 0.0)  # the last one ends an empty last row
+        np.square(values, out=squares[:-1])
         sums = np.add.reduceat(squares, indptr[:-1]) if len(indptr) > 1 else np.zeros(0)
-    return RawRows(indptr, columns, values, np.where(np.diff(indptr) > 0, sums, 0.0))
+    sums[indptr[1:] == indptr[:-1]] = 0.0
+    return RawRows(indptr, columns, values, sums)

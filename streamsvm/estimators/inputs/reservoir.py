@@ -331,7 +331,8 @@ class Reservoir:
         sample = Sample._make([numbers, own["priorities"] if self._is_pooled else priorities(numbers), *others])
         self._put(sample)
         rooms = [of_class.room for of_class in self._classes]
-        require(len(self) == sample.size and rooms == own["rooms"].tolist(), "its reservoir has too many examples")
+        n_kept = sum(len(of_class.kept) for of_class in self._classes)
+        require(n_kept == sample.size and rooms == own["rooms"].tolist(), "its reservoir has too many examples")
 
 
 def _row_at(rows_of: RowsOf, t: int) -> Row:

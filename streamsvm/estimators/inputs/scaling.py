@@ -179,7 +179,9 @@ class RunningScale:
         """The arrays of a snapshot; none if nothing is tracked."""
         if not self.tracks:
             return {}
-        c = scaling.with_room(self.state, max(n_features, len(self.state.place)), len(self.state.m))
+        c = self.state
+        if n_features > len(c.place):
+            c = scaling.with_room(c, n_features, len(c.m))
         n_places = int(c.counts[PLACES])
         arrays = {name: getattr(c, name)[:n_features] for name in OF_FEATURES}
         arrays |= {name: getattr(c, name)[:n_places] for name in OF_PLACES}
@@ -196,7 +198,8 @@ class RunningScale:
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
         require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
-        require(np.isin(counts[[SPARSE, DUE, ACTIVE]], (0, 1)).all(), "a flag of the scale is neither 0 nor 1")
+        flags = set(counts[[SPARSE, DUE, ACTIVE]].tolist())
+        require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
         c = scaling.empty(True, bool(counts[SCALES]), max(n_features, 4), max(n_places, 4))

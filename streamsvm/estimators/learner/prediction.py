@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from river.utils import dataframe
 
-from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, is_bounded, largest_self_product
 from streamsvm.estimators.inputs.checks import culprit, is_frame, n_rows, not_finite, series_like, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.learner.model import OnlineModel
@@ -35,14 +35,16 @@ class Prediction(OnlineModel):
         features, scale = self._features.copy(), self._scale.copy()
         for rows, raw in features.raw_batches(X, learning=True):
             scale.fit_room(len(features))
-            self._require_kernel(rows.start, scale.queries(raw).sq)
+            if not is_bounded(self._kernel):
+                self._require_kernel(rows.start, scale.queries(raw).sq)
 
     def _require_learnable(self, x: Mapping[Hashable, Any], columns: np.ndarray, values: np.ndarray) -> None:
         """Raise a ValueError if an example is to be refused; its new columns stay provisional."""
         raw = one_row(columns, values)
         if too_large(raw.sq):
             raise self._too_large(x)
-        self._require_kernel(self._n_seen, self._scale.queries(raw).sq if self._scale.is_active else raw.sq)
+        if not is_bounded(self._kernel):
+            self._require_kernel(self._n_seen, self._scale.queries(raw).sq if self._scale.is_active else raw.sq)
 
     def _require_kernel(self, first: int, sq: np.ndarray) -> None:
         """Raise a ValueError if k(x, x) is too large for an example, given squared norms from number `first` on."""

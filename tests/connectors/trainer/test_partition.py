@@ -32,6 +32,7 @@ from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
+from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, checkpoint_files
@@ -1006,6 +1007,27 @@ def test_files_of_models_are_removed_when_nobody_needs_them(tmp_path):
     assert len(checkpoint_files(folder)) == 2
     checkpoint_files(folder)[0].write_bytes(b"")  # the one before has all that it needs, too
     assert outcome(settings, trainer.run(settings))[0][0]["counters"]["predicted"] == 599
+
+
+@pytest.mark.parametrize(("per", "n_checkpoints"), [("partition", 12), ("key", 3)])
+def test_many_changed_models_are_written_together(tmp_path, monkeypatch, per, n_checkpoints):
+    """Each of 20 models that have changed has to be worth ten records, or the seconds have to be up."""
+    settings = configure(tmp_path, daemon={"per": per, "checkpoint_records": 48, "checkpoint_seconds": 1e6})
+    append(settings, traffic(300, n_keys=20))
+    saves = []
+    save = Partition.save
+
+    def noting(self):
+        n_models = self.state.models.n_unsaved if per == "key" else 0
+        saves.append((self._n_unsaved, max(48, 10 * n_models)))
+        save(self)
+
+    monkeypatch.setattr(Partition, "save", noting)
+    trainer.run(settings)
+    began, *others, _ = saves  # the first one is made before the first record, the last one at the end
+    assert began[0] == 0
+    assert all(n_records >= wanted for n_records, wanted in others)
+    assert len(saves) >= n_checkpoints
 
 
 # --- where it begins --------------------------------------------------------------------------------------------------
