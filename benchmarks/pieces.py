@@ -1,6 +1,8 @@
 """What a single call costs, and what one pass is made of.
 
     python benchmarks/pieces.py                        # microseconds per call, no data needed
+    python benchmarks/pieces.py --parts records        # CPU microseconds of records with named features, one by one
+    python benchmarks/pieces.py --parts learn_many     # CPU microseconds of an example in a batch
     python benchmarks/pieces.py --data DIR a9a usps    # where the time of one pass over these tasks goes
     python benchmarks/pieces.py --data DIR --quick     # both, of banana
 
@@ -9,11 +11,15 @@ Run it with one thread (OPENBLAS_NUM_THREADS=1) on a quiet machine.
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from datasets import TASKS, load
 from numba import njit
+from river import linear_model, preprocessing
+from shared.clock import cpu_seconds
 
 import streamsvm
 from streamsvm.core import blocks, expansion
@@ -21,6 +27,56 @@ from streamsvm.core.rows import kernel_row
 from streamsvm.online import arrival, lasvm
 
 REPEATS = 256
+RUNS = 3  # of which the fastest counts
+
+
+def curved(rng: np.random.Generator, n: int, d: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Examples with a curved border between the classes, and a share of wrong labels."""
+    X = rng.normal(size=(n, d))
+    y = X @ rng.normal(size=d) / np.sqrt(d) + 0.3 * (X[:, 0] ** 2 - 1.0) > 0.0
+    return X, y ^ (rng.random(n) < noise)
+
+
+def learn_many(n: int = 20_000) -> None:
+    """Print microseconds of an example in a batch, before `finish`."""
+    print(f"{'columns':>7} {'wrong %':>7} {'learner':8} {'members':>8} {'support':>8} {'CPU us':>7}")
+    for d, noise in ((3, 0.0), (5, 0.005), (10, 0.0), (8, 0.01)):
+        X, y = curved(np.random.default_rng(0), n, d, noise)
+        for kind in (streamsvm.LASVM, streamsvm.LASVMI):
+            seconds = []
+            for _ in range(RUNS):
+                model = kind(C=10.0, gamma=0.5 / d)
+                seconds.append(cpu_seconds(model.learn_many, X, y))
+            sizes = f"{model.n_members:8} {model.n_support:8}"
+            print(f"{d:7} {100 * noise:7.1f} {kind.__name__:8} {sizes} {1e6 * min(seconds) / n:7.2f}", flush=True)
+
+
+def records(n: int = 3000) -> None:
+    """Print microseconds of records with named features, each predicted and then learned, beside river's learner."""
+    print(f"{'features':>8} {'learner':20} {'predict_one':>12} {'learn_one':>10}  CPU us")
+    for d in (2, 5, 20, 100):
+        learners: dict[str, Callable[[], Any]] = {
+            "LASVM()": streamsvm.LASVM,
+            "LASVM(gamma=1/d)": lambda gamma=1.0 / d: streamsvm.LASVM(gamma=gamma),
+            "LogisticRegression": lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(),
+        }
+        X, y = curved(np.random.default_rng(0), n, d, 0.02)
+        rows = [{f"f{k}": value for k, value in enumerate(row)} for row in X.tolist()]
+        for name, make in learners.items():
+            predict, learn = np.min([_of_records(make(), rows, y.tolist()) for _ in range(RUNS)], axis=0)
+            print(f"{d:8} {name:20} {1e6 * predict / n:12.1f} {1e6 * learn / n:10.1f}", flush=True)
+
+
+def _of_records(model: Any, rows: list[dict], labels: list[bool]) -> tuple[float, float]:
+    """CPU seconds of all predictions, and of learning all records."""
+    clock, predict, learn = time.process_time, 0.0, 0.0
+    for x, y in zip(rows, labels, strict=True):
+        begin = clock()
+        model.predict_one(x)
+        between = clock()
+        model.learn_one(x, y)
+        predict, learn = predict + between - begin, learn + clock() - between
+    return predict, learn
 
 
 def latency() -> None:
@@ -45,12 +101,13 @@ def latency() -> None:
         title = f"{model.n_support} support vectors, {d} features"
         columns = model._features.lookup(tuple(range(d)))
         fresh = range(members, members + 400)
-        engine, margins = (model._scale.state, model._kernel, model._rule), np.empty(1)
+        engine = model._scale.state, model._kernel, model._rule
+        notes = arrival.Notes(model._calibration, np.empty(1))
 
-        def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, margins=margins):
+        def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, notes=notes):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
-            example = (columns, X[t], *box, t, t, False)
-            status = arrival.learn_example(model._expansion, *engine, *example, model._calibration, margins)
+            example = (arrival.Features(columns, X[t]), *box, t, t, False)
+            status = arrival.learn_example(model._expansion, *engine, *example, notes)
             if status == arrival.NO_ROOM:
                 model._make_room(X[t], binary=False)
 
@@ -128,6 +185,9 @@ def split(name: str, folder: Path | None, cache_mb: float) -> None:
         print(f"  {title:40} {took:8.2f} us {1e3 * took / n:7.3f} ns per slot")
 
 
+PARTS = {"calls": latency, "records": records, "learn_many": learn_many}
+
+
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -135,7 +195,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
     parser.add_argument("--quick", action="store_true", help="single calls, and banana taken apart")
+    parser.add_argument("--parts", nargs="+", default=[], choices=PARTS, help="these instead; they need no data")
     arguments = parser.parse_args()
+    for part in arguments.parts:
+        PARTS[part]()
+    if arguments.parts:
+        return
     for name in ["banana"] if arguments.quick else arguments.tasks:
         split(name, arguments.data, arguments.cache_mb)
     if arguments.quick or not arguments.tasks:

@@ -43,6 +43,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.batch.cache import CLOCK, NO_ROW, Cache, add_four, find_row, stored_row
+from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
@@ -88,6 +89,7 @@ def settled(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray, largest: float) -
     return np.where(alpha - lo <= near, lo, alpha)
 
 
+@of_numbers
 class Rule(NamedTuple):
     """The options that pair steps need: the tolerance, the planning, and the factor of an over-step."""
 

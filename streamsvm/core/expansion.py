@@ -56,6 +56,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.kernels import self_product
@@ -178,6 +179,7 @@ def set_penalties(alpha, lo, hi, up, down, i):
     down[i] = 0.0 if alpha[i] > lo[i] else FORBIDDEN
 
 
+@by_class
 @compiled
 def find_extremes(s):
     """Find the most violating pair from scratch: the largest g that may rise, the smallest g that may fall."""

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import inner_fma
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.exponentials import exp32, exp64
@@ -60,6 +61,7 @@ ONE, TWO = np.float32(1.0), np.float32(2.0)
 TANH_MAX_32, TANH_MAX_64 = np.float32(10.0), 20.0  # beyond, tanh is 1 in this precision
 
 
+@of_numbers
 class Kernel(NamedTuple):
     """A kernel and its parameters; make one with `RBF`, `Linear`, `Polynomial`, `Sigmoid` or `make_kernel`."""
 

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, compress_example, expansion_sum, is_binary_block
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.expansion import (
@@ -72,6 +73,22 @@ class Example(NamedTuple):
     hi: float
     id: int
     born: int
+
+
+@by_reference
+class Features(NamedTuple):
+    """The features of one example as Python hands them over: int64 columns in any order, and float64 values."""
+
+    columns: np.ndarray
+    values: np.ndarray
+
+
+@by_reference
+class Notes(NamedTuple):
+    """What learning one example writes: the calibration, and the example's margin before, (1,) float64."""
+
+    calibration: np.ndarray
+    margin: np.ndarray
 
 
 @by_reference
@@ -202,17 +219,18 @@ def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, firs
         s.counts[EVALUATIONS] += n
 
 
+@by_class
 @compiled
-def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, calibration, margins):
-    """Learn one example, features x (float64) in these columns; return the status of its arrival.
+def learn_example(s, c, kernel, rule, features, lo, hi, id, born, own_id, notes):
+    """Learn one example; return the status of its arrival.
 
-    If it was learned, `margins[0]` is its margin before, and the scale has taken its features in, unless its box is
-    empty.
+    If it was learned, `notes` has its margin before, and the scale has taken its features in, unless its box is empty.
     """
+    columns, x = features.columns, features.values
     status, nnz, sq = arrive(s, c, kernel, columns, x)
     if status == LEARNED:
         e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
-        margins[0], slot = learn_query(rule, s, kernel, e, own_id, calibration)
+        notes.margin[0], slot = learn_query(rule, s, kernel, e, own_id, notes.calibration)
         if slot >= 0 and s.raw.shape[1] > 0:
             store_raw(s, slot, c.place[columns], x)
         if lo < hi:
@@ -246,11 +264,12 @@ def has_room(s, e, limit):
     return not needs_reserve(s)
 
 
+@by_class
 @compiled
-def decide_example(s, c, kernel, columns, x, b):
-    """Return f(x) + b for one query with the features x (float64) in these columns; NaN if a feature is not finite."""
+def decide_example(s, c, kernel, features, b):
+    """Return f(x) + b for one query; NaN if a feature is not finite."""
     n = s.counts[SLOTS]
-    nnz, sq = prepare(s, c, columns, x)
+    nnz, sq = prepare(s, c, features.columns, features.values)
     if not sq < LARGEST_SQUARED_NORM:
         return np.nan
     kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], sq, 0, n, s.scratch)

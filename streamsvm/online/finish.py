@@ -42,6 +42,7 @@ from streamsvm.batch.steps import (
     settled,
     update,
 )
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
 from streamsvm.core.kernels import Kernel
@@ -76,6 +77,7 @@ class Problem(Protocol):
         """Note anew what depends on the coefficients and the gradient."""
 
 
+@by_class
 @compiled
 def solve_active(s, kernel, rule, max_steps):
     """Take pair steps over the active members until the extremes differ by at most tol; return how many.

@@ -61,6 +61,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.compiling._dispatch import by_class, of_numbers
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner
 from streamsvm.core.expansion import (
     ADMITTED,
@@ -90,6 +91,7 @@ MAX_REPROCESS = 1000
 CONVEX, CONCAVE, IGNORE = range(3)  # what is done with an example on the wrong side of the ramp
 
 
+@of_numbers
 class Rule(NamedTuple):
     """What an algorithm of the family does.
 
@@ -199,6 +201,7 @@ def select(a, n):
     return a[n]
 
 
+@by_class
 @compiled
 def clean(s, max_non_sv):
     """Bury the members with alpha = 0 beyond `max_non_sv`, those first that are farthest from being able to move.
@@ -266,6 +269,7 @@ def _learn_query(rule, s, kernel, e, own_id, calibration):
     return f, slot
 
 
+@by_class
 @compiled
 def optimise_active(s, kernel, tol, max_steps):
     """REPROCESS over the active members until none violates by more than `tol`, at most `max_steps`; how many."""

@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
@@ -45,6 +46,7 @@ def scan(s, c_i, c_j, K_i, K_j):
     s.losses[GAP], s.losses[LOSS], s.losses[SQUARED_LOSS], s.losses[BOXES] = gap, loss, squares, boxes
 
 
+@by_class
 @compiled
 def rescan(s):
     """Note extremes, gap and losses anew, after members have left or coefficients were set from outside."""

@@ -50,6 +50,7 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries, expansion_sum, is_binary_block
+from streamsvm.core.compiling._dispatch import by_class, of_numbers
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
@@ -87,6 +88,7 @@ NO_CURVATURE = 1e-12
 ROUNDING = 1e-6  # of float32 kernel values, with some room
 
 
+@of_numbers
 class Rule(NamedTuple):
     """When to stop working on an example.
 
@@ -151,6 +153,7 @@ def _delta(counts, extremes):
     return extremes[G_UP] - extremes[G_DOWN]
 
 
+@by_class
 @compiled
 def delta(s):
     """g_i - g_j of the most violating pair; minus infinity if there is no pair."""
@@ -289,6 +292,7 @@ def reprocess(counts, extremes, rule, steps):
     return counts[SLOT_UP], -1 if second_order else counts[SLOT_DOWN]
 
 
+@by_class
 @compiled
 def evict(s, slack):
     """Bury the members with alpha = 0 that cannot be part of a violating pair.

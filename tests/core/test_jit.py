@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from streamsvm.core.compiling._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
+from streamsvm.core.compiling._dispatch import by_class, of_numbers
 from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
 from streamsvm.online.gap_steps import rescan
@@ -329,3 +332,78 @@ def test_no_array_of_a_reference_gets_out():
         with pytest.raises(TypeError, match=f"{function.__name__} returns an array to Python"):
             function(s)
     assert length_of_alpha(s) == len(s.alpha)  # from one compiled function to another it may go
+
+
+# --- code by the classes of the arguments -----------------------------------------------------------------------------
+
+
+@by_reference
+class Pair(NamedTuple):
+    a: np.ndarray
+    b: np.ndarray
+
+
+@of_numbers
+class Line(NamedTuple):
+    slope: float
+    at: int
+
+
+@by_class
+@compiled
+def sum_of_last(pair):
+    return pair.a[-1] + pair.b[-1]
+
+
+@by_class
+@compiled
+def along(line, x):
+    return line.slope * x + line.at
+
+
+def read_only(array):
+    array.setflags(write=False)
+    return array
+
+
+NUMBERS = np.arange(3.0)
+
+
+@pytest.mark.parametrize(
+    "other", [NUMBERS.astype(np.float32), NUMBERS.astype(np.int64), read_only(NUMBERS.copy())], ids=lambda a: a.dtype
+)
+def test_another_array_gets_code_of_its_own(other):
+    for place in range(2):
+        for pair in (Pair(NUMBERS, NUMBERS), Pair(*(NUMBERS, other)[:: 1 - 2 * place]), Pair(NUMBERS, NUMBERS)):
+            assert sum_of_last(pair) == 4.0
+
+
+@pytest.mark.parametrize("other", [NUMBERS[::2], NUMBERS.reshape(1, 1, 3), np.asfortranarray(np.ones((2, 2)))])
+def test_an_array_that_cannot_be_passed_is_refused_whatever_came_before(other):
+    sum_of_last(Pair(NUMBERS, NUMBERS))
+    with pytest.raises(TypeError, match=r"Pair\.b is array\(.*must be contiguous"):
+        sum_of_last(Pair(NUMBERS, other))
+
+
+@pytest.mark.parametrize("other", [None, 1.0, [1.0], np.float64(1.0), np.ma.ones(3)], ids=lambda value: type(value))
+def test_what_is_no_array_is_refused(other):
+    sum_of_last(Pair(NUMBERS, NUMBERS))
+    with pytest.raises((TypeError, ValueError)):
+        sum_of_last(Pair(NUMBERS, other))
+
+
+def test_an_array_of_another_byte_order_is_refused():
+    sum_of_last(Pair(NUMBERS, NUMBERS))
+    with pytest.raises((TypeError, ValueError)):
+        sum_of_last(Pair(NUMBERS, NUMBERS.astype(">f8")))
+
+
+def test_a_number_of_another_class_in_a_tuple_is_not_cut():
+    assert along(Line(1, 1), 2.0) == 3.0  # an int in the place of a float: this code must not serve the next one
+    assert along(Line(0.5, 1), 2.0) == 2.0
+    assert along(Line(0.5, 1), 2) == 2.0
+
+
+def test_the_classes_find_the_code():
+    sum_of_last(Pair(NUMBERS, NUMBERS))
+    assert (Pair,) in sum_of_last._codes

@@ -1,6 +1,6 @@
 """Compilation: what turns a plain function into a compiled one, and keeps the machine code between runs.
 
 Start in `_jit`, which has the decorator.  `_cache` finds the folder of compiled code, `_simd` has the loops for wide
-processors, `_tiles` a tile of a matrix product, and `_reference` borrows a NamedTuple's arrays.  Only core, batch and
-online import from here.
+processors, `_tiles` a tile of a matrix product, `_reference` borrows a NamedTuple's arrays, and `_dispatch` finds the
+code for some arguments.  Only core, batch and online import from here.
 """

@@ -5,15 +5,18 @@ and runs slowly: learning took 1.3 to 2.5 times as long.  Here the wrapper that 
 shape of each array into a table, and functions get a pointer to the table.  Python's tuple keeps the arrays alive
 during the call, so compiled code counts no references to them.
 
-The arrays must be contiguous, in C order, of one or two dimensions; others are refused.
+The arrays must be contiguous, in C order, of one or two dimensions; others are refused.  The wrapper compares their
+types with those that it was compiled for, because `_dispatch` looks at the tuple's class only.
 
 A compiled function that works on many such tuples gets their tables as the rows of one matrix: `keep_reference` writes
 a row, and `reference_at` reads it.
 """
 
+import functools
 from typing import Any
 
-from llvmlite import ir
+import numpy as np
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
@@ -21,11 +24,20 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import typeof, typeof_impl
 from numba.extending import NativeValue, infer_getattr, intrinsic, lower_getattr_generic, register_model, unbox
 from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import as_dtype
 
-WORD = ir.IntType(64)
+from streamsvm.core.compiling._dispatch import BY_REFERENCE
+
+WORD, HALF, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 WORDS = 3  # of an array in the table: its address, its first and its last length
-# Where numpy's array object has its address and the pointer to its lengths: its binary interface promises both.
-ADDRESS, LENGTHS = object.__basicsize__, object.__basicsize__ + 16
+# Where numpy's array object has its fields, and the object of its dtype: numpy's binary interface promises all of them.
+HEAD = object.__basicsize__
+ADDRESS, DIMENSIONS, LENGTHS, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
+BYTE_ORDER, NUMBER = HEAD + 10, HEAD + 12
+IN_C_ORDER, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+
+
+binding.add_symbol("streamsvm.ndarray", id(np.ndarray))
 
 
 class Reference(types.Type):
@@ -62,28 +74,73 @@ def by_reference(instance_class: Any) -> Any:
                 raise TypeError(f"{instance_class.__name__}.{name} is {kind}: it must be contiguous, in C order")
         return Reference(instance_class, kinds)
 
+    BY_REFERENCE.add(instance_class)
     return instance_class
+
+
+def _expected(kind: types.Array) -> tuple[int, int, int]:
+    """The number of dimensions, the number of the dtype, and the flags of an array of this type."""
+    return kind.ndim, as_dtype(kind.dtype).num, IN_C_ORDER | ALIGNED | (WRITEABLE if kind.mutable else 0)
+
+
+class _Memory:
+    """Reads numbers at an address."""
+
+    def __init__(self, builder: Any, address: Any) -> None:
+        self.builder, self.address = builder, address
+
+    def at(self, offset: int, kind: Any = WORD) -> Any:
+        place = self.builder.gep(self.address, [WORD(offset)])
+        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()))
+
+    def pointed(self, offset: int) -> "_Memory":
+        return _Memory(self.builder, self.builder.inttoptr(self.at(offset), BYTE.as_pointer()))
+
+
+def _is_array(b: Any, array: _Memory) -> Any:
+    """Whether a Python object is an array, and no instance of a subclass."""
+    name = "streamsvm.ndarray"
+    known = b.module.globals.get(name) or ir.GlobalVariable(b.module, BYTE, name)
+    return b.icmp_unsigned("==", array.at(HEAD - 8), b.ptrtoint(known, WORD))
+
+
+def _is_expected(b: Any, array: _Memory, expected: _Memory) -> Any:
+    """Whether an array has the expected type."""
+    dtype, flags = array.pointed(DTYPE), HALF(IN_C_ORDER | ALIGNED | WRITEABLE)
+    order = dtype.at(BYTE_ORDER, BYTE)
+    found = array.at(DIMENSIONS, HALF), dtype.at(NUMBER, HALF), b.and_(array.at(FLAGS, HALF), flags)
+    equal = [b.icmp_unsigned("==", value, expected.at(4 * k, HALF)) for k, value in enumerate(found)]
+    native = [b.icmp_unsigned("==", order, BYTE(ord(sign))) for sign in "=|"]
+    return functools.reduce(b.and_, equal, b.or_(*native))
 
 
 @unbox(Reference)
 def _unbox(kind: Reference, values: Any, c: Any) -> NativeValue:
     b, n = c.builder, len(kind.kinds)
     table = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(WORD, n * WORDS)), WORD.as_pointer())
-    byte = ir.IntType(8).as_pointer()
-    get_item = c.pyapi._get_function(ir.FunctionType(byte, [byte, WORD]), "PyTuple_GetItem")
-
-    def word_at(address: Any, offset: int) -> Any:
-        return b.load(b.bitcast(b.gep(address, [WORD(offset)]), WORD.as_pointer()))
-
+    fits = cgutils.alloca_once_value(b, ir.IntType(1)(1))
+    get_item = c.pyapi._get_function(ir.FunctionType(BYTE.as_pointer(), [BYTE.as_pointer(), WORD]), "PyTuple_GetItem")
+    numbers = [HALF(number) for of in kind.kinds for number in _expected(of)]
+    constant = cgutils.global_constant(b, "expected", ir.Constant(ir.ArrayType(HALF, len(numbers)), numbers))
     with cgutils.for_range(b, WORD(n)) as loop:
-        array = b.call(get_item, [values, loop.index])
-        lengths = b.inttoptr(word_at(array, LENGTHS), WORD.as_pointer())
-        dimensions = b.and_(word_at(array, ADDRESS + 8), WORD(0xFF))
-        last = b.load(b.gep(lengths, [b.sub(dimensions, WORD(1))]))
+        array = _Memory(b, b.call(get_item, [values, loop.index]))
+        with cgutils.if_unlikely(b, b.not_(_is_array(b, array))):
+            b.store(ir.IntType(1)(0), fits)
+            loop.do_break()
+        expected = b.gep(b.bitcast(constant, BYTE.as_pointer()), [b.mul(loop.index, WORD(12))])
+        with cgutils.if_unlikely(b, b.not_(_is_expected(b, array, _Memory(b, expected)))):
+            b.store(ir.IntType(1)(0), fits)
+            loop.do_break()
+        lengths = array.pointed(LENGTHS)
+        last = b.sub(b.zext(array.at(DIMENSIONS, HALF), WORD), WORD(1))
         row = b.mul(loop.index, WORD(WORDS))
-        for k, value in enumerate((word_at(array, ADDRESS), b.load(lengths), last)):
+        last_length = b.load(b.gep(b.bitcast(lengths.address, WORD.as_pointer()), [last]))
+        for k, value in enumerate((array.at(ADDRESS), lengths.at(0), last_length)):
             b.store(value, b.gep(table, [b.add(row, WORD(k))]))
-    return NativeValue(table)
+    refused = b.not_(b.load(fits))
+    with cgutils.if_unlikely(b, refused):
+        c.pyapi.err_set_string("PyExc_TypeError", f"an array of {kind.instance_class.__name__} is of another type")
+    return NativeValue(table, is_error=refused)
 
 
 @infer_getattr

@@ -152,7 +152,7 @@ class FeatureTable:
         names = tuple(x)
         if learning and not (names == self._last.names and self._last.known):
             self.add(names)
-        return self.lookup(names), values.astype(np.float64, copy=False)
+        return self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
 
     # -------------------------------------------------------------------------------------------------------- batches
 

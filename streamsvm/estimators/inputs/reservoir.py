@@ -218,8 +218,10 @@ class Reservoir:
             self._last = (columns, order, columns[order].astype(np.int64))
         _, order, rising = self._last
         ordered = values[order].astype(np.float64, copy=False)
+        if np.count_nonzero(ordered) == len(ordered):
+            return rising, ordered
         used = ordered != 0.0
-        return (rising, ordered) if used.all() else (rising[used], ordered[used])
+        return rising[used], ordered[used]
 
     def _priority(self, number: int) -> int:
         first, ahead = self._ahead

@@ -122,7 +122,7 @@ class RunningScale:
 
     def fit_room(self, n_features: int) -> None:
         """Make room for so many features: compiled code checks no bounds."""
-        if self.tracks and n_features > len(self.state.place):
+        if n_features > len(self.state.place) and self.tracks:
             size = max(n_features, 2 * len(self.state.place))
             self.state = scaling.with_room(self.state, size, len(self.state.m))
 

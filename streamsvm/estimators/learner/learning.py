@@ -138,7 +138,8 @@ class Learning(Leaving, Advice):
         self, scale: Scaling, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray
     ) -> int:
         """Learn one example unless it is refused; return the status of its arrival."""
-        given = (scale, self._kernel, self._rule, columns, values, *example, self._calibration, margin)
+        features, notes = arrival.Features(columns, values), arrival.Notes(self._calibration, margin)
+        given = (scale, self._kernel, self._rule, features, *example, notes)
         if len(self._features.columns) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # If the example is refused, its storage stays.
         status = learn_example(self._in_room, *given)

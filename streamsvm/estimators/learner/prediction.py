@@ -68,8 +68,8 @@ class Prediction(OnlineModel):
 
     def decision_function_one(self, x: dict) -> float:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
-        columns, values = self._features.example(x, learning=False)
-        margin = arrival.decide_example(self._in_room, self._scale.state, self._kernel, columns, values, self.bias)
+        features = arrival.Features(*self._features.example(x, learning=False))
+        margin = arrival.decide_example(self._in_room, self._scale.state, self._kernel, features, self.bias)
         if not math.isfinite(margin):
             self.validate_one(x)
             raise self._too_large_a_kernel(f"x={x!r}")
