@@ -1,11 +1,11 @@
 """A start from single precision: the solution by `chunks`, with gradients in double precision.
 
-`chunks` solves the problem of `smo` in a half to a quarter of the time, but rounds kernel values to single precision.
+`chunks` solves most large problems of `smo` in less time, but rounds kernel values to single precision.
 `smo` goes on from there.  As a rule it takes no step, because the gradients below show that the tolerance is reached:
 
 1. The gradients of the support vectors, and of all examples within a tolerance of a violation, are computed anew.
-2. The largest change tells how much rounding there was.  If it is at most SMALL tolerances, no other example violates,
-   and the others keep their gradients.
+2. The largest change tells how much rounding there was, and a bound how much there may be elsewhere.  If both are at
+   most SMALL tolerances, no other example violates, and the others keep their gradients.
 3. Otherwise all gradients are computed anew.
 
 The rounding of a gradient grows with the coefficients, see `gram.series`.  So single precision solves to the tolerance
@@ -81,7 +81,12 @@ def pays(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverOptions
 
 def _tolerance(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> float:
     """The tolerance in single precision."""
-    return max(CLOSER * options.tol, PRECISION * float(store.diagonal.max() * np.linalg.norm(hi - lo)))
+    return max(CLOSER * options.tol, _rounding(store, hi - lo))
+
+
+def _rounding(store: RowStore, alpha: np.ndarray) -> float:
+    """How far single precision may round a gradient with these coefficients, see `gram.series`."""
+    return PRECISION * float(store.diagonal.max() * np.linalg.norm(alpha))
 
 
 def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> Coarse:
@@ -107,7 +112,8 @@ def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray,
     near, others = np.flatnonzero(is_near), np.flatnonzero(~is_near)
     rough, g[near] = g[near], exact(near)
     anew = len(near)
-    if len(others) and not np.nanmax(np.abs(g[near] - rough), initial=0.0) <= SMALL * options.tol:
+    rounding = max(_rounding(store, alpha), float(np.nanmax(np.abs(g[near] - rough), initial=0.0)))
+    if len(others) and not rounding <= SMALL * options.tol:
         g[others] = exact(others)
         anew = len(y)
     return Coarse(alpha, g, found.steps, found.newton_steps, found.kernel_evaluations + anew * len(support))

@@ -347,7 +347,8 @@ def solve(
     held_out
         Examples to leave out, as a mask (n,) or as numbers.  `Solution.decision_values` has their decision values too.
     start
-        Signed coefficients to start from, (n,), such as another solution's `dual_coef`.  Default: 0.
+        Signed coefficients to start from, (n,), such as another solution's `dual_coef`.  Default: 0, or for large
+        problems a solution in single precision, see `streamsvm.batch.coarse`.
     options
         How to solve: the tolerance, the size of the cache, the device and more.
 

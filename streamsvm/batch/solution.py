@@ -33,7 +33,7 @@ class Solution:
     status
         Why the solver stopped, see Notes.
     iterations
-        Number of pair steps.
+        Number of pair steps, with those in single precision.
     planned
         Number of pair steps that were planned ahead.
     newton_steps

@@ -23,7 +23,7 @@ def boxes(y, C):
     return np.minimum(C * y, 0.0), np.maximum(C * y, 0.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 120),
@@ -50,7 +50,7 @@ def test_the_solution_is_optimal_in_double_precision(seed, n, name, C, tol, held
     assert abs(found.dual_coef.sum()) <= 1e-9 * (1.0 + np.abs(found.dual_coef).sum())
     assert naive.violation(found.dual_coef, g, lo, hi) <= tol + rounding
     apart = np.abs(found.g - g)
-    assert (apart <= coarse.SMALL * tol + rounding).all()
+    assert (apart <= 0.5 * tol + rounding).all()  # then no example violates that was not looked at
     assert (apart[found.dual_coef != 0.0] <= rounding).all()  # and so is the objective
 
 

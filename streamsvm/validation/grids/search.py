@@ -19,7 +19,7 @@ from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn
 from streamsvm.validation.grids.several import search_classes
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
-from streamsvm.validation.held_out.problem import NO_EXAMPLES, Setting, labelled, setting_of, signs_of
+from streamsvm.validation.held_out.problem import Setting, labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import CHAINS, MANY_FOLDS, require_seeding
 from streamsvm.validation.held_out.work import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
 from streamsvm.validation.results import Result
