@@ -243,8 +243,8 @@ def test_both_wrappers_estimates_are_read_alike(wrapper):
 def test_a_stream_that_is_learned_again_has_the_same_estimates(wrapper):
     """Also in other batches, and from a snapshot that is taken on the way: no clock and no cache decides."""
     X, y = noisy(900)
-    whole = wrapper(LASVM(C=5.0, gamma=0.3), every=100, memory=80, share=0.5)
-    again = wrapper(LASVM(C=5.0, gamma=0.3), every=100, memory=80, share=0.5)
+    whole = wrapper(LASVM(C=5.0, gamma=0.3), every=100, memory=80, share=20.0)
+    again = wrapper(LASVM(C=5.0, gamma=0.3), every=100, memory=80, share=20.0)
     for x, label in zip(X, y, strict=True):
         whole.learn_one(dict(enumerate(x.tolist())), label)
         if whole._since == 0:
@@ -259,7 +259,7 @@ def test_a_stream_that_is_learned_again_has_the_same_estimates(wrapper):
 
 def test_more_is_left_out_where_more_is_allowed():
     X, y = noisy(400)
-    loos = [StreamingLOO(LASVM(C=5.0, gamma=0.3), every=400, share=share) for share in (1e-9, 0.5, 1e9)]
+    loos = [StreamingLOO(LASVM(C=5.0, gamma=0.3), every=400, share=share) for share in (1e-9, 3.0, 1e9)]
     for loo in loos:
         loo.learn_many(X, y)
     removed = [loo.latest.n_removed for loo in loos]
@@ -282,7 +282,7 @@ def test_an_estimate_that_costs_more_than_learning_waits(wrapper):
     assert places[0] == 10, "the first one does not wait"
     assert all(previous <= learned for (previous, _), (_, learned) in itertools.pairwise(work))
     assert np.diff(places).min() > 10
-    assert len(places) > 5
+    assert len(places) > 3
 
 
 @pytest.mark.parametrize("keep", ["recent", "sample"])
@@ -291,7 +291,7 @@ def test_an_estimate_that_costs_more_than_learning_waits(wrapper):
 def test_a_flip_of_the_concept_is_seen_within_a_few_hundred_examples(wrapper, keep, seed):
     X, y = flipping(3000, seed)
     window = {} if keep == "recent" else {"window": 500}
-    estimate = wrapper(LASVM(C=5.0, gamma=0.3, **window), every=250, memory=300, keep=keep, share=0.2)
+    estimate = wrapper(LASVM(C=5.0, gamma=0.3, **window), every=250, memory=300, keep=keep, share=2.0)
     seen = {}
     for x, label in zip(X, y, strict=True):
         estimate.learn_one(dict(enumerate(x.tolist())), label)
