@@ -134,6 +134,7 @@ def test_a_template_makes_an_object_of_kubernetes(name, values):
         make_parser().parse_args(container["args"])
         assert made["spec"]["selector"]["matchLabels"].items() <= made["spec"]["template"]["metadata"]["labels"].items()
         assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+        assert made["spec"]["template"]["spec"]["enableServiceLinks"] is False  # Their variables look like settings.
         assert ("envFrom" in container) == bool(values)
 
 

@@ -1,6 +1,7 @@
 """Which room may open which door: read from the import statements of every file."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -170,6 +171,15 @@ def test_only_the_settings_know_which_kind_of_log_there_is(path):
     if not where(path).startswith(("connectors/settings/", "connectors/logs/kafka/", "connectors/logs/rdkafka/")):
         assert not [item.module for item in imports_of(path) if "connectors.logs.kafka" in item.module]
         assert "settings.kafka" not in path.read_text(encoding="utf-8").replace("settings.kafka_section", "")
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_headings_of_docstrings_have_lines_of_their_own(path):
+    """A text that was wrapped anew would have swallowed them, and numpydoc would show it as one paragraph."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Module):
+            for line in (ast.get_docstring(node) or "").splitlines():
+                assert not re.search(r"\w+ -{4,}", line), f"{path}: {line}"
 
 
 def test_no_files_import_each_other():

@@ -4,6 +4,7 @@ A dataclass per section says which keys there are.  A field's ``metadata["check"
 what would be right, or raises ValueError.  Its ``metadata["formerly"]`` is the key's name in an earlier version.
 """
 
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,9 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 Sections = Mapping[str, Any]  # a dataclass by the section's name
+
+_OF_SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?")
+_MISSPELT = 0.7  # likeness to a section's name from which a variable is taken for a setting
 
 _TYPE_NAMES = {
     str: "a string",
@@ -48,7 +52,7 @@ def collect(
         values[verbatim] = {}
     for given in (
         *_from_file(known, path, content, problems),
-        *_from_environment(known, environment),
+        *_from_environment(known, environment, problems),
         *_from_flags(sections, known, overrides, problems),
     ):
         if given.section == verbatim:
@@ -120,12 +124,33 @@ def _from_file(sections: Sequence[str], path: Path, content: Mapping[str, Any], 
             yield Given(section, key, value, str(path), is_text=False)
 
 
-def _from_environment(sections: Sequence[str], environment: Mapping[str, str]) -> Iterator[Given]:
+def _from_environment(sections: Sequence[str], environment: Mapping[str, str], problems: list[str]) -> Iterator[Given]:
+    services = _services(environment)
     for variable, value in sorted(environment.items()):
         prefix, _, rest = variable.partition("_")
         section, _, key = rest.lower().partition("_")
-        if prefix == "STREAMSVM" and section in sections:
+        if prefix != "STREAMSVM" or _is_of_service(variable, value, services):
+            continue
+        if section in sections:
             yield Given(section, key, value, variable, is_text=True)
+        elif key and get_close_matches(section, sections, n=1, cutoff=_MISSPELT):
+            problems.append(f"{variable}: unknown section {section!r}{_suggest(section, sections)}")
+
+
+def _services(environment: Mapping[str, str]) -> set[str]:
+    """The Services for which Kubernetes has set variables in this pod, by the first part of the variables' names."""
+    host, port = "_SERVICE_HOST", "_SERVICE_PORT"
+    names = {variable.removesuffix(host) for variable in environment if variable.endswith(host)}
+    return {name for name in names if name + port in environment}
+
+
+def _is_of_service(variable: str, value: str, services: set[str]) -> bool:
+    """Whether a variable tells where a Service is, and is no setting, such as ``STREAMSVM_HTTP_PORT=tcp://10.0.0.1:80``."""
+    return any(
+        variable.startswith(f"{name}_")
+        and (_OF_SERVICE.fullmatch(variable, len(name)) or (variable == f"{name}_PORT" and "://" in value))
+        for name in services
+    )
 
 
 def _from_flags(

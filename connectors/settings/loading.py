@@ -35,7 +35,8 @@ def load(
     path
         The TOML file; its relative folders are relative to it.
     environment
-        Environment variables.  Those of a known section count, such as ``STREAMSVM_MODEL_GAMMA``.
+        Environment variables.  Those of a known section count, such as ``STREAMSVM_MODEL_GAMMA``; a misspelt section
+        is a problem.  Those that Kubernetes sets for a Service do not count.
     overrides
         Flags of the form ``section.key=value``.
     log_must_exist

@@ -29,7 +29,9 @@ def compile_ahead(algorithm: Any) -> None:
     assert search.solution is not None
     search.solution.decision_function(sparse)
     many = rng.normal(size=(1200, 10))  # so many that not all are members
-    grid_search(algorithm(), many, many[:, 0] * many[:, 1] > 0, Cs=[0.1, 1.0], refit=False)
+    grid_search(algorithm(), many, many[:, 0] * many[:, 1] > 0, Cs=[0.1, 1.0, 100.0], refit=False)
+    for some in (many, many[:300]):
+        cross_validate(algorithm(gamma=0.1), some, some[:, 0] > 0, k=3)
 
 
 def compile_removal(algorithm: Any) -> None:

@@ -87,6 +87,9 @@ def test_a_grid_has_the_cells_of_single_cross_validations():
         assert cell.score == alone.scores().mean()
         np.testing.assert_allclose(cell.result.decision_values, alone.decision_values, atol=1e-3)
     assert search.best.score == search.scores.max()
+    frame = search.to_frame()
+    assert list(frame) == ["C", "gamma", "score", "spread", "seconds"]
+    assert frame.score.tolist() == [cell.score for cell in search.table]
     assert grid_search(MODEL, X, Y, Cs=[5.0], k=3).gammas == [0.4]
 
 

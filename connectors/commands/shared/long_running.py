@@ -82,5 +82,11 @@ def show_states(topic: str, states: Mapping[int, State]) -> None:
     for line in estimates_of(named):
         print(line)
     for name, state in named.items():
+        if state.labelling is not None and state.metrics.n:
+            print(
+                f"{name}: these scores are about the {state.metrics.n:,} labelled events, many of them hard questions; "
+                "`streamsvm report` shows how good the model is on random ones"
+            )
+    for name, state in named.items():
         if isinstance(state.models, SingleModel):  # with a model for each key, every model would have to be loaded
             print(f"model digest of {name}: {state.models.digest()}")

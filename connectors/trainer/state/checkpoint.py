@@ -357,7 +357,12 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
         if old.get(name) != value  # an older version lacks settings that are unset by default
     ]
     if problems:
-        raise ConfigError([*problems, f"{folder}: go back to those settings, or choose another daemon.state_dir"])
+        raise ConfigError(
+            [
+                *problems,
+                f"{folder}: go back to those settings, or choose another daemon.state_dir; for a replay, another --app",
+            ]
+        )
 
 
 def _with_scaling(fingerprint: Mapping[str, Any]) -> dict[str, Any]:

@@ -287,9 +287,13 @@ class OneVsRest(SeveralClasses):
     A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
     members of the other models as negatives.
 
-    Parameters ---------- model The model that is copied for each class: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`,
-    `FullSVM` or `AutoLASVM`.  Its `budget`, `window` and `cache_mb` hold for each class; its `reservoir` is not used.
-    classes Labels known beforehand; default: none.  Their models learn from the first example on.
+    Parameters
+    ----------
+    model
+        The model that is copied for each class: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM` or `AutoLASVM`.
+        Its `budget`, `window` and `cache_mb` hold for each class; its `reservoir` is not used.
+    classes
+        Labels known beforehand; default: none.  Their models learn from the first example on.
 
     Raises
     ------
@@ -331,6 +335,9 @@ class OneVsRest(SeveralClasses):
     def __new__(cls, model: Any = None, classes: Iterable[Hashable] | None = None) -> "OneVsRest":
         """Models that tune themselves learn in another way; see `tuned_classes`."""
         return super().__new__(TunedOneVsRest if isinstance(model, AutoLASVM) else cls)
+
+    def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
+        super().__init__(model, classes)  # So that a call without a model is told of this class.
 
     @property
     def labels(self) -> list[Hashable]:

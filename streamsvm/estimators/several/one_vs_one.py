@@ -31,9 +31,13 @@ class OneVsOne(SeveralClasses):
     A label is anything hashable, and a new class may appear at any time.  Its models learn the first example, then the
     members of the other class.
 
-    Parameters ---------- model The model that is copied for each pair: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or
-    `FullSVM`.  Its `budget`, `window` and `cache_mb` hold for each pair; its `reservoir` is not used. classes Labels
-    known beforehand; default: none.
+    Parameters
+    ----------
+    model
+        The model that is copied for each pair: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`,
+        `window` and `cache_mb` hold for each pair; its `reservoir` is not used.
+    classes
+        Labels known beforehand; default: none.
 
     Raises
     ------

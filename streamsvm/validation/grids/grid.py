@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,60 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class Outcome:
+    """What searches for two and for several classes have in common."""
+
+    _COSTS: ClassVar[tuple[str, ...]] = ("seconds",)  # of a cell's `result`, for the frame
+
+    Cs: list[float]
+    gammas: list[float]
+    table: list[Cell]
+    greater_is_better: bool
+    refitted: Any
+    seconds: float
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each cell.
+
+        Its columns are C, gamma, score, spread and seconds; for two classes also iterations and kernel_evaluations.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {name: [getattr(cell, name) for cell in self.table] for name in ("C", "gamma", "score", "spread")}
+        return frame(columns | {name: [getattr(cell.result, name) for cell in self.table] for name in self._COSTS})
+
+    @property
+    def best(self) -> Cell:
+        """The cell with the best score; of equal ones, that of the smallest C and then of the smallest gamma.
+
+        Raises
+        ------
+        ValueError
+            If no cell has a score.
+        """
+        return best_of(self.table, self.greater_is_better)
+
+    @property
+    def _best_if_any(self) -> Cell | None:
+        return None if np.isnan(self.scores).all() else self.best
+
+    @property
+    def _solution(self) -> Any:
+        if isinstance(self.refitted, str):
+            raise ValueError(f"the search has no solution: {self.refitted}")
+        return self.refitted
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The mean score of each C and gamma, (len(Cs), len(gammas))."""
+        return np.array([cell.score for cell in self.table]).reshape(len(self.Cs), len(self.gammas))
+
+
+@dataclass(frozen=True, eq=False)
+class Search(Outcome):
     """The outcome of a search on a grid.
 
     Attributes
@@ -65,47 +118,17 @@ class Search:
         Wall-clock time of the whole search.
     """
 
-    Cs: list[float]
-    gammas: list[float]
-    table: list[Cell]
-    greater_is_better: bool
-    refitted: Solution | SmoothSVM | str
+    _COSTS = ("iterations", "kernel_evaluations", "seconds")
+
     warm_start: str
     seeding: str
-    seconds: float
 
     def __repr__(self) -> str:
-        has_scores = not np.isnan(self.scores).all()
         return (
-            f"Search({len(self.table)} cells, best={self.best if has_scores else None}, status={dict(self.status)}, "
+            f"Search({len(self.table)} cells, best={self._best_if_any}, status={dict(self.status)}, "
             f"seconds={self.seconds:.3f})\nscores, a row for each C and a column for each gamma:\n"
             + np.array2string(self.scores, precision=4, threshold=200, edgeitems=4, max_line_width=100)
         )
-
-    def to_frame(self) -> Any:
-        """A pandas data frame with a row for each cell.
-
-        Its columns are C, gamma, score, spread, iterations, kernel_evaluations and seconds.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        columns = {name: [getattr(cell, name) for cell in self.table] for name in ("C", "gamma", "score", "spread")}
-        costs = ("iterations", "kernel_evaluations", "seconds")
-        return frame(columns | {name: [getattr(cell.result, name) for cell in self.table] for name in costs})
-
-    @property
-    def best(self) -> Cell:
-        """The cell with the best score; of equal ones, that of the smallest C and then of the smallest gamma.
-
-        Raises
-        ------
-        ValueError
-            If no cell has a score.
-        """
-        return best_of(self.table, self.greater_is_better)
 
     @property
     def solution(self) -> Solution | SmoothSVM:
@@ -117,14 +140,8 @@ class Search:
             If there is none: with ``refit=False``, if no cell has a score, or if the search scaled the features.  The
             message says what to do.
         """
-        if isinstance(self.refitted, str):
-            raise ValueError(f"the search has no solution: {self.refitted}")
-        return self.refitted
-
-    @property
-    def scores(self) -> np.ndarray:
-        """The mean score of each C and gamma, (len(Cs), len(gammas))."""
-        return np.array([cell.score for cell in self.table]).reshape(len(self.Cs), len(self.gammas))
+        found: Solution | SmoothSVM = self._solution
+        return found
 
     @property
     def status(self) -> Counter[str]:

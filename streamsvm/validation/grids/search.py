@@ -158,7 +158,7 @@ def grid_search(
     warn_without_scores(table, stacklevel=3)
     refitted = why_not(refit, table, given, X, "an LASVM") or found.train(best_of(table, up))
     seconds = time.perf_counter() - begin
-    return Search(grid.Cs, grid.gammas, table, up, refitted, found.warm_start, found.seeding, seconds)
+    return Search(grid.Cs, grid.gammas, table, up, refitted, seconds, found.warm_start, found.seeding)
 
 
 class _Grid(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.batch import SolverOptions
 from streamsvm.core import arguments
-from streamsvm.validation.grids.grid import Cell, best_of, cell_of, warn_without_scores, why_not
+from streamsvm.validation.grids.grid import Cell, Outcome, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
 from streamsvm.validation.scale import resolve_scaling
@@ -16,7 +16,7 @@ from streamsvm.validation.several import problems_of, validated
 
 
 @dataclass(frozen=True, eq=False)
-class ClassSearch:
+class ClassSearch(Outcome):
     """The outcome of a search on a grid, for several classes.
 
     Attributes
@@ -35,22 +35,8 @@ class ClassSearch:
         Wall-clock time of the whole search.
     """
 
-    Cs: list[float]
-    gammas: list[float]
-    table: list[Cell]
-    greater_is_better: bool
-    refitted: Any
-    seconds: float
-
     def __repr__(self) -> str:
-        has_scores = not np.isnan(self.scores).all()
-        best = self.best if has_scores else None
-        return f"ClassSearch({len(self.table)} cells, best={best}, seconds={self.seconds:.3f})"
-
-    @property
-    def best(self) -> Cell:
-        """The cell with the best score; of equal ones, that of the smallest C and then of the smallest gamma."""
-        return best_of(self.table, self.greater_is_better)
+        return f"ClassSearch({len(self.table)} cells, best={self._best_if_any}, seconds={self.seconds:.3f})"
 
     @property
     def solution(self) -> Any:
@@ -64,14 +50,7 @@ class ClassSearch:
             If there is none: with ``refit=False``, if no cell has a score, if the search scaled the features, or if X
             is a frame.  The message says what to do.
         """
-        if isinstance(self.refitted, str):
-            raise ValueError(f"the search has no solution: {self.refitted}")
-        return self.refitted
-
-    @property
-    def scores(self) -> np.ndarray:
-        """The mean score of each C and gamma, (len(Cs), len(gammas))."""
-        return np.array([cell.score for cell in self.table]).reshape(len(self.Cs), len(self.gammas))
+        return self._solution
 
 
 def search_classes(

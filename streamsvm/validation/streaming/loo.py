@@ -54,15 +54,25 @@ class StreamingLOO(StreamingEstimate):
 
     The wrapper learns and predicts as the model does, and takes its place in a pipeline.
 
-    Parameters ---------- model An online classifier of streamsvm.  For several classes: `OneVsRest` or `OneVsOne`, but
-    not of an `AutoLASVM`. Other steps of a pipeline go before the wrapper. every Number of examples between two
-    estimates, at least 1. memory Number of examples that are remembered, and predicted at each estimate; at least 1.
-    keep ``"recent"``: remember the last examples, so that the estimate is about the stream as it is now.  ``"sample"``:
-    remember a uniform sample of the whole stream. share Cost of an estimate, as a share of the cost of learning since
-    the last one, at least 0.  An estimate leaves out as many support vectors as this allows, but at least 10.  If even
-    these 10 would cost more than learning did, the estimate comes later; with `every` = 250, this needs more than about
-    1000 members.  Costs are computed from counts, not by a clock, so a repetition has the same estimates.  0:
-    `estimate` makes all estimates. seed Seed of the sample, and of the order in which undecided examples are left out.
+    Parameters
+    ----------
+    model
+        An online classifier of streamsvm.  For several classes: `OneVsRest` or `OneVsOne`, but not of an `AutoLASVM`.
+        Other steps of a pipeline go before the wrapper.
+    every
+        Number of examples between two estimates, at least 1.
+    memory
+        Number of examples that are remembered, and predicted at each estimate; at least 1.
+    keep
+        ``"recent"``: remember the last examples, so that the estimate is about the stream as it is now.  ``"sample"``:
+        remember a uniform sample of the whole stream.
+    share
+        Cost of an estimate, as a share of the cost of learning since the last one, at least 0.  An estimate leaves out
+        as many support vectors as this allows, but at least 10.  If even these 10 would cost more than learning did,
+        the estimate comes later; with `every` = 250, this needs more than about 1000 members.  Costs are computed from
+        counts, not by a clock, so a repetition has the same estimates.  0: `estimate` makes all estimates.
+    seed
+        Seed of the sample, and of the order in which undecided examples are left out.
 
     Attributes
     ----------

@@ -279,6 +279,7 @@ def test_a_trainer_and_its_oracle_in_one_process(tmp_path, config, call, interru
     code, out, _ = call("label", config, "--field", "class", *TRAINER)
     assert (code, out[0]) == (0, "gave 5 labels")
     assert out[2].split()[:2] == ["events-0", "150"]
+    assert out[3].startswith("events-0: these scores are about the 5 labelled events, many of them hard questions;")
 
 
 @pytest.mark.long

@@ -105,7 +105,46 @@ def test_a_flag_without_its_section_is_told_which_one(tmp_path, flag, end):
 
 
 def test_other_variables_are_left_alone(tmp_path):
-    load(write(tmp_path, ""), {"STREAMSVM_CACHE": "0", "STREAMSVM_TEST_BOOTSTRAP": "x", "HOME": "/"})
+    others = {"STREAMSVM_CACHE": "0", "STREAMSVM_NUM_THREADS": "2", "STREAMSVM_TEST_BOOTSTRAP": "x", "HOME": "/"}
+    load(write(tmp_path, ""), {**others, "STREAMSVM_MODL": "x", "STREAMSVM_IMAGE_TAG": "1"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [("STREAMSVM_MODL_C", "model"), ("STREAMSVM_LABELING_ASK", "labelling"), ("STREAMSVM_KAFAK_CLIENT", "kafka")],
+)
+def test_a_variable_of_a_misspelt_section_is_refused(tmp_path, variable, meant):
+    (problem,) = problems(write(tmp_path, ""), {variable: "secret"})
+    section = variable.split("_")[1].lower()
+    assert problem == f"{variable}: unknown section {section!r}; did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    "name", ["STREAMSVM", "STREAMSVM_LABEL", "STREAMSVM_HTTP", "STREAMSVM_MODL", "STREAMSVM_LOG_DIR"]
+)
+def test_the_variables_of_a_kubernetes_service_are_no_settings(tmp_path, name):
+    service = {
+        f"{name}_SERVICE_HOST": "10.0.0.11",
+        f"{name}_SERVICE_PORT": "8080",
+        f"{name}_SERVICE_PORT_WEB_UI": "8080",
+        f"{name}_PORT": "tcp://10.0.0.11:8080",
+        f"{name}_PORT_8080_TCP": "tcp://10.0.0.11:8080",
+        f"{name}_PORT_8080_TCP_PROTO": "tcp",
+        f"{name}_PORT_8080_TCP_PORT": "8080",
+        f"{name}_PORT_8080_TCP_ADDR": "10.0.0.11",
+    }
+    path = write(tmp_path, "")
+    assert load(path, service) == load(path, {})
+
+
+def test_settings_beside_a_kubernetes_service_count(tmp_path):
+    service = {"STREAMSVM_HTTP_SERVICE_HOST": "10.0.0.11", "STREAMSVM_HTTP_SERVICE_PORT": "8080"}
+    path = write(tmp_path, "")
+    assert load(path, {**service, "STREAMSVM_HTTP_PORT": "8081"}).http.port == 8081
+    (problem,) = problems(path, {**service, "STREAMSVM_HTTP_PROT": "8081"})
+    assert problem.startswith("STREAMSVM_HTTP_PROT: http.prot is unknown")
+    (problem,) = problems(path, {"STREAMSVM_HTTP_SERVICE_HOST": "10.0.0.11"})  # Kubernetes sets several
+    assert problem.startswith("STREAMSVM_HTTP_SERVICE_HOST: http.service_host is unknown")
 
 
 def test_every_problem_is_reported_at_once(tmp_path):

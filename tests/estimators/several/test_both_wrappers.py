@@ -115,6 +115,8 @@ def test_a_restored_model_continues_bit_for_bit(wrapper, name, data, tmp_path):
 
 @both
 def test_parameters_are_checked(wrapper):
+    with pytest.raises(TypeError, match=rf"^{wrapper.__name__}.__init__\(\) missing 1 required .*'model'"):
+        wrapper()
     with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):
         wrapper("LASVM")
     with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):

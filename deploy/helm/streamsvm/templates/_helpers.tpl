@@ -26,6 +26,7 @@ securityContext:
   fsGroup: 10001
   seccompProfile: { type: RuntimeDefault }
 terminationGracePeriodSeconds: 30
+enableServiceLinks: false # a Service streamsvm-... would set variables STREAMSVM_...
 {{- end }}
 
 {{- define "streamsvm.container" -}}

@@ -78,6 +78,8 @@ def test_an_interrupted_replay_goes_on(tmp_path, config):
     assert digests(replayed(config, "two", 50, 350)) == digests(replayed(config, "one", 50, 350))
     with pytest.raises(ConfigError, match="two replays from 50 to 350; for another range choose another --app"):
         replayed(config, "two", 50)
+    with pytest.raises(ConfigError, match=r"model.C = 10.0, the configuration says 3.0\n.* a replay, another --app"):
+        replayed(config, "two", 50, 350, "model.C=3")
 
 
 def test_labels_of_replayed_events_are_all_read(tmp_path, config):
