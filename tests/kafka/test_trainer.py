@@ -138,7 +138,7 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
     topics.produce(log["labels"], labels[2000:])
     zombie.signal(signal.SIGCONT)
     wait_until_read(topics, app, log, [heir])
-    assert zombie.stop() in (0, 75), zombie.said
+    assert zombie.stop() in (0, 75, -signal.SIGTERM), zombie.said  # The last, if the signal met it while it was ending.
     assert heir.stop() == 0, heir.said
     owner = int(app.newest().split("-")[1])
     assert owner > 1, "the newest checkpoint is not the one of the trainer that was stopped"
