@@ -106,6 +106,18 @@ def test_folds_along_c_are_those_of_smo(first, most, monkeypatch):
             np.testing.assert_allclose(y - found.g + found.bias, apart.decision_values, atol=5e-3)
 
 
+def test_a_rare_class_does_not_make_members_of_most_examples():
+    """The first members hold few of its examples; the others violate by far, and move the middle of all extremes."""
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    y = np.where(X.sum(axis=1) > 3.0, 1.0, -1.0)
+    members, join = [], Series.join
+    few = Series(gram_of(X, RBF(gamma=0.05)))
+    few.join = lambda own, ids: (join(few, own, ids), members.append(len(own)))
+    assert few.solve(y, *boxes(y, 1.0)).converged
+    assert len(members) > 1
+    assert max(members) < 500
+
+
 def test_a_scaled_solution_keeps_its_bounds_and_its_gradient():
     X, y = problem()
     kernel = RBF(gamma=0.5)

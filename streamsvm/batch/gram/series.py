@@ -8,7 +8,9 @@ boxes.  Each is solved among *members* first, the examples that are near the mar
    before stay, if they are not too many: the problems of a series have nearly the same members.
 2. The members are solved to the tolerance, on their own kernel matrix.
 3. The gradients of all examples are brought up to date by rows of the whole matrix.
-4. If a pair of examples violates the conditions by more than tol, the worst violators become members, and so on from 2.
+4. If a pair of examples violates the conditions by more than tol, all examples past the middle of the *members'*
+   extremes become members, and so on from 2.  That middle is their bias.  The middle of the extremes of all examples
+   would not do: one violator moves it far, and then most examples are past it.
 
 From one C to the next, all coefficients and y - g grow alike: `scaled`.  That costs no kernel value.
 
@@ -24,7 +26,7 @@ symbol    name                                                             shape
 K         kernel matrix                                                    (n, n) float32
 y, lo, hi labels, -1 or +1, and box                                        (n,) float64
 alpha, g  coefficients with their labels' signs, and gradient y - K alpha  (n,) float64
-near      how far a gradient is past the middle of the extremes            (n,) float64
+near      how far a gradient is past a middle of extremes                  (n,) float64
 ========= ================================================================ ================
 
 Source: working sets that violators join, as in Osuna, Freund, Girosi, "An improved training algorithm for support
@@ -47,7 +49,6 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
 SLACK = 0.5  # how far from a violation a member may be
-SHARE_OF_WORST = 0.1  # of the largest violation; smaller ones wait
 SPARED, SPARE = 1.5, 100  # members for each one that is needed, and some more, before any leaves
 MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
 FIRST, SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
@@ -216,14 +217,14 @@ class _Training:
         top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
         status = CONVERGED
         if top - bottom > tol:
-            members = self.series.members_for(self._first() if self.is_cold else self._near(top, bottom) > -SLACK)
+            near = self._first() if self.is_cold else self._near(0.5 * (top + bottom)) > -SLACK
+            members = self.series.members_for(near)
             while True:
                 is_solved = self._solve(members, limit)
                 top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
                 if not top - bottom > tol:
                     break
-                near = np.where(self.series.others(members), self._near(top, bottom), 0.0)
-                new = np.flatnonzero(near > SHARE_OF_WORST * near.max())
+                new = np.flatnonzero(self.series.others(members) & (self._near(members.middle) > 0.0))
                 if not is_solved or not len(new):
                     status = MAX_ITERATIONS if self.steps >= limit else NO_PROGRESS
                     break
@@ -239,9 +240,9 @@ class _Training:
         wanted[open_[spread(self.y[open_] > 0.0)[: max(FIRST, len(open_) // SHARE)]]] = True
         return wanted
 
-    def _near(self, top: float, bottom: float) -> np.ndarray:
+    def _near(self, middle: float) -> np.ndarray:
         """How far each gradient is beyond the middle of the extremes; negative if it does not violate."""
-        beyond = self.g - 0.5 * (top + bottom)
+        beyond = self.g - middle
         near = np.where(self.alpha < self.hi, beyond, -np.inf)
         return np.maximum(near, np.where(self.alpha > self.lo, -beyond, -np.inf))
 

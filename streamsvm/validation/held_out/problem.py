@@ -161,7 +161,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels -1.0 and +1.0, and the caller's names of the two classes; a ValueError if there are not two."""
     labels = np.asarray(y)
-    names = list(dict.fromkeys(label for label in labels.tolist() if label == label)) if labels.ndim == 1 else []
+    names = _names_of(labels) if labels.ndim == 1 else []
     if len(names) > 2 and None not in names:
         raise ValueError(
             f"y holds {len(names)} classes, such as {names[:3]}; two are needed: use OneVsOne(LASVM(...)), or "
@@ -172,3 +172,10 @@ def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) != 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
     return signs, classes
+
+
+def _names_of(labels: np.ndarray) -> list[Any]:
+    """The classes, without missing labels."""
+    if labels.dtype.kind in "biuf":
+        return np.unique(labels[labels == labels]).tolist()
+    return list(dict.fromkeys(label for label in labels.tolist() if label == label))
