@@ -1,23 +1,27 @@
 """What learners reach without tuning, beside the best fixed setting in hindsight, on 17 streams as they come: unscaled.
 
-    python benchmarks/defaults.py --data DIR                       # all streams and learners: an hour
+    python benchmarks/defaults.py --data DIR                       # all parts, streams and learners: an hour
     python benchmarks/defaults.py --data DIR --streams elec2 sea   # some streams
+    python benchmarks/defaults.py --data DIR --parts starts        # one part
     python benchmarks/defaults.py --quick                          # two short streams that need no data
 
-Each learner predicts a record and then learns it.  A line has the share of right predictions in percent and CPU
-microseconds a record.  The streams are bananas and phishing from river, three synthetic ones that drift, and sets from
+accuracy   share of right predictions in percent, and CPU microseconds a record; each learner predicts a record and
+           then learns it
+starts     the share of right predictions of AutoLASVM that begins 0, 11, 22, ... records later: how much is chance
+cost       CPU microseconds in batches of 100, for which Python's own cost hardly counts; "late" is AutoLASVM's cost in
+           those of `LASVM()` and of the champion's setting alone, from record 5000 on
+
+The streams are bananas and phishing from river, three synthetic ones that drift, and sets from
 a folder, at most 20,000 records each.  Sets without an order in time are shuffled once.
 
 "Hindsight" is the best of 9 fixed settings: C in 1, 10, 100 and gamma in 1/4, 1, 4, in units of what "scale" stands
 for.  Where a stream drifts, each setting also has windows of 2000, 500 and 125 records.  All settings share one scale.
 "frozen" is the default of version 0.1.0: a scaler that stops moving after its warm-up, C = 1 and gamma = 1.
-
-A second table has CPU microseconds in batches of 100, for which Python's own cost hardly counts.  There "ratio" is
-AutoLASVM's cost in those of `LASVM()` and of the champion's setting alone, from record 5000 on.
 """
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
@@ -27,6 +31,8 @@ import numpy as np
 import scipy.sparse as sp
 from river import datasets, ensemble, forest, linear_model, preprocessing, tree
 from river.datasets import synth
+from shared.tables import shown, table
+from tqdm import tqdm
 
 from streamsvm import LASVM, AutoLASVM, WarmupScaler
 from streamsvm.estimators.tuned.candidates import _Lesson
@@ -36,8 +42,11 @@ from streamsvm.estimators.tuned.tuning import Candidate, Setting
 LONGEST = 20_000  # records
 QUICK = 1200
 BATCH, LATE = 100, 5000
+N_STARTS, APART = 5, 11  # starts, and records from one to the next
 SETTINGS = [Setting(C, gamma) for C, gamma in product((1.0, 10.0, 100.0), (0.25, 1.0, 4.0))]
 WINDOWS = (2000, 500, 125)
+HINDSIGHT = "hindsight"
+PARTS = ["accuracy", "starts", "cost"]
 
 
 class Stream(NamedTuple):
@@ -117,18 +126,31 @@ STREAMS: dict[str, Callable[[Path | None], Stream]] = {
 # ------------------------------------------------------------------------------------------------------------ learners
 
 
-class Hindsight(AutoLASVM):
+class Judged(AutoLASVM):
+    """Counts the right predictions of each of its learners, and of the one that predicts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.right_of: Counter[int] = Counter()
+        self.right = 0
+
+    def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
+        found = {n: np.count_nonzero((margins > 0.0) == lesson.positive) for n, margins in lesson.margins.items()}
+        self.right_of.update(found)
+        self.right += found[self._tuner.predicting]
+        return super()._judged(lesson)
+
+
+class Hindsight(Judged):
     """Many fixed settings that learn the same stream at the same scale; none is chosen."""
 
     def __init__(self, settings: list[Setting]) -> None:
         super().__init__()
         self._tuner = Tuner(candidates={number: Candidate(setting) for number, setting in enumerate(settings)})
         self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
-        self.right = dict.fromkeys(self._models, 0)
 
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
-        for number, margins in lesson.margins.items():
-            self.right[number] += int(np.count_nonzero((margins > 0.0) == lesson.positive))
+        super()._judged(lesson)
         return self._tuner, self._models
 
 
@@ -138,8 +160,8 @@ def hindsight(stream: Stream) -> tuple[float, Setting]:
     settings = [setting._replace(window=window) for setting in SETTINGS for window in windows]
     model = Hindsight(settings)
     model.learn_many(stream.X, stream.y)
-    best = max(model.right, key=lambda number: model.right[number])
-    return 100 * model.right[best] / len(stream.y), settings[best]
+    ((best, right),) = model.right_of.most_common(1)
+    return 100 * right / len(stream.y), settings[best]
 
 
 LEARNERS: dict[str, Callable[[], Any]] = {
@@ -173,20 +195,42 @@ def in_batches(model: Any, stream: Stream) -> np.ndarray:
     return spent
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------------------------------------------------- lines
 
 
-def cost_line(stream: Stream) -> str:
+def accuracy_line(stream: Stream, learners: list[str]) -> list[str]:
+    """The accuracy of hindsight, with its setting, or of a learner, with its CPU microseconds a record."""
+    cells = []
+    for learner in learners:
+        if learner == HINDSIGHT:
+            accuracy, (C, gamma, window) = hindsight(stream)
+            cells.append(f"{accuracy:.2f} ({C:g}, {gamma:g}{f', {window}' if window else ''})")
+            continue
+        prequential(LEARNERS[learner](), stream.first(50))  # Compile before the clock runs.
+        found, spent = prequential(LEARNERS[learner](), stream)
+        cells.append(f"{found:.2f}, {spent:.0f} us")
+    return cells
+
+
+def starts_line(stream: Stream) -> list[str]:
+    """The accuracies of `AutoLASVM` that begins a little later: mean, standard deviation, least and largest."""
+    found = []
+    for begin in range(0, N_STARTS * APART, APART):
+        model = Judged()
+        model.learn_many(stream.X[begin:], stream.y[begin:])
+        found.append(100 * model.right / (len(stream.y) - begin))
+    return [f"{value:.2f}" for value in (np.mean(found), np.std(found, ddof=1), min(found), max(found))]
+
+
+def cost_line(stream: Stream) -> list[str]:
     """CPU microseconds in batches, and AutoLASVM's cost in those of one learner."""
     auto = AutoLASVM()
     spent = in_batches(auto, stream)
     alone = in_batches(LASVM(), stream)
     champion = in_batches(Hindsight([auto.champion_]), stream)
-    cells = [f"{part.mean():7.0f}" for part in (spent, alone)]
-    late = slice(LATE, None)
-    for other in (alone, champion):
-        cells.append(f"{spent[late].mean() / other[late].mean():7.2f}" if len(spent) > LATE else f"{'-':>7s}")
-    return " ".join(cells)
+    late, known = slice(LATE, None), len(spent) > LATE
+    ratios = [spent[late].mean() / other[late].mean() if known else None for other in (alone, champion)]
+    return [f"{part.mean():.0f}" for part in (spent, alone)] + [shown(ratio, "{:.2f}") for ratio in ratios]
 
 
 def main() -> None:
@@ -194,30 +238,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files; default: only streams that need none")
     parser.add_argument("--streams", nargs="+", choices=list(STREAMS))
-    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--learners", nargs="+", choices=[HINDSIGHT, *LEARNERS], default=[HINDSIGHT, *LEARNERS])
     parser.add_argument("--quick", action="store_true", help="two short streams")
     arguments = parser.parse_args()
     without_data = ["bananas", "phishing", "sea", "hyperplane"]
     chosen = arguments.streams or (list(STREAMS) if arguments.data else without_data)
     names = ["bananas", "sea"] if arguments.quick else chosen
-    n = QUICK if arguments.quick else None
-    print("prequential accuracy in percent, and CPU microseconds a record\n")
-    head = "".join(f"{learner:>14s}" for learner in arguments.learners)
-    print(f"{'':14s} {'n':>6s}  {'hindsight: C, gamma, window':28s}{head}")
-    for name in names:
-        stream = STREAMS[name](arguments.data).first(n)
-        accuracy, setting = hindsight(stream)
-        best = f"{accuracy:5.2f} {setting.C:g}, {setting.gamma:g}, {setting.window}"
-        print(f"{name:14s} {len(stream.y):6d}  {best:28s}", end="")
-        for learner in arguments.learners:
-            prequential(LEARNERS[learner](), stream.first(50))  # Compile before the clock runs.
-            found, spent = prequential(LEARNERS[learner](), stream)
-            print(f"  {found:5.2f} {spent:6.0f}", end="", flush=True)
-        print(flush=True)
-    print("\nin batches: CPU microseconds a record, and AutoLASVM's cost in those of one learner from record 5000 on\n")
-    print(f"{'':14s}    Auto   LASVM ratio to LASVM() and to the champion")
-    for name in names:
-        print(f"{name:14s} {cost_line(STREAMS[name](arguments.data).first(n))}", flush=True)
+    lines: dict[str, tuple[list[str], Callable[[Stream], list[str]]]] = {
+        "accuracy": (arguments.learners, lambda stream: accuracy_line(stream, arguments.learners)),
+        "starts": (["mean", "sd", "least", "most"], starts_line),
+        "cost": (["Auto us", "LASVM() us", "late: of LASVM()", "of the champion"], cost_line),
+    }
+    for part in arguments.parts:
+        titles, line_of = lines[part]
+        rows = []
+        for name in tqdm(names, desc=part, leave=False):
+            stream = STREAMS[name](arguments.data).first(QUICK if arguments.quick else None)
+            rows.append([name, f"{len(stream.y)}", *line_of(stream)])
+        print(f"\n## {part}\n\n" + table("|".join(["stream", "n", *titles]), rows), flush=True)
 
 
 if __name__ == "__main__":

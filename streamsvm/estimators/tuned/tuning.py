@@ -15,6 +15,7 @@ BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
 ENOUGH = 24  # checks before the alarm can ring
 RINGS = 4.0  # standard errors
 SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has
+FIRST = 2000  # the same around the first champion, which 500 records chose, hardly more than by chance
 FIRST_VERDICT = 200  # records after which a tuning challenger may win or leave early
 WINS, WINS_EARLY, HOPELESS = 1.5, 2.55, -2.5  # standard deviations of a tuning challenger's lead
 SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
@@ -114,7 +115,7 @@ class TuningChallenger:
     """Who has a neighbouring setting, how long it has, and what has been tried around this champion."""
 
     number: int | None = None
-    lasts: int = SHORTEST
+    lasts: int = FIRST
     tried: list[Setting] = field(default_factory=list)
     step: tuple[float, float] | None = None  # factors on C and gamma by which the last winner differed
     rests_until: int | None = None

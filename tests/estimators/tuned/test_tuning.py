@@ -189,8 +189,15 @@ def test_the_first_quarter_does_not_count():
     assert challenger.lead(0.0) == (-70, math.sqrt(130))
 
 
+def test_challengers_of_the_first_champion_have_longer():
+    rule = TuningChallenger()
+    assert rule.lasts == tuning.FIRST
+    rule.begin_again([], None)
+    assert rule.lasts == tuning.SHORTEST
+
+
 def test_a_tuning_challenger_rests_when_all_is_tried_and_then_has_longer():
-    rule = TuningChallenger(tried=STARTS[0].neighbours(drifts=False))
+    rule = TuningChallenger(lasts=500, tried=STARTS[0].neighbours(drifts=False))
     assert rule.next_setting(STARTS[0], False, 5000) is None
     assert rule.rests_until == 7000
     assert rule.next_setting(STARTS[0], False, 6950) is None
