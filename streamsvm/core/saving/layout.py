@@ -41,7 +41,7 @@ _DTYPES = {code: np.dtype(code) for code in _CODES}
 _NATIVE = {code: dtype.newbyteorder("=") for code, dtype in _DTYPES.items()}
 _AS_STORED = {dtype: code for code, dtype in _DTYPES.items() if dtype.isnative}
 _ENTRY = {"name", "dtype", "shape", "offset"}
-_SHORT = 8192  # bytes of a list of arrays that is remembered
+_SHORT, _FEW = 8192, 64  # bytes and arrays of a list of arrays that is remembered
 _BEFORE_ARRAYS, _BEHIND_ARRAYS = b'{"arrays":[', b'],"kind":'
 _PADDING = [bytes(n) for n in range(_ALIGNMENT)]
 
@@ -66,19 +66,27 @@ def raw_of(name: str, array: np.ndarray) -> np.ndarray:
 
 def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tuple[bytes, int]:
     """The JSON header, and the length of its arrays; offsets count from the first array."""
-    entries, offset = [], 0
-    for name, array in raw.items():
-        code, shape = _AS_STORED.get(array.dtype) or array.dtype.str, ",".join(map(str, array.shape))
-        entries.append(f'{{"dtype":"{code}","name":{_quoted(name)},"offset":{offset},"shape":[{shape}]}}')
-        offset += aligned(array.nbytes)
+    listed = _listed if len(raw) <= _FEW else _listed.__wrapped__
+    entries, offset = listed(tuple([(name, array.dtype, array.shape) for name, array in raw.items()]))
     try:
         written = _written(meta)
     except (TypeError, ValueError) as error:
         raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
     if json.loads(written) != meta:
         raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
-    text = f'{{"arrays":[{",".join(entries)}],"kind":{_quoted(kind)},"meta":{written}}}'
+    text = f'{{"arrays":[{entries}],"kind":{_quoted(kind)},"meta":{written}}}'
     return text.encode("ascii"), offset
+
+
+@lru_cache(maxsize=512)
+def _listed(arrays: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> tuple[str, int]:
+    """The header's list of these arrays, and their length."""
+    entries, offset = [], 0
+    for name, dtype, shape in arrays:
+        code, lengths = _AS_STORED.get(dtype) or dtype.str, ",".join(map(str, shape))
+        entries.append(f'{{"dtype":"{code}","name":{_quoted(name)},"offset":{offset},"shape":[{lengths}]}}')
+        offset += aligned(math.prod(shape) * dtype.itemsize)
+    return ",".join(entries), offset
 
 
 _written = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
