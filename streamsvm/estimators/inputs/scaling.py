@@ -222,7 +222,8 @@ def _require_numbers(c: Scaling) -> None:
     _require_each(LARGEST, (moments >= LOWEST) & (moments <= MOMENTS))
     times = np.array([getattr(c, name) for name in OF_EXAMPLES])
     _require_each(OF_EXAMPLES, (times >= 0) & (times <= LARGEST_COUNT))
-    _require_each(("totals",), (c.totals >= 0.0) & (c.totals <= LARGEST_VARIANCE * LARGEST_COUNT))
+    totals = c.totals[None]
+    _require_each(("totals",), (totals >= 0.0) & (totals <= LARGEST_VARIANCE * LARGEST_COUNT))
     require((c.varied <= 1).all(), "'varied' of the scale is neither 0 nor 1")
     require((c.w <= 2 * c.counts[SPAN]).all(), "w of the scale is too large")
     require((LARGEST_VARIANCE * c.w >= c.S).all(), "a variance of the scale is too large")
