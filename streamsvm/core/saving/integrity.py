@@ -70,8 +70,8 @@ def validate_union(arrays: Arrays, kernel: Kernel, n_features: int, n_raw: int, 
     require_finite(arrays, "hi")
     ids, hi = arrays["ids"], arrays["hi"]
     require(not arrays["alpha"].any() and not arrays["lo"].any(), "vectors of all classes have coefficients")
-    require(np.all(hi >= 0.0), "a weight is negative")
-    require(np.all(np.diff(ids) > 0), "the numbers of the vectors do not rise")
+    require((hi >= 0.0).all(), "a weight is negative")
+    require((np.diff(ids) > 0).all(), "the numbers of the vectors do not rise")
     require(not len(ids) or (ids[0] >= 0 and ids[-1] < n_seen), f"a vector's number is not below n_seen={n_seen}")
     _require_examples(arrays, kernel)
 
@@ -86,7 +86,7 @@ def _require_shapes(arrays: Arrays, n_features: int, n_raw: int) -> None:
     require_array(arrays, "losses", np.float64, (4,))
     if n_raw:
         raw = require_array(arrays, "raw", np.float64, (n, n_raw))
-        require(np.all(np.abs(raw) < LARGEST_FEATURE), "an unscaled feature is too large")
+        require((np.abs(raw) < LARGEST_FEATURE).all(), "an unscaled feature is too large")
     else:
         require("raw" not in arrays, "it has unscaled features, but no scale")
     stored = require_array(arrays, "n_features", np.int64, (1,))[0]
@@ -94,35 +94,32 @@ def _require_shapes(arrays: Arrays, n_features: int, n_raw: int) -> None:
 
 
 def _require_counts(arrays: Arrays, n_features: int) -> None:
-    counts, n = arrays.get("counts", np.empty(0)), len(arrays["y"])
-    require(
-        counts.dtype == np.int64 and counts.ndim == 1 and WIDE < len(counts) <= COUNTS,
-        f"'counts' is {counts.dtype} of shape {counts.shape}; {COUNTS} numbers are needed",
-    )
-    holes = int(np.count_nonzero(arrays["y"] == 0))
+    n = len(arrays["y"])
+    counts = require_array(arrays, "counts", np.int64, (None,)).tolist()
+    require(WIDE < len(counts) <= COUNTS, f"'counts' has {len(counts)} numbers; {COUNTS} are needed")
+    holes = n - int(np.count_nonzero(arrays["y"]))
     require(counts[SLOTS] == n, f"it states {counts[SLOTS]} slots and has {n}")
     require(counts[HOLES] == holes, f"it states {counts[HOLES]} holes and has {holes}")
     require(BITS <= counts[STORAGE] <= COMPRESSED, f"its storage has the unknown number {counts[STORAGE]}")
     require(0 <= counts[WIDTH] <= n_features, f"its members have {counts[WIDTH]} features of {n_features}")
     require(0 < counts[WIDE] <= LARGEST_MATRIX, f"it compresses a matrix of {counts[WIDE]} entries")
-    require((counts[[POSITIVE, NEGATIVE]] <= n).all() if len(counts) > NEGATIVE else True, "it counts too many vectors")
-    others = counts.copy()
-    others[[SLOT_UP, SLOT_DOWN]] = 0  # -1 stands for none of them
-    require(((others >= 0) & (others <= LARGEST_COUNT)).all(), "a count is negative or too large")
+    require(all(count <= n for count in counts[POSITIVE : NEGATIVE + 1]), "it counts too many vectors")
+    counts[SLOT_UP] = counts[SLOT_DOWN] = 0  # -1 stands for none of them
+    require(min(counts) >= 0 and max(counts) <= LARGEST_COUNT, "a count is negative or too large")
 
 
 def _require_coefficients(arrays: Arrays) -> None:
     require_finite(arrays, "alpha", "g", "lo", "hi", "losses")
     alpha, lo, hi, y = arrays["alpha"], arrays["lo"], arrays["hi"], arrays["y"]
-    require(np.all((np.abs(y) == 1) | (y == 0)), "a label is neither -1 nor 1")
-    require(np.all((lo <= 0.0) & (hi >= 0.0) & ((lo == 0.0) | (hi == 0.0))), "a box does not begin at 0")
-    require(np.all((lo <= alpha) & (alpha <= hi)), "a coefficient is outside its box")
-    require(np.all(hi - lo <= LARGEST_BOX), "a box is too large")
+    require(((np.abs(y) == 1) | (y == 0)).all(), "a label is neither -1 nor 1")
+    require(((lo <= 0.0) & (hi >= 0.0) & ((lo == 0.0) | (hi == 0.0))).all(), "a box does not begin at 0")
+    require(((lo <= alpha) & (alpha <= hi)).all(), "a coefficient is outside its box")
+    require((hi - lo <= LARGEST_BOX).all(), "a box is too large")
     require(not np.any((y == 0) & (lo < hi)), "a hole has a box")
-    require(np.all(np.abs(arrays["g"]) < FORBIDDEN / 2), "a gradient is too large")
-    require(np.all(np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT), "an example's age is too large")
-    require(np.array_equal(arrays["up"], np.where(alpha < hi, 0.0, -FORBIDDEN)), "'up' does not fit the boxes")
-    require(np.array_equal(arrays["down"], np.where(alpha > lo, 0.0, FORBIDDEN)), "'down' does not fit the boxes")
+    require((np.abs(arrays["g"]) < FORBIDDEN / 2).all(), "a gradient is too large")
+    require((np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT).all(), "an example's age is too large")
+    require((arrays["up"] == np.where(alpha < hi, 0.0, -FORBIDDEN)).all(), "'up' does not fit the boxes")
+    require((arrays["down"] == np.where(alpha > lo, 0.0, FORBIDDEN)).all(), "'down' does not fit the boxes")
 
 
 def _require_extremes(arrays: Arrays) -> None:
@@ -139,15 +136,15 @@ def _require_extremes(arrays: Arrays) -> None:
 def _require_examples(arrays: Arrays, kernel: Kernel) -> None:
     """Check the features, squared norms and kernel values k(x, x) of all slots."""
     starts, storage = arrays["starts"], int(arrays["counts"][STORAGE])
-    require(starts[0] == 0 and np.all(np.diff(starts) >= 0), "'starts' does not rise from 0")
+    require(starts[0] == 0 and (starts[1:] >= starts[:-1]).all(), "'starts' does not rise from 0")
     sums = _compressed_sums(arrays) if storage == COMPRESSED else _matrix_sums(arrays, storage)
     sq = arrays["sq"].astype(np.float64)
-    require(np.all((sq >= 0.0) & (sq < LARGEST_SQUARED_NORM)), "a squared norm is negative or too large")
-    require(np.all(np.abs(sq - sums) <= ROUNDING * sums + TINY), "'sq' does not fit the features")
+    require(((sq >= 0.0) & (sq < LARGEST_SQUARED_NORM)).all(), "a squared norm is negative or too large")
+    require((np.abs(sq - sums) <= ROUNDING * sums + TINY).all(), "'sq' does not fit the features")
     self_k, expected = arrays["self_k"], self_products(kernel, sq)
     scale = self_products(kernel._replace(coef0=abs(kernel.coef0)), sq)  # before the terms of k cancel
-    require(np.all(np.abs(self_k - expected) <= 1e-9 * scale), "'self_k' does not fit the features and the kernel")
-    require(np.all(np.abs(self_k) <= LARGEST_KERNEL_VALUE), "a kernel value is too large")
+    require((np.abs(self_k - expected) <= 1e-9 * scale).all(), "'self_k' does not fit the features and the kernel")
+    require((np.abs(self_k) <= LARGEST_KERNEL_VALUE).all(), "a kernel value is too large")
 
 
 def _compressed_sums(arrays: Arrays) -> np.ndarray:
@@ -157,9 +154,9 @@ def _compressed_sums(arrays: Arrays) -> np.ndarray:
     values = require_array(arrays, "sparse_values", np.float32, (nnz,))
     require_finite(arrays, "sparse_values")
     width = arrays["counts"][WIDTH]
-    require(np.all((indices >= 0) & (indices < width)), f"a feature is not among {width}")
+    require(((indices >= 0) & (indices < width)).all(), f"a feature is not among {width}")
     slots = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    require(np.all((np.diff(indices) > 0) | (np.diff(slots) > 0)), "the features of a slot are not in order")
+    require(((np.diff(indices) > 0) | (np.diff(slots) > 0)).all(), "the features of a slot are not in order")
     return np.bincount(slots, values.astype(np.float64) ** 2, len(starts) - 1)
 
 
@@ -178,5 +175,5 @@ def _matrix_sums(arrays: Arrays, storage: int) -> np.ndarray:
         part = features[d : min(d + at_once, width)]
         sums += np.square(part, dtype=np.float64).sum(axis=0)
         nnz += np.count_nonzero(part, axis=0)
-    require(np.array_equal(nnz, np.diff(arrays["starts"])), "'starts' does not fit the features")
+    require((nnz == arrays["starts"][1:] - arrays["starts"][:-1]).all(), "'starts' does not fit the features")
     return sums

@@ -15,12 +15,13 @@ A change of this layout, or of what a kind stores, needs a new ``FORMAT``.
 
 import hashlib
 import json
+import math
 import re
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,8 @@ _DTYPES = {code: np.dtype(code) for code in _CODES}
 _NATIVE = {code: dtype.newbyteorder("=") for code, dtype in _DTYPES.items()}
 _AS_STORED = {dtype: code for code, dtype in _DTYPES.items() if dtype.isnative}
 _ENTRY = {"name", "dtype", "shape", "offset"}
+_SHORT, _FEW = 8192, 64  # bytes and arrays of a list of arrays that is remembered
+_BEFORE_ARRAYS, _BEHIND_ARRAYS = b'{"arrays":[', b'],"kind":'
 _PADDING = [bytes(n) for n in range(_ALIGNMENT)]
 
 
@@ -63,19 +66,27 @@ def raw_of(name: str, array: np.ndarray) -> np.ndarray:
 
 def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tuple[bytes, int]:
     """The JSON header, and the length of its arrays; offsets count from the first array."""
-    entries, offset = [], 0
-    for name, array in raw.items():
-        code, shape = _AS_STORED.get(array.dtype) or array.dtype.str, ",".join(map(str, array.shape))
-        entries.append(f'{{"dtype":"{code}","name":{_quoted(name)},"offset":{offset},"shape":[{shape}]}}')
-        offset += aligned(array.nbytes)
+    listed = _listed if len(raw) <= _FEW else _listed.__wrapped__
+    entries, offset = listed(tuple([(name, array.dtype, array.shape) for name, array in raw.items()]))
     try:
         written = _written(meta)
     except (TypeError, ValueError) as error:
         raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
     if json.loads(written) != meta:
         raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
-    text = f'{{"arrays":[{",".join(entries)}],"kind":{_quoted(kind)},"meta":{written}}}'
+    text = f'{{"arrays":[{entries}],"kind":{_quoted(kind)},"meta":{written}}}'
     return text.encode("ascii"), offset
+
+
+@lru_cache(maxsize=512)
+def _listed(arrays: tuple[tuple[str, np.dtype, tuple[int, ...]], ...]) -> tuple[str, int]:
+    """The header's list of these arrays, and their length."""
+    entries, offset = [], 0
+    for name, dtype, shape in arrays:
+        code, lengths = _AS_STORED.get(dtype) or dtype.str, ",".join(map(str, shape))
+        entries.append(f'{{"dtype":"{code}","name":{_quoted(name)},"offset":{offset},"shape":[{lengths}]}}')
+        offset += aligned(math.prod(shape) * dtype.itemsize)
+    return ",".join(entries), offset
 
 
 _written = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
@@ -157,20 +168,62 @@ def _no_number(name: str) -> None:
 _read = json.JSONDecoder(parse_constant=_no_number).decode
 
 
-def arrays_of(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.ndarray]:
-    """The arrays by name.  They lie end to end, so that they take no more memory than the snapshot."""
-    arrays: dict[str, np.ndarray] = {}
-    expected = 0
+class Place(NamedTuple):
+    """Where an array lies behind the header, and how to read it."""
+
+    name: str
+    code: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+class Places(NamedTuple):
+    """The places of all arrays, the end of the last one, and the largest length of a dimension."""
+
+    places: tuple[Place, ...]
+    end: int
+    largest: int
+
+
+def described(text: bytes) -> tuple[dict[str, Any], Places]:
+    """The header, and the places of its arrays.
+
+    Thousands of small models have equally many members, so the part of the header that lists the arrays is often the
+    same.  It is then read and checked once.
+    """
+    end = text.find(_BEHIND_ARRAYS)
+    if not (0 < end <= _SHORT and text.startswith(_BEFORE_ARRAYS)):
+        header = parsed(text)
+        return header, _places_of(header["arrays"])
+    places = _places_in(text[:end])
+    return parsed(_BEFORE_ARRAYS + text[end:]), places
+
+
+@lru_cache(maxsize=512)
+def _places_in(beginning: bytes) -> Places:
+    """The places that the beginning of a header lists, up to the end of its list."""
+    return _places_of(parsed(beginning + _BEHIND_ARRAYS + b'"","meta":{}}')["arrays"])
+
+
+def _places_of(entries: list[Any]) -> Places:
+    """The places of the arrays.  They lie end to end, so that they take no more memory than the snapshot."""
+    places: list[Place] = []
+    names: set[str] = set()
+    end = largest = 0
     for entry in entries:
-        name, offset, array = _array(data, body_start, entry)
-        if name in arrays or offset != expected:
-            raise SnapshotError(f"array {name!r} at offset {offset} occurs twice, or does not follow the one before")
-        arrays[name], expected = array, offset + aligned(array.nbytes)
-    return arrays
+        place, n_bytes = _place(entry)
+        if place.name in names or place.offset != end:
+            raise SnapshotError(
+                f"array {place.name!r} at offset {place.offset} occurs twice, or does not follow the one before"
+            )
+        places.append(place)
+        names.add(place.name)
+        end, largest = end + aligned(n_bytes), max((largest, *place.shape))
+    return Places(tuple(places), end, largest)
 
 
-def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarray]:
-    """Name, place and writable copy of an array, after checks against a faulty or hostile writer."""
+def _place(entry: Any) -> tuple[Place, int]:
+    """The place of an array and its length in bytes, after checks against a faulty or hostile writer."""
     if type(entry) is not dict or not entry.keys() >= _ENTRY:
         raise _invalid(entry)
     name, code, shape, offset = entry["name"], entry["dtype"], entry["shape"], entry["offset"]
@@ -180,25 +233,24 @@ def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarr
         raise SnapshotError(_refused(name, code))
     if len(shape) > _MAX_DIMENSIONS:
         raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are read")
-    dtype, n_bytes, end = _DTYPES[code], _DTYPES[code].itemsize, len(data) - DIGEST_SIZE
-    for n in (offset, *shape):
-        if type(n) is not int or n < 0:
-            raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
-        if n > end:
-            raise _outside(name, shape, offset)
-    for n in shape:
-        n_bytes *= n
-    if body_start + offset + n_bytes > end:
-        raise _outside(name, shape, offset)
-    stored = np.ndarray(shape, dtype, data, body_start + offset)
-    if code == "|b1" and stored.view(np.uint8).max(initial=0) > 1:
-        raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
-    return name, offset, stored.astype(_NATIVE[code])
+    if not all(type(n) is int and n >= 0 for n in (offset, *shape)):
+        raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
+    return Place(name, code, tuple(shape), offset), math.prod(shape) * _DTYPES[code].itemsize
+
+
+def arrays_of(data: bytes, body_start: int, places: Places) -> dict[str, np.ndarray]:
+    """Writable copies of the arrays, by name."""
+    end = len(data) - DIGEST_SIZE
+    if body_start + places.end > end or places.largest > end:
+        raise SnapshotError(f"an array lies outside the snapshot, whose arrays end at {end - body_start}")
+    arrays = {}
+    for name, code, shape, offset in places.places:
+        stored = np.ndarray(shape, _DTYPES[code], data, body_start + offset)
+        if code == "|b1" and stored.view(np.uint8).max(initial=0) > 1:
+            raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
+        arrays[name] = stored.astype(_NATIVE[code])
+    return arrays
 
 
 def _invalid(entry: Any) -> SnapshotError:
     return SnapshotError(f"snapshot header has an invalid array entry: {str(entry)[:200]}")
-
-
-def _outside(name: str, shape: list[int], offset: int) -> SnapshotError:
-    return SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")

@@ -20,6 +20,7 @@ from streamsvm.core.saving.layout import (
     PRELUDE,
     aligned,
     arrays_of,
+    described,
     header_of,
     octets,
     padding,
@@ -102,11 +103,11 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
         impossible arrays.
     """
     header_length = verify(data)
-    header = parsed(data[PRELUDE.size : PRELUDE.size + header_length])
+    header, places = described(data[PRELUDE.size : PRELUDE.size + header_length])
     if header["kind"] != kind:
         raise SnapshotError(f"this is a {header['kind']!r} snapshot, expected {kind!r}")
     body_start = aligned(PRELUDE.size + header_length)
-    return header["meta"], arrays_of(data, body_start, header["arrays"])
+    return header["meta"], arrays_of(data, body_start, places)
 
 
 @contextmanager
@@ -172,6 +173,8 @@ def require_array(arrays: Arrays, name: str, dtype: type | str, shape: tuple[int
     """
     require(name in arrays, f"the array {name!r} is missing")
     found = arrays[name]
+    if not isinstance(dtype, str) and found.dtype == dtype and found.shape == shape:
+        return found
     fits = found.dtype.kind == dtype if isinstance(dtype, str) else found.dtype == dtype
     fits = fits and found.ndim == len(shape)
     if not fits or (found.shape != shape and not _agree(found.shape, shape)):

@@ -5,7 +5,7 @@ Several models may share one running scale, as the classes of `OneVsRest` do.
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,13 @@ SAVED = "scale."  # before the names of its arrays in a snapshot
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
 LARGEST = {  # sizes in a snapshot
     **dict.fromkeys(("m", "shift"), math.sqrt(LARGEST_SQUARED_NORM)),
-    "varied": 1,
     "spread": LARGEST_VARIANCE,
-    "totals": LARGEST_VARIANCE * LARGEST_COUNT,
-    **dict.fromkeys(("began", "named", "times"), LARGEST_COUNT),
+    "S": math.inf,  # bounded by w
+    "w": math.inf,  # bounded by the memory
 }
+MOMENTS = np.array(list(LARGEST.values()))[:, None]
+LOWEST = np.array([-LARGEST[name] if name in ("m", "shift") else 0.0 for name in LARGEST])[:, None]
+OF_EXAMPLES = ("began", "named", "times")
 
 
 def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
@@ -216,20 +218,30 @@ class RunningScale:
 
 def _require_numbers(c: Scaling) -> None:
     """Check that the numbers are such as features of a permitted size make."""
-    for name, largest in LARGEST.items():
-        require((np.abs(getattr(c, name)) <= largest).all(), f"{name} of the scale is not a number, or too large")
-    require((c.w <= 2 * c.counts[SPAN]).all(), "w of the scale is not a number, or too large")
-    for name in ("w", "S", "spread", "totals", "began", "named", "times"):
-        require((getattr(c, name) >= 0).all(), f"{name} of the scale is negative")
+    moments = np.array([getattr(c, name) for name in LARGEST])
+    _require_each(LARGEST, (moments >= LOWEST) & (moments <= MOMENTS))
+    times = np.array([getattr(c, name) for name in OF_EXAMPLES])
+    _require_each(OF_EXAMPLES, (times >= 0) & (times <= LARGEST_COUNT))
+    totals = c.totals[None]
+    _require_each(("totals",), (totals >= 0.0) & (totals <= LARGEST_VARIANCE * LARGEST_COUNT))
+    require((c.varied <= 1).all(), "'varied' of the scale is neither 0 nor 1")
+    require((c.w <= 2 * c.counts[SPAN]).all(), "w of the scale is too large")
     require((LARGEST_VARIANCE * c.w >= c.S).all(), "a variance of the scale is too large")
     is_scaled = c.spread > 0.0
     expected = np.divide(1.0, np.sqrt(c.spread), out=np.ones(len(c.spread)), where=is_scaled)
-    require(np.array_equal(c.factor, expected), "the factors of the scale do not fit its variances")
+    require((c.factor == expected).all(), "the factors of the scale do not fit its variances")
     require(bool(c.counts[ACTIVE]) == is_scaled.any(), "the scale is active without a scaled feature, or the reverse")
+
+
+def _require_each(names: Iterable[str], fits: np.ndarray) -> None:
+    """Check that all numbers fit; there is a row of them for each name."""
+    if not fits.all():
+        wrong = [name for name, row in zip(names, fits, strict=False) if not row.all()]
+        require(False, f"{', '.join(wrong)} of the scale is negative, not a number, or too large")
 
 
 def _require_places(c: Scaling, n_places: int) -> None:
     feature, place = c.feature[:n_places], c.place
     require(((feature >= 0) & (feature < len(place))).all(), "a place belongs to no feature")
-    require(np.array_equal(place[feature], np.arange(n_places)), "a place belongs to another feature")
+    require((place[feature] == np.arange(n_places)).all(), "a place belongs to another feature")
     require(np.count_nonzero(place >= 0) == n_places and (place >= -1).all(), "a feature has no such place")
