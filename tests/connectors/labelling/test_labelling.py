@@ -793,7 +793,7 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
         ("truth.csv", "id,y\n1,spam\n2,eggs\n", "line 3: needs an 'id' and a label 'y' of 'spam'/'ham', true/false"),
         ("truth.csv", "y\n1\n", "line 2: needs an 'id'"),
         ("truth.jsonl", "[]\n", "line 1: not a JSON object"),
-        ("truth.jsonl", "{\n", "line 1: Expecting"),
+        ("truth.jsonl", "{\n", "line 1: not a JSON object: Expecting"),
         ("truth.csv", "id,y\n\xff,1\n", "codec can't decode"),
         ("truth.npz", "", "the name must end with .csv or .jsonl"),
         ("truth.csv", "id,y\n", "has no labels"),
