@@ -304,22 +304,3 @@ def test_models_that_have_no_meaning_for_pairs_are_refused():
         OneVsOne(AutoLASVM())
     with pytest.raises(ValueError, match=r"pos_weight=2.0 has no use for pairs"):
         OneVsOne(LASVM(pos_weight=2.0))
-
-
-NOTHING_LEFT_TO_COMPILE = """
-import numpy as np
-import streamsvm
-from streamsvm.core.compiling import _jit
-
-streamsvm.warmup(streamsvm.LASVM, classes=True)
-asked, load = [], _jit._CodeCache.load_overload
-_jit._CodeCache.load_overload = lambda of, *others: asked.append(of._py_func.__name__) or load(of, *others)
-X = np.random.default_rng(1).normal(size=(300, 5))
-for wrapper in (streamsvm.OneVsRest, streamsvm.OneVsOne):
-    model = wrapper(streamsvm.LASVM())
-    model.learn_many(X, np.arange(300) % 4)
-    model.learn_one({0: 1.0, 3: 2.0}, 2)
-    model.predict_one({0: 1.0})
-    model.predict_proba_many(X)
-print(asked)
-"""
