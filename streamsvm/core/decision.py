@@ -1,8 +1,8 @@
 """Decision values of many queries on the CPU: f(x) = sum_s alpha_s k(x_s, x) + b.
 
 Queries with few zeros go through a matrix product.  The members are packed for it once, and a group of queries is taken
-from its features to its decision values while both stay in the cache.  All other queries go row by row.  Both ways have
-the bits of a single prediction.
+from its features to its decision values while both stay in the cache.  All other queries go row by row; for many of
+them, the features of all compressed members are listed first.  Every way has the bits of a single prediction.
 
 A `Decision` may be used by several threads at once: compiled code gets scratch memory of its own in every call.
 """
@@ -14,11 +14,12 @@ import numpy as np
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, expansion_sum, is_dense, prefers_product, put_dense
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
-from streamsvm.core.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, WIDTH, Expansion
+from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, LISTED, SLOTS, STORAGE, WIDTH, Expansion
 from streamsvm.core.inputs import plain
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.products import multiply, pack, padded
 from streamsvm.core.rows import kernel_row
+from streamsvm.core.storage import list_features
 from streamsvm.core.threads import in_order, threads_for
 
 GROUP_BYTES = (
@@ -29,6 +30,7 @@ TABLE_BYTES = 1 << 22  # of a part of a table, which may have to be copied into 
 SHARES = 4  # parts for each thread, so that they end together
 # Nanoseconds of one core, about: of a kernel value, of a product of two numbers in it, of a number of a table.
 VALUE, PRODUCT, ENTRY = 0.7, 0.015, 0.5
+LISTING = 10  # Listing a member's feature takes as long as this many visits to one that is not listed, about.
 MIN_ROWS = 8  # of a table; for fewer, packing the members costs more than it gains
 
 
@@ -49,12 +51,15 @@ def _group(n_queries, n_features, width):
 
 
 @inner
-def _decide_group(kernel, panels, sq, alpha, X, sq_x, b, edge_rows, edge, P, out):
+def _decide_group(kernel, panels, n_features, sq, alpha, X, sq_x, b, edge_rows, edge, P, out):
     n = alpha.shape[0]
-    multiply(X, panels, X.shape[1], 0, n, edge_rows, edge, P)
+    multiply(X, panels, n_features, 0, n, edge_rows, edge, P)
     for t in range(X.shape[0]):
-        map_row(kernel, P[t], sq, sq_x[t])
-        out[t] = expansion_sum(alpha, P[t, :n]) + b
+        if sq_x[t] < LARGEST_SQUARED_NORM:
+            map_row(kernel, P[t], sq, sq_x[t])
+            out[t] = expansion_sum(alpha, P[t, :n]) + b
+        else:  # also if it is NaN
+            out[t] = np.nan
 
 
 @compiled
@@ -67,7 +72,7 @@ def _decide_dense(kernel, panels, n_features, sq, alpha, indptr, indices, values
         e = min(t + B, out.shape[0])
         group = X[: e - t]
         put_dense(indptr[t : e + 1], indices, values, group)
-        _decide_group(kernel, panels, sq, alpha, group, sq_x[t:e], b, edge_rows, edge, P, out[t:e])
+        _decide_group(kernel, panels, n_features, sq, alpha, group, sq_x[t:e], b, edge_rows, edge, P, out[t:e])
 
 
 @inner
@@ -100,13 +105,6 @@ def _put_table(table, places, X):
                 x[places[k]] = row[k]
 
 
-@inner
-def _copy_table(table, X):
-    for t in range(table.shape[0]):
-        for k in range(X.shape[1]):
-            X[t, k] = table[t, k]
-
-
 @compiled
 def _decide_table(kernel, panels, n_features, sq, alpha, table, places, ordered, b, out):
     """Decide the rows of a table by products; a row whose squared norm is too large gets NaN."""
@@ -115,19 +113,12 @@ def _decide_table(kernel, panels, n_features, sq, alpha, table, places, ordered,
     edge_rows, edge = np.empty((TILE_ROWS, n_features), np.float32), np.empty((TILE_ROWS, slots), np.float32)
     for t in range(0, out.shape[0], B):
         e = min(t + B, out.shape[0])
-        group, of_group = X[: e - t], sq_x[: e - t]
-        _squared_norms(table[t:e], of_group)
-        if ordered:
-            _copy_table(table[t:e], group)
-        else:
+        group, of_group = table[t:e], sq_x[: e - t]
+        _squared_norms(group, of_group)
+        if not ordered:
+            group = X[: e - t]
             _put_table(table[t:e], places, group)
-        for r in range(e - t):
-            if not of_group[r] < LARGEST_SQUARED_NORM:  # true for NaN as well
-                group[r, :], of_group[r] = 0.0, np.inf
-        _decide_group(kernel, panels, sq, alpha, group, of_group, b, edge_rows, edge, P, out[t:e])
-        for r in range(e - t):
-            if of_group[r] == np.inf:
-                out[t + r] = np.nan
+        _decide_group(kernel, panels, n_features, sq, alpha, group, of_group, b, edge_rows, edge, P, out[t:e])
 
 
 Members = tuple[np.ndarray, int, np.ndarray, np.ndarray]
@@ -150,6 +141,7 @@ class Decision:
         self.s, self.kernel, self.b = s, kernel, b
         self._lock = threading.Lock()
         self._packed: Members | None = None
+        self._listed: Expansion | None = None
 
     @property
     def n_slots(self) -> int:
@@ -162,7 +154,7 @@ class Decision:
         if prefers_product(self.s, q):
             _decide_dense(self.kernel, *self._members(), *q, self.b, out)
         else:
-            s = self.s
+            s = self._with_lists(len(out))
             own = s._replace(counts=s.counts.copy(), query=np.zeros_like(s.query), sums=np.empty_like(s.sums))
             _decide_rows(own, self.kernel, *q, self.b, out)
         self._count(len(out))
@@ -193,6 +185,17 @@ class Decision:
             pass
         self._count(len(out))
         return out
+
+    def _with_lists(self, n_queries: int) -> Expansion:
+        """The expansion; if it is compressed and there are many queries, with lists for all of its slots."""
+        s, starts = self.s, self.s.starts
+        n, listed = s.counts[SLOTS], s.counts[LISTED]
+        if s.counts[STORAGE] != COMPRESSED or n_queries * (starts[n] - starts[listed]) < LISTING * starts[n]:
+            return s
+        with self._lock:
+            if self._listed is None:
+                self._listed = list_features(s._replace(counts=s.counts.copy()))
+            return self._listed
 
     def _count(self, n_queries: int) -> None:
         with self._lock:

@@ -148,7 +148,7 @@ def is_wide(counts, n_slots, width, nnz):
 @compiled
 def many_unlisted(counts):
     """Whether it is time to list the features of the youngest slots of a compressed expansion."""
-    return counts[STORAGE] == COMPRESSED and (counts[SLOTS] - counts[LISTED]) * 8 > counts[LISTED] + 512
+    return counts[STORAGE] == COMPRESSED and (counts[SLOTS] - counts[LISTED]) * 32 > counts[LISTED] + 1024
 
 
 @inner

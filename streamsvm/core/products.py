@@ -22,7 +22,7 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, put_tile
 from streamsvm.core.rows import add_columns
 
-PANELS_AT_ONCE = 8  # are packed together, so that most memory is read in order; their features stay in a cache
+PANELS_AT_ONCE = 8  # are packed together; their features stay in a cache
 
 
 def padded(n: int, itemsize: int) -> int:
@@ -35,24 +35,22 @@ def padded(n: int, itemsize: int) -> int:
 def _pack_slots(columns, n_features, first, end, panels):
     """Pack the slots first..end, from the beginning of `panels` on; zeros fill the last panel up."""
     lanes = VECTOR_BYTES // panels.itemsize
-    for k in range(n_features):
-        row = columns[k]
-        for slot in range(first, end, TILE_VECTORS * lanes):
-            n = min(TILE_VECTORS * lanes, end - slot)
-            width = -(-n // lanes) * lanes
-            target = (slot - first) * n_features + k * width
+    for slot in range(first, end, TILE_VECTORS * lanes):
+        n = min(TILE_VECTORS * lanes, end - slot)
+        width, begin = -(-n // lanes) * lanes, (slot - first) * n_features
+        for k in range(n_features):
+            # Slices, as indices that are sums keep the compiler from copying a vector at a time.
+            source, target = columns[k, slot : slot + n], panels[begin + k * width : begin + (k + 1) * width]
             for s in range(n):
-                panels[target + s] = row[slot + s]
+                target[s] = source[s]
             for s in range(n, width):
-                panels[target + s] = 0.0
+                target[s] = 0.0
 
 
 @compiled
 def pack(columns, n_features, n, panels):
     """Pack the first n slots."""
-    at_once = PANELS_AT_ONCE * TILE_VECTORS * VECTOR_BYTES // panels.itemsize
-    for slot in range(0, n, at_once):
-        _pack_slots(columns, n_features, slot, min(slot + at_once, n), panels[slot * n_features :])
+    _pack_slots(columns, n_features, 0, n, panels)
 
 
 @inner

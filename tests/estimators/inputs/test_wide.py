@@ -174,6 +174,20 @@ def test_rows_from_lists_and_from_members_are_alike(narrow_limit, listed):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_many_queries_have_the_bits_of_a_single_one(narrow_limit):
+    """Many queries together list the slots that the model has not listed yet; the model itself stays as it is."""
+    rows, y = stream(400)
+    model = FullSVM(gamma=0.02)
+    model.learn_many(rows, y)
+    listed = model._expansion.counts[LISTED]
+    assert listed < model._expansion.counts[SLOTS]
+    expected = [model.decision_function_one(x) for x in rows]
+    for at_once in (1, 10, 400):
+        found = [f for t in range(0, 400, at_once) for f in model.decision_function_many(rows[t : t + at_once])]
+        assert found == expected
+    assert model._expansion.counts[LISTED] == listed
+
+
 # --------------------------------------------------------------------------------------------------------- same history
 
 
