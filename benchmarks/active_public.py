@@ -43,7 +43,7 @@ PUBLISHED = {
 }
 SELECTIONS: dict[str, Any] = {
     "random": RandomSelection,
-    "|f|": lambda: ActiveSelection(None),
+    "closest": lambda: ActiveSelection(None),
     "mixed": MixedSelection,
 }
 

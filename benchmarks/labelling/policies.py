@@ -47,16 +47,16 @@ def by_hand(part: Part, seed: int) -> dict[str, Any]:
 
 POLICIES: dict[str, Options] = {
     "random": lambda part, seed: {"selection": RandomSelection()},
-    "10 random, |f|": by_hand,
-    "|f|": lambda part, seed: {"selection": Closest(), "explore": 0.0},
+    "10 random, closest": by_hand,
+    "closest": lambda part, seed: {"selection": Closest(), "explore": 0.0},
     "59": lambda part, seed: {"selection": ActiveSelection()},
     "mixed": lambda part, seed: {"selection": MixedSelection()},
     "mixed, 5 % audit": lambda part, seed: {"selection": MixedSelection(), "explore": 0.05},  # as in the trainer
     "mixed, gamma": lambda part, seed: {"selection": MixedSelection(), "tune_gamma": 50},
 }
-OTHERS = ("random", "10 random, |f|", "|f|", "59")
+OTHERS = ("random", "10 random, closest", "closest", "59")
 NEW = "mixed, gamma"
-ORDER = (NEW, "59", "10 random, |f|", "random", "|f|", "mixed", "mixed, 5 % audit")
+ORDER = (NEW, "59", "10 random, closest", "random", "closest", "mixed", "mixed, 5 % audit")
 
 
 def simulate(part: Part, policy: str, seed: int) -> list[float]:
