@@ -234,7 +234,7 @@ class RowStore:
         """
         columns = self.data.columns
         if self.on_cpu and len(columns) and self.shape[1] < FEATURES_FOR_PRODUCT:
-            columns = columns[:, ids]
+            columns = columns.take(ids, axis=1)  # columns[:, ids] would not lie in C order
         else:
             columns = columns[:0]
             self.fill(ids[first:])
