@@ -9,9 +9,11 @@ a record with that of the engine alone, which predicts and learns the same digit
 size.
 
 The part "clients" sets kafka-python, librdkafka and the local log side by side, with a trainer and a scorer each, on 22
-features and about 1600 support vectors; `--keys 10000` adds trainers with a model for each key.
+features and about 1600 support vectors.  The part "keys" does so with a trainer that has a model for each key.  It is
+measured from a start on, so it reads each model once: the stage "load".
 
     python benchmarks/daemon.py --bootstrap 127.0.0.1:9092      # `make kafka` starts such a broker
+    python benchmarks/daemon.py --parts keys --logs local       # needs none
 """
 
 import argparse
@@ -29,7 +31,7 @@ from datasets import load_digits as load_mnist
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from shared.apps import LARGE, ONE_PARTITION, app
 from shared.stages import Stages
-from shared.transports import compare
+from shared.transports import LOGS, compare, compare_by_key
 from sklearn.datasets import load_digits
 
 from streamsvm import LASVM, OneVsRest, warmup
@@ -41,7 +43,7 @@ N_EASY = 2000  # examples that are learned before the measurement, beside the no
 FEWEST = 1000  # records: in fewer, the last checkpoint and the start would be most of the time
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
 STAGES = ("fetch", "decode", "join", "model", "learn", "output", "produce", "checkpoint", "rest", "client's threads")
-PARTS = ["sizes", "digits", "clients"]
+PARTS = ["sizes", "digits", "clients", "keys"]
 SUPPORT_VECTORS = (0, 500, 5000)
 TOPICS = {"topic": "events", "labels": "labels", "predictions": "predictions", "dlq": "dlq"}
 
@@ -207,7 +209,8 @@ def main():
     parser.add_argument("--formats", nargs="*", default=["json", "float32"], choices=["json", "float32"])
     parser.add_argument("--data", type=Path, help="folder with mnist/mnist.npz, for digits of 784 pixels")
     parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS, help="what to measure (default: all)")
-    parser.add_argument("--keys", type=int, default=0, help="models by key in the part `clients`; 0: none by key")
+    parser.add_argument("--keys", type=int, default=1000, help="how many there are in the part `keys`")
+    parser.add_argument("--logs", nargs="*", default=LOGS, choices=LOGS, help="of `clients` and `keys` (default: all)")
     arguments = parser.parse_args()
     if arguments.records < FEWEST:
         parser.error(f"--records {arguments.records}: at least {FEWEST} records are needed to measure their cost")
@@ -224,7 +227,9 @@ def main():
             if arguments.data:
                 measure_digits(arguments, "ten digits of 784 pixels", large_digits(arguments.data), Path(folder))
         if "clients" in arguments.parts:
-            compare(arguments.bootstrap, arguments.records, arguments.keys, Path(folder))
+            compare(arguments.bootstrap, arguments.logs, arguments.records, Path(folder))
+        if "keys" in arguments.parts:
+            compare_by_key(arguments.bootstrap, arguments.logs, arguments.records, arguments.keys, Path(folder))
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
+            model.from_bytes(model.to_bytes())
         if classes or not algorithms:
             labels = y + 2 * (X[:, 0] > X[:, 1])
             for algorithm in chosen or (LASVM, LASVMG):

@@ -10,6 +10,7 @@ from streamsvm.connectors.scorer.committee import Committee
 from streamsvm.connectors.scorer.scorer import Scorer
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
+from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.estimators.learner.classifier import OnlineSVM
 
 LOGS = (ClusterLog, LocalLog)
@@ -43,10 +44,12 @@ class Stages:
 
     def of_trainer(self, model=OnlineSVM):
         """Patches of a trainer's methods."""
-        probability = "probability" if model is OnlineSVM else "_probabilities"
+        of_one = ["decision_function_one", "probability_one"] if model is OnlineSVM else ["decision_function_one"]
+        of_many = ["decision_function_many", "probability" if model is OnlineSVM else "_probabilities"]
         yield from self._timed(
             ("decode", Processor, ["_decode_events"]),
-            ("model", model, ["decision_function_many", "decision_function_one", probability]),
+            ("load", KeyedModels, ["_stored"]),
+            ("model", model, [*of_one, *of_many]),
             ("model", model, ["learn_many", "learn_one"]),
             ("output", Processor, ["_predict"]),
             ("join", Processor, ["_join"]),

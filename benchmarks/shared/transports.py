@@ -21,40 +21,51 @@ N_NOISE = 1200  # examples of noise, most of which become support vectors
 N_EASY = 3000  # examples to learn before the measurement, beside the noise
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
 TOPICS = ("events", "labels", "predictions", "scores", "dlq", "models")
-STAGES = ("fetch", "decode", "join", "model", "learn", "output", "produce", "checkpoint")
+LOGS = ("kafka-python", "librdkafka", "local")
+STAGES = ("fetch", "decode", "load", "join", "model", "learn", "output", "produce", "checkpoint")
 ASKED = {  # us per record, as issue 23 asks
     ("trainer", "kafka-python"): 60,
     ("trainer", "librdkafka"): 45,
-    ("trainer", "local log"): 40,
+    ("trainer", "local"): 40,
     ("scorer", "kafka-python"): 35,
     ("scorer", "librdkafka"): 25,
-    ("scorer", "local log"): 20,
+    ("scorer", "local"): 20,
 }
 ASKED_BY_KEY = 150
 
 
-def compare(bootstrap, n_records, n_keys, folder):
-    """Print a table with a row for each process and transport."""
+def compare(bootstrap, logs, n_records, folder):
+    """Print a table of a trainer and a scorer on each log."""
     rows = []
-    for transport in ("kafka-python", "librdkafka", "local log"):
-        with place(bootstrap, transport, folder) as log:
+    for kind in logs:
+        with place(bootstrap, kind, folder) as log:
             learned, taught = run_trainer(log, examples(n_records // 2))
-            rows.append(row("trainer", transport, ASKED["trainer", transport], learned, taught))
-            rows.append(row("scorer", transport, ASKED["scorer", transport], learned, run_scorer(log)))
-        if n_keys:
-            with place(bootstrap, transport, folder, per="key") as log:
-                learned, taught = run_trainer(log, keyed_examples(n_records // 2, n_keys))
-                rows.append(row(f"trainer, {n_keys} keys", transport, ASKED_BY_KEY, learned, taught))
+            rows.append(row("trainer", kind, ASKED["trainer", kind], learned, taught))
+            rows.append(row("scorer", kind, ASKED["scorer", kind], learned, run_scorer(log)))
+    show(rows)
+
+
+def compare_by_key(bootstrap, logs, n_records, n_keys, folder):
+    """Print a table of a trainer with a model for each key, on each log."""
+    rows = []
+    for kind in logs:
+        with place(bootstrap, kind, folder, per="key") as log:
+            learned, taught = run_trainer(log, keyed_examples(n_records // 2, n_keys))
+            rows.append(row(f"trainer, {n_keys} keys", kind, ASKED_BY_KEY, learned, taught))
+    show(rows)
+
+
+def show(rows):
     print("\nCPU us per record, of which the main thread's stages:\n")
     titles = ("process", "log", "support vectors", "asked", "all", *STAGES, "rest", "other threads")
     print(table("|".join(titles), rows), flush=True)
 
 
-def row(process, transport, asked, n_support, stages):
+def row(process, kind, asked, n_support, stages):
     n, cpu, thread, _ = stages.total()
     parts = [stages.seconds.get(stage, 0.0) for stage in STAGES]
     every = [cpu, *parts, thread - sum(parts), cpu - thread]
-    return [process, transport, n_support, str(asked), *(f"{1e6 * seconds / n:.1f}" for seconds in every)]
+    return [process, kind, n_support, str(asked), *(f"{1e6 * seconds / n:.1f}" for seconds in every)]
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
@@ -76,15 +87,15 @@ class Log:
 
 
 @contextmanager
-def place(bootstrap, transport, folder, per="partition"):
-    """New topics of this transport."""
+def place(bootstrap, kind, folder, per="partition"):
+    """New topics of this kind of log."""
     name = f"bench-{time.time_ns()}"
-    is_local = transport == "local log"
+    is_local = kind == "local"
     topics = {"topic" if topic == "events" else topic: f"{name}-{topic}" for topic in TOPICS[:-1]}
     sections: dict[str, dict[str, Any]] = {"daemon": {"per": per, "max_models": 20_000}}
     sections["log"] = {"dir": str(folder / name / "log"), "model": f"{name}-models" if per == "partition" else ""}
     if not is_local:
-        sections["kafka"] = {"client": transport, "bootstrap_servers": bootstrap}
+        sections["kafka"] = {"client": kind, "bootstrap_servers": bootstrap}
     settings = app(folder, name, topics, **sections)
     with ExitStack() as stack:
         if is_local:

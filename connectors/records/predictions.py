@@ -18,7 +18,6 @@ import json
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 import orjson
 
 from streamsvm.active.choosing.decisions import half_leads
@@ -85,12 +84,12 @@ def predictions_of(model: Any, rows: NamedRows | list[dict]) -> list[Said]:
     """What a model of two classes, or of more, says about these events; dicts are taken one by one."""
     if isinstance(model, SeveralClassModel):
         return list(class_predictions(scores(model, rows)))
+    cut = model.decision_threshold
     if isinstance(rows, NamedRows):
         values = model.decision_function_many(rows)
-    else:
-        values = np.array([model.decision_function_one(x) for x in rows])
-    margins = values - model.decision_threshold
-    return list(map(Prediction, margins.tolist(), model.probability(values).tolist()))
+        return list(map(Prediction, (values - cut).tolist(), model.probability(values).tolist()))
+    margins = [model.decision_function_one(x) for x in rows]
+    return [Prediction(margin - cut, model.probability_one(margin)) for margin in margins]
 
 
 def class_predictions(found: Scores) -> list[ClassPrediction]:

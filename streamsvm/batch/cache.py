@@ -235,6 +235,27 @@ def copy_rows(store, ids, out):
         out[t, :] = store.cache.rows[stored_row(store, ids[t], NO_ROW), : out.shape[1]]
 
 
+@compiled
+def put_square(store, part, ids, first, K):
+    """Put the kernel values of these examples with each other into K, except those among the first ones.
+
+    `part` has the features of these examples alone, for what no row has; without columns, whole rows are computed.
+    """
+    for a in range(first, ids.shape[0]):
+        i = ids[a]
+        r = store.cache.row_of[i]
+        if r < 0 and part.columns.shape[0] > 0:
+            begin, end = store.starts[i], store.starts[i + 1]
+            query_row(part, store.indices[begin:end], store.values[begin:end], store.sq[i], K[a, : ids.shape[0]])
+        else:
+            row = store.cache.rows[r if r >= 0 else stored_row(store, i, NO_ROW)]
+            for b in range(ids.shape[0]):
+                K[a, b] = row[ids[b]]
+    for a in range(first):
+        for b in range(first, ids.shape[0]):
+            K[a, b] = K[b, a]
+
+
 @inner_sum
 def _dot(a, row):
     total = 0.0

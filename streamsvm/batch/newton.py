@@ -68,9 +68,10 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
     `others` is the sum of the other coefficients' changes.
     """
     m = len(g_F)
-    A = K_F.copy()
+    A, sides = K_F.copy(), np.stack([g_F, np.ones(m)])
     A[np.diag_indices(m)] += JITTER * (1.0 + np.abs(K_F.diagonal()))
-    _, z, failed = lapack.dposv(A, np.stack([g_F, np.ones(m)], axis=1), overwrite_a=True)
+    # A.T and sides.T are as LAPACK wants them: nothing is copied.
+    _, z, failed = lapack.dposv(A.T, sides.T, lower=True, overwrite_a=True, overwrite_b=True)
     if failed:
         return None
     d = z[:, 0] - (z[:, 0].sum() + others) / z[:, 1].sum() * z[:, 1] if fixed_sum else z[:, 0]

@@ -25,6 +25,7 @@ from streamsvm.batch.cache import (
     empty_cache,
     expand,
     keep_products,
+    put_square,
     self_products,
 )
 from streamsvm.core import arguments, inputs
@@ -41,6 +42,7 @@ MIN_DENSITY = 0.15  # of non-zero features; below it, lists of them are faster t
 FEATURES_FOR_PRODUCT, ROWS_FOR_PRODUCT = 8, 8  # with fewer, a product of blocks gains nothing over single rows
 DENSITY_FOR_PRODUCT = 0.5  # below it, single rows, which skip zeros, are faster
 ROWS_AT_ONCE = 64  # of a product
+NO_LISTS = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
 
 
 class RowStore:
@@ -83,13 +85,15 @@ class RowStore:
         self.kernel = kernel
         self.shape = matrix.shape
         n, D = matrix.shape
-        csr = inputs.compressed(matrix)
-        starts, sq, diagonal = csr.indptr.astype(np.int64), np.empty(n), np.empty(n)
-        self_products(kernel, starts, csr.data, sq, diagonal)
+        starts, indices, values = _entries_of(matrix)
+        sq, diagonal = np.empty(n), np.empty(n)
+        self_products(kernel, starts, values, sq, diagonal)
         _require_small(sq, kernel)
-        dense = csr.nnz >= MIN_DENSITY * n * D
-        self._multiplies = D >= FEATURES_FOR_PRODUCT and csr.nnz >= DENSITY_FOR_PRODUCT * n * D
-        lists, list_slots, list_values = _lists(csr[:0] if dense else csr)
+        dense = len(values) >= MIN_DENSITY * n * D
+        self._multiplies = D >= FEATURES_FOR_PRODUCT and len(values) >= DENSITY_FOR_PRODUCT * n * D
+        lists, list_slots, list_values = (
+            NO_LISTS if dense else _lists(sp.csr_matrix((values, indices, starts), shape=matrix.shape))
+        )
         self._floats = int(cache_mb * 2**20) // 8
         self._workspace = np.empty(0)
         self._device = Device(device)
@@ -99,8 +103,8 @@ class RowStore:
             kernel=kernel,
             columns=_feature_major(matrix) if dense else np.zeros((0, 0)),
             starts=starts,
-            indices=csr.indices.astype(np.int32),
-            values=csr.data,
+            indices=indices,
+            values=values,
             lists=lists,
             list_slots=list_slots,
             list_values=list_values,
@@ -153,13 +157,15 @@ class RowStore:
 
     def fill(self, ids: Any) -> None:
         """Compute the rows of these examples, as many as fit; together they cost less than one by one."""
-        ids, cache = np.unique(ids).astype(np.int64), self.data.cache
-        there = cache.row_of[ids] >= 0
+        ids, cache = np.asarray(ids, np.int64), self.data.cache
+        rows = cache.row_of[ids]
+        there = rows >= 0
         cache.counts[CLOCK] += 1
-        cache.used[cache.row_of[ids[there]]] = cache.counts[CLOCK]  # so that they stay
+        cache.used[rows[there]] = cache.counts[CLOCK]  # so that they stay
         if there.all():
             return
-        missing = ids[~there][: max(0, self.capacity - np.count_nonzero(there))]
+        missing = np.unique(ids[~there])
+        missing = missing[: max(0, self.capacity - len(np.unique(rows[there])))]
         if self._fill_on_device(missing):
             return
         if len(missing) < ROWS_FOR_PRODUCT or not self._multiplies:
@@ -220,6 +226,19 @@ class RowStore:
             examples = sp.csr_matrix((data.values, data.indices, data.starts), shape=self.shape, copy=False)
             self._gram = Gram(gpu, self.kernel, examples, data.sq)
         return self._gram
+
+    def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
+        """Put the kernel values of these examples with each other into K, except those among the first ones.
+
+        Values are copied from rows.  Of examples with few features, only missing values are computed, and no row.
+        """
+        columns = self.data.columns
+        if self.on_cpu and len(columns) and self.shape[1] < FEATURES_FOR_PRODUCT:
+            columns = columns.take(ids, axis=1)  # columns[:, ids] would not lie in C order
+        else:
+            columns = columns[:0]
+            self.fill(ids[first:])
+        put_square(self.data, self.data._replace(columns=columns, sq=self.data.sq[ids]), ids, first, K)
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """A copy of the rows of these examples, (len(ids), n)."""
@@ -321,6 +340,19 @@ def _feature_major(matrix: Any) -> np.ndarray:
     columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64))
     columns[:D, :n] = inputs.dense(matrix.T)
     return columns
+
+
+def _entries_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the entries of each row begin, their columns in order, and their values; without zeros if these are many.
+
+    Zeros do not change an inner product, and where they are few, leaving them out costs more than it saves.
+    """
+    n, D = matrix.shape
+    if not sp.issparse(matrix) and np.count_nonzero(matrix) >= DENSITY_FOR_PRODUCT * n * D:
+        every = np.tile(np.arange(D, dtype=np.int32), n)
+        return np.arange(n + 1, dtype=np.int64) * D, every, np.array(matrix, np.float64).ravel()
+    csr = inputs.compressed(matrix)
+    return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data
 
 
 def _lists(csr: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -162,13 +162,20 @@ def signs_of(y: Any, n: int) -> np.ndarray:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; it must have one label for each of {n} examples")
-    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
-    if missing:
+    missing = np.flatnonzero(_are_missing(labels))
+    if len(missing):
         raise ValueError(f"y has no label in row {missing[0]}: {labels[missing[0]]!r}")
     classes = np.unique(labels)
     if len(classes) == 2 and set(classes.tolist()) not in ({-1, 1}, {0, 1}):
         return np.where(labels == classes[1], 1.0, -1.0)
     return np.where(labels_of(None, labels, n), 1.0, -1.0)
+
+
+def _are_missing(labels: np.ndarray) -> Any:
+    """Which labels are None or NaN."""
+    if labels.dtype.kind == "O":
+        return np.fromiter((label is None or label != label for label in labels), bool, len(labels))
+    return labels != labels
 
 
 def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions
 from streamsvm.core import arguments
+from streamsvm.core.threads import one_blas_thread
 from streamsvm.validation import several, smooth
 from streamsvm.validation.held_out import folds as kinds
 from streamsvm.validation.held_out.given_folds import splits_of
@@ -150,8 +151,9 @@ def cross_validate(
         positive = problem.y > 0.0
         splits = splits_of(folds, positive, k, seed)
         warn_of_one_class(splits, positive, problem.hi > problem.lo, stacklevel=2)
-        plan, first, reason = prepared(problem, splits, seeding, bool(values))
-        per_fold = list(with_progress(outcomes(plan, n_jobs), len(splits), "folds", progress))
+        with one_blas_thread():  # once: each linear system alone would set the limit and lift it
+            plan, first, reason = prepared(problem, splits, seeding, bool(values))
+            per_fold = list(with_progress(outcomes(plan, n_jobs), len(splits), "folds", progress))
         if not isinstance(given, RowStore):
             problem.store.drop_rows()  # A result that is kept must not keep the rows.
         seconds = time.perf_counter() - begin

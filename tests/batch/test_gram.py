@@ -118,6 +118,20 @@ def test_a_rare_class_does_not_make_members_of_most_examples():
     assert max(members) < 500
 
 
+def test_few_support_vectors_have_few_members_though_all_examples_are_near_the_margin():
+    y = np.where(np.arange(600) % 2, 1.0, -1.0)
+    X = y[:, None] + 0.05 * np.random.default_rng(0).normal(size=(600, 2))
+    few = Series(gram_of(X, RBF(gamma=0.5)))
+    before = few.solve(y, *boxes(y, 0.05))
+    assert np.count_nonzero(np.abs(before.g - before.bias) < series.SLACK) == 600
+    few.restart()
+    members, join = [], Series.join
+    few.join = lambda own, ids: (join(few, own, ids), members.append(len(own)))
+    found = few.solve(y, *boxes(y, 0.2), before.alpha, before.g)
+    check(found, X, y, RBF(gamma=0.5))
+    assert 0 < max(members) < 200
+
+
 def test_a_scaled_solution_keeps_its_bounds_and_its_gradient():
     X, y = problem()
     kernel = RBF(gamma=0.5)

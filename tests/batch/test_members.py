@@ -83,6 +83,16 @@ def test_the_kernel_among_members_is_that_of_their_rows():
         np.testing.assert_array_equal(some.store.diagonal, store.diagonal[ids])
 
 
+@pytest.mark.parametrize(("n_features", "rows"), [(3, 0), (8, 40)])
+def test_members_with_few_features_need_no_whole_rows(n_features, rows):
+    X = np.random.default_rng(0).normal(size=(240, n_features))
+    store = RowStore(X, make_kernel("rbf", gamma=0.5))
+    members = seeding.Members(store, np.arange(40))
+    assert store.rows_computed == rows
+    found = members.store.rows(np.arange(40))
+    np.testing.assert_array_equal(found, store.rows(np.arange(40))[:, :40])
+
+
 def test_a_small_cache_makes_all_examples_members():
     X, y = noisy()
     store = RowStore(X, make_kernel("rbf", gamma=0.5), cache_mb=0.05)

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 from streamsvm.core import scaling
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND
+from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, self_products
 from streamsvm.core.scaling import moments, renewal
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
@@ -1028,3 +1029,110 @@ class NaiveReservoir:
         for example in [e for e in self.kept if e[1] == own_id and e[3] != positive]:
             self.kept.remove(example)
             self._add((*example[:3], positive, example[4] * factor, example[5]))
+
+
+# ------------------------------------------------------------------------------------------------------------ snapshots
+
+
+def faults_of_expansion(s, kernel):
+    """What is wrong with the numbers of an expansion: the messages of `core.saving.faults`, in their order."""
+    n, width = s.counts[SLOTS], s.counts[WIDTH]
+    alpha, g, lo, hi, up, down, y, born = (
+        getattr(s, name)[:n] for name in ("alpha", "g", "lo", "hi", "up", "down", "y", "born")
+    )
+    sound = {
+        **{f"'{name}' holds numbers that are not finite": np.isfinite(getattr(s, name)[:n]) for name in BOXED},
+        "'losses' holds numbers that are not finite": np.isfinite(s.losses),
+        "a label is neither -1 nor 1": (abs(y) == 1) | (y == 0),
+        "a box does not begin at 0": (lo <= 0) & (hi >= 0) & ((lo == 0) | (hi == 0)),
+        "a coefficient is outside its box": (lo <= alpha) & (alpha <= hi),
+        "a box is too large": hi - lo <= 1e18,
+        "a hole has a box": (y != 0) | (lo >= hi),
+        "a gradient is too large": abs(g) < 5e29,
+        "an example's age is too large": abs(born.astype(float)) <= 2.0**62,
+        "'up' does not fit the boxes": up == np.where(alpha < hi, 0.0, -1e30),
+        "'down' does not fit the boxes": down == np.where(alpha > lo, 0.0, 1e30),
+        "an unscaled feature is too large": abs(s.raw[:n]) < 1e18,
+        **_soundness_of_features(s, n, width),
+    }
+    sq, self_k = s.sq[:n].astype(float), s.self_k[:n]
+    sums = _squares_of_slots(s, n)
+    before_cancelling = self_products(kernel._replace(coef0=abs(kernel.coef0)), sq)
+    sound |= {
+        "a squared norm is negative or too large": (sq >= 0) & (sq < 1e36),
+        "'sq' does not fit the features": abs(sq - sums) <= 1e-5 * sums + 1e-37,
+        "'self_k' does not fit the features and the kernel": abs(self_k - self_products(kernel, sq))
+        <= 1e-9 * before_cancelling,
+        "a kernel value is too large": abs(self_k) <= 1e30,
+    }
+    return [message for message, fits in sound.items() if not np.all(fits)]
+
+
+BOXED = ("alpha", "g", "lo", "hi")
+
+
+def _soundness_of_features(s, n, width):
+    if s.counts[STORAGE] == COMPRESSED:
+        return {}
+    matrix = (s.columns if s.counts[STORAGE] == COLUMNS else s.bits)[:, :n]
+    return {
+        "'features' holds numbers that are not finite": np.isfinite(matrix),
+        "a bit is neither 0 nor 1": s.bits[:, :n] <= 1 if s.counts[STORAGE] == BITS else True,
+        "a feature is not among those that it counts": matrix[width:] == 0,
+        "'starts' does not fit the features": np.count_nonzero(matrix, axis=0) == np.diff(s.starts[: n + 1]),
+    }
+
+
+def _squares_of_slots(s, n):
+    if s.counts[STORAGE] != COMPRESSED:
+        matrix = s.columns if s.counts[STORAGE] == COLUMNS else s.bits
+        return (matrix[:, :n].astype(float) ** 2).sum(axis=0)
+    own = [s.sparse_values[s.starts[t] : s.starts[t + 1]].astype(float) for t in range(n)]
+    return np.array([values @ values for values in own])
+
+
+def faults_of_scale(c):
+    """What is wrong with the numbers of a scale: the messages of `core.saving.scale`, in their order."""
+    n, largest = c.counts[scaling.PLACES], 4e36
+    in_range = {
+        "m": abs(c.m) <= 1e18,
+        "shift": abs(c.shift) <= 1e18,
+        "spread": (c.spread >= 0) & (c.spread <= largest),
+        "S": c.S >= 0,
+        "w": c.w >= 0,
+        **{name: (getattr(c, name) >= 0) & (getattr(c, name) <= 2**62) for name in ("began", "named", "times")},
+        "totals": (c.totals >= 0) & (c.totals <= largest * 2.0**62),
+    }
+    is_scaled, feature, features = c.spread > 0, c.feature[:n], len(c.place)
+    known = (feature >= 0) & (feature < features)
+    sound = {
+        **{f"{name} of the scale is negative, not a number, or too large": fits for name, fits in in_range.items()},
+        "'varied' of the scale is neither 0 nor 1": c.varied <= 1,
+        "w of the scale is too large": c.w <= 2 * c.counts[scaling.SPAN],
+        "a variance of the scale is too large": largest * c.w >= c.S,
+        "the factors of the scale do not fit its variances": [
+            factor == (1.0 / np.sqrt(spread) if spread > 0 else 1.0)
+            for factor, spread in zip(c.factor, c.spread, strict=True)
+        ],
+        "the scale is active without a scaled feature, or the reverse": bool(c.counts[scaling.ACTIVE])
+        == is_scaled.any(),
+        "a place belongs to no feature": known,
+        "a place belongs to another feature": [c.place[d] == p for p, d in enumerate(feature) if known[p]],
+        "a feature has no such place": np.count_nonzero(c.place >= 0) == n and np.all(c.place >= -1),
+    }
+    return [message for message, fits in sound.items() if not np.all(fits)]
+
+
+def faults_of_rows(starts, columns, values, n_features):
+    """What is wrong with compressed rows: the messages of `core.saving.rows`, in their order."""
+    if starts[0] != 0 or np.any(np.diff(starts) < 0):
+        return ["'starts' does not rise from 0"]
+    rows = [slice(b, e) for b, e in itertools.pairwise(starts)]
+    sound = {
+        "a feature of an example is not among those with a name": (columns >= 0) & (columns < n_features),
+        "the features of an example are not in order": [np.all(np.diff(columns[row]) > 0) for row in rows],
+        "a feature of an example is 0, not a number, or too large": [
+            np.all(values[row] != 0) and values[row] @ values[row] < 1e36 for row in rows
+        ],
+    }
+    return [message for message, fits in sound.items() if not np.all(fits)]

@@ -39,7 +39,8 @@ def test_trainers_that_lose_their_disks_end_with_the_same_models(topics, start_a
     topics.produce(log["labels"], labels)
     daemon = {"checkpoint_records": 200, "per": per, "max_models": 3}
     whole = start_app("whole", log={**log, "predictions": topics.create("whole")}, daemon=daemon)
-    whole.run("daemon.follow=false")
+    first = whole.start("daemon.follow=false")
+    assert first.wait(WAIT_SECONDS * (1 + KILLS)) == 0, first.said
     (expected,) = read_state(whole.folder / "state")
     state = topics.create("state", retention_ms=-1) if store == "topic" else ""
     app = start_app(

@@ -12,7 +12,7 @@ from river import datasets, metrics
 from scipy.special import expit
 
 from streamsvm import LASVM
-from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope, probabilities
+from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope, probabilities, probability
 
 MARGINS = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-300, -1e-300, 1e-17, -1e-17])
 SIGMOIDS = st.tuples(st.floats(0.05, 50.0), st.floats(0.05, 50.0)).map(lambda a: np.array([a[0], 1.0, a[1], 1.0]))
@@ -29,6 +29,12 @@ def test_the_more_probable_label_is_the_predicted_one(sigmoid, margin):
     assert 0.0 <= p <= 1.0
     answer = {False: 1.0 - p, True: p}
     assert max(answer, key=answer.get) is (margin > 0.0)
+
+
+@given(SIGMOIDS, st.lists(MARGINS, min_size=1, max_size=20))
+def test_the_probability_of_one_margin_is_that_of_many(sigmoid, margins):
+    every = probabilities(sigmoid, np.array(margins))
+    assert [probability(sigmoid, margin) for margin in margins] == every.tolist()
 
 
 @pytest.mark.long

@@ -275,9 +275,9 @@ class KeyedModels:
 
     def leave(self, names: Set[str]) -> None:
         """Move the models of these files to the file that the next `save` completes."""
-        for key, place in list(self._places.items()):
-            if place.file in names:
-                self._write(key, self._read(place))
+        leaving = [(key, place) for key, place in self._places.items() if place.file in names] if names else []
+        for key, place in leaving:
+            self._write(key, self._read(place))
 
     def close(self) -> None:
         """Close the file; what was not saved is lost."""

@@ -4,8 +4,9 @@ The problems are those of `batch.smo`: folds have empty boxes where they leave e
 boxes.  Each is solved among *members* first, the examples that are near the margin; the others are at a bound:
 
 1. `near` is computed for each example: how far its gradient is past the middle of the extremes, on the side where it
-   would violate; negative on the other side.  Examples with near > -SLACK become members.  Members of the problem
-   before stay, if they are not too many: the problems of a series have nearly the same members.
+   would violate; negative on the other side.  Examples with near > -SLACK become members; the nearest, if these are
+   many more than the support vectors.  Members of the problem before stay, if they are not too many: the problems of a
+   series have nearly the same members.
 2. The members are solved to the tolerance, on their own kernel matrix.
 3. The gradients of all examples are brought up to date by rows of the whole matrix.
 4. If a pair of examples violates the conditions by more than tol, all examples past the middle of the *members'*
@@ -49,7 +50,7 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
 SLACK = 0.5  # how far from a violation a member may be
-SPARED, SPARE = 1.5, 100  # members for each one that is needed, and some more, before any leaves
+SPARED, SPARE = 1.5, 100  # members for each support vector, and some more; and before any leaves, for each one needed
 MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
 FIRST, SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
 PRECISION = 2.0**-24
@@ -217,8 +218,8 @@ class _Training:
         top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
         status = CONVERGED
         if top - bottom > tol:
-            near = self._first() if self.is_cold else self._near(0.5 * (top + bottom)) > -SLACK
-            members = self.series.members_for(near)
+            wanted = self._first() if self.is_cold else self._nearest(0.5 * (top + bottom))
+            members = self.series.members_for(wanted)
             while True:
                 is_solved = self._solve(members, limit)
                 top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
@@ -238,6 +239,16 @@ class _Training:
         open_ = np.flatnonzero(self.lo < self.hi)
         wanted = np.zeros(len(self.y), bool)
         wanted[open_[spread(self.y[open_] > 0.0)[: max(FIRST, len(open_) // SHARE)]]] = True
+        return wanted
+
+    def _nearest(self, middle: float) -> np.ndarray:
+        """The first members of a problem that has a start."""
+        near = self._near(middle)
+        wanted = near > -SLACK
+        most = int(SPARED * np.count_nonzero(self.alpha)) + SPARE
+        if np.count_nonzero(wanted) > most:
+            wanted[:] = False
+            wanted[np.argpartition(-near, most)[:most]] = True
         return wanted
 
     def _near(self, middle: float) -> np.ndarray:

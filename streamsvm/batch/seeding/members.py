@@ -36,7 +36,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROW, row_at
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import RowStore
 from streamsvm.batch.seeding.choice import path_seconds, step_seconds
@@ -45,11 +44,10 @@ from streamsvm.batch.seeding.methods import solved
 from streamsvm.batch.seeding.start import Start, view_of
 from streamsvm.batch.solution import CONVERGED, Solution
 from streamsvm.batch.steps import subtract_rows
-from streamsvm.core.compiling._jit import compiled
 
 LOOSE = 0.1  # the tolerance that says who is near the margin, and later the share of the largest violation
 FEW, SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
-SPARE, ROOM = 1.3, 50  # members for each support vector, and some more
+SPARE, ROOM = 1.3, 100  # members for each support vector, and some more
 EVENTS = 3  # of a path, for each example that enters
 MOST = 0.7  # of all examples; more members save no time
 GROWTH = 1.25  # of the memory for K
@@ -112,8 +110,7 @@ class Members:
             room = min(int(GROWTH * m) + ROOM, len(self.all_rows))
             K, self._K = self._K, np.empty((room, room))
             self._K[:begin, :begin] = K[:begin, :begin]
-        self.all_rows.fill(ids)
-        add_kernel(self.all_rows.data, self.ids, begin, self._K)
+        self.all_rows.put_square(self.ids, begin, self._K)
         self.store = self.all_rows.among(self.ids, self._K)
 
     def part(self, solution: Solution) -> Solution:
@@ -122,19 +119,6 @@ class Members:
             return solution
         own = {name: getattr(solution, name)[self.ids] for name in ("y", "lo", "hi", "dual_coef", "g")}
         return replace(solution, store=self.store, **own)
-
-
-@compiled
-def add_kernel(store, ids, begin, K):
-    """The kernel among the examples `ids`; among those before `begin` it is there already."""
-    for a in range(begin, ids.shape[0]):
-        r = row_at(store, ids[a], NO_ROW)
-        row = store.cache.rows[r]
-        for b in range(ids.shape[0]):
-            K[a, b] = row[ids[b]]
-    for a in range(begin):
-        for b in range(begin, ids.shape[0]):
-            K[a, b] = K[b, a]
 
 
 def _nearest(solution: Solution) -> np.ndarray:
@@ -188,6 +172,7 @@ class _Training:
         M, all_rows = self.members.ids, self.members.all_rows
         change = alpha_M - self.alpha[M]
         moved = np.flatnonzero(change)
+        all_rows.fill(M[moved])
         subtract_rows(all_rows.data, view_of(all_rows, self.g), M[moved], change[moved])
 
     def recruits(self, top: float, bottom: float) -> tuple[np.ndarray, float]:

@@ -17,8 +17,8 @@ from streamsvm.core.expansion import (
     Expansion,
 )
 from streamsvm.core.kernels import Kernel
-from streamsvm.core.saving.integrity import validate, validate_union
-from streamsvm.core.storage.features import doubled, list_features, more_features, wider
+from streamsvm.core.saving.integrity import require_coefficients, require_examples, require_layout, require_union
+from streamsvm.core.storage.features import doubled, list_features
 from streamsvm.core.storage.members import MIN_FEATURES, SAVED, empty, feature_matrix
 from streamsvm.core.storage.room import slots_for
 
@@ -82,40 +82,38 @@ def restore(
     """
     n = len(arrays["y"]) if "y" in arrays else 0
     arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
+    require_layout(arrays, n_features, n_raw)
+    s = _filled(arrays, cache_bytes, n_features, n_raw)
     if n_seen is None:
-        validate(arrays, kernel, n_features, n_raw)
+        require_coefficients(s, arrays)
     else:
-        validate_union(arrays, kernel, n_features, n_raw, n_seen)
-    s = more_features(empty(cache_bytes, slots_for(n)), doubled(MIN_FEATURES, n_features))
+        require_union(arrays, n_seen)
+    require_examples(s, kernel)
+    return s
+
+
+def _filled(arrays: Mapping[str, np.ndarray], cache_bytes: int, n_features: int, n_raw: int) -> Expansion:
+    """The expansion with these arrays, of which only the layout was checked."""
+    n, storage = len(arrays["y"]), arrays["counts"][STORAGE]
+    n_rows = 0 if storage == COMPRESSED else doubled(MIN_FEATURES, len(arrays["features"]))
+    room = doubled(MIN_FEATURES, n_features), n_rows
+    s = empty(cache_bytes, slots_for(n), *room, binary=bool(storage != COLUMNS), n_raw=n_raw)
     for name in SAVED:
         getattr(s, name)[:n] = arrays[name]
     s.serial[:n] = np.arange(n)
     s.starts[: n + 1] = arrays["starts"]
     s.counts[: len(arrays["counts"])] = arrays["counts"]  # older snapshots have fewer
     s.counts[APPENDED] = n
-    s.losses[:] = arrays["losses"]
-    s = _with_features(s, arrays)
-    if n_raw:
-        s = s._replace(raw=wider(arrays["raw"], len(s.alpha), n_raw))
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes
     s.extremes[:] = arrays["extremes"]
-    return s
-
-
-def _with_features(s: Expansion, arrays: Mapping[str, np.ndarray]) -> Expansion:
-    """The expansion with the stored features, in the storage that its counts name."""
-    if s.counts[STORAGE] == COMPRESSED:
-        return list_features(
-            s._replace(
-                bits=np.zeros((0, 0), np.uint8),
-                query=np.zeros(len(s.member_indices), np.float32),
-                **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
-            )
-        )
-    stored, n_slots = arrays["features"], len(s.alpha)
-    matrix = np.zeros((doubled(MIN_FEATURES, len(stored)), n_slots), stored.dtype)
-    matrix[: len(stored), : stored.shape[1]] = stored
-    if s.counts[STORAGE] == COLUMNS:
-        return s._replace(columns=matrix, bits=np.zeros((0, 0), np.uint8))
-    return s._replace(bits=matrix)
+    s.losses[:] = arrays["losses"]
+    if n_raw:
+        s.raw[:n] = arrays["raw"]
+    if storage != COMPRESSED:
+        feature_matrix(s)[: len(arrays["features"]), :n] = arrays["features"]
+        return s
+    nonzeros = {name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")}
+    return list_features(
+        s._replace(bits=np.zeros((0, 0), np.uint8), query=np.zeros(len(s.member_indices), np.float32), **nonzeros)
+    )

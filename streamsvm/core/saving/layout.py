@@ -18,6 +18,7 @@ import json
 import math
 import re
 import struct
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
@@ -36,6 +37,7 @@ _MAX_DIMENSIONS = 8
 _STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
+_IS_LITTLE_ENDIAN = sys.byteorder == "little"
 _CODES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 _DTYPES = {code: np.dtype(code) for code in _CODES}
 _NATIVE = {code: dtype.newbyteorder("=") for code, dtype in _DTYPES.items()}
@@ -239,16 +241,17 @@ def _place(entry: Any) -> tuple[Place, int]:
 
 
 def arrays_of(data: bytes, body_start: int, places: Places) -> dict[str, np.ndarray]:
-    """Writable copies of the arrays, by name."""
+    """The arrays by name, which lie in one writable copy of the snapshot's bytes."""
     end = len(data) - DIGEST_SIZE
     if body_start + places.end > end or places.largest > end:
         raise SnapshotError(f"an array lies outside the snapshot, whose arrays end at {end - body_start}")
+    body = np.ndarray(places.end, np.uint8, data, body_start).copy()
     arrays = {}
     for name, code, shape, offset in places.places:
-        stored = np.ndarray(shape, _DTYPES[code], data, body_start + offset)
-        if code == "|b1" and stored.view(np.uint8).max(initial=0) > 1:
+        array = np.ndarray(shape, _DTYPES[code], body, offset)
+        if code == "|b1" and array.view(np.uint8).max(initial=0) > 1:
             raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
-        arrays[name] = stored.astype(_NATIVE[code])
+        arrays[name] = array if _IS_LITTLE_ENDIAN else array.astype(_NATIVE[code])
     return arrays
 
 

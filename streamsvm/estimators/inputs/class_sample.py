@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from streamsvm.estimators.inputs.sample import Kept
 
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
 AHEAD = 256  # numbers whose priorities are computed together
+IDLE = 256  # entries of a heap, beyond as many as stay, that may be of examples that have left
 ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
 
 
@@ -18,6 +20,17 @@ def priorities(numbers: np.ndarray) -> np.ndarray:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+def priority_of(number: int) -> int:
+    """The priority of one number."""
+    return _priorities_of_block(number // AHEAD)[number % AHEAD]
+
+
+@lru_cache(maxsize=256)
+def _priorities_of_block(block: int) -> list[int]:
+    """The priorities of `AHEAD` numbers, which thousands of models by key share."""
+    return priorities(np.arange(AHEAD) + block * AHEAD).tolist()
 
 
 class ClassSample:
@@ -56,7 +69,7 @@ class ClassSample:
             self.narrow()
         while len(kept) > self.room:
             del kept[self._last().id]
-        if len(largest) > 2 * len(kept) + AHEAD:
+        if len(largest) > 2 * len(kept) + IDLE:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
         self.limit = self.most if len(kept) < self.room else self._last().priority if kept else 0
 

@@ -314,6 +314,7 @@ class FeatureTable:
         table.n_kept = len(table.columns)
         if table.n_kept != len(names):
             raise SnapshotError(f"{len(names)} columns have {table.n_kept} different feature names")
+        table._last = _Example(tuple(names), np.arange(len(names)), True)  # Most examples have them in this order.
         return table
 
     def __getstate__(self) -> dict:

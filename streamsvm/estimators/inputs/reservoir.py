@@ -20,11 +20,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_products
-from streamsvm.core.saving.integrity import LARGEST_BOX
-from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, require, require_array, require_finite
-from streamsvm.estimators.inputs.class_sample import AHEAD, MAX_VALUES, ClassSample, priorities
+from streamsvm.core.saving.faults import LARGEST_BOX
+from streamsvm.core.saving.rows import require_rows
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array
+from streamsvm.estimators.inputs.class_sample import IDLE, MAX_VALUES, ClassSample, priorities, priority_of
 from streamsvm.estimators.inputs.sample import (
     Kept,
     Parts,
@@ -65,7 +65,6 @@ class Reservoir:
         self.n_put = 0
         self._n_noted = 0
         self._is_pooled = False  # whether priorities do not follow from the numbers
-        self._ahead: tuple[int, list[int]] = (-1, [])  # a number, and the priorities from it on
         self._last = (np.zeros(0, np.int64),) * 3  # the columns of the last example, their order, in this order
 
     def __len__(self) -> int:
@@ -145,7 +144,7 @@ class Reservoir:
             self._drop_old(now - self._span)
         if box > 0.0:
             self._drop(id)
-            own, priority = self._classes[positive], self._priority(number)
+            own, priority = self._classes[positive], priority_of(number)
             if priority < own.limit:
                 if self._span is not None:
                     self._push_age(born, id)
@@ -223,12 +222,6 @@ class Reservoir:
         used = ordered != 0.0
         return rising[used], ordered[used]
 
-    def _priority(self, number: int) -> int:
-        first, ahead = self._ahead
-        if not 0 <= number - first < len(ahead):
-            first, ahead = self._ahead = number, priorities(np.arange(number, number + AHEAD)).tolist()
-        return ahead[number - first]
-
     # ------------------------------------------------------------------------------------------- what leaves or changes
 
     def forget(self, ids: np.ndarray) -> None:
@@ -253,7 +246,7 @@ class Reservoir:
 
     def _push_age(self, born: int, id: int) -> None:
         heapq.heappush(self._oldest, (born, id))
-        if len(self._oldest) > 2 * sum(len(own.kept) for own in self._classes) + AHEAD:
+        if len(self._oldest) > 2 * sum(len(own.kept) for own in self._classes) + IDLE:
             self._oldest = sorted([(born, id), *((example.born, example.id) for example in self._settled())])
 
     def _drop_old(self, edge: int) -> None:
@@ -329,7 +322,7 @@ class Reservoir:
         if self._is_pooled:
             for of_class, most in zip(self._classes, own["most"].tolist(), strict=True):
                 of_class.most = min(of_class.most, most)
-        numbers, *others = (own[name].copy() for name in SAVED)
+        numbers, *others = (own[name] for name in SAVED)
         sample = Sample._make([numbers, own["priorities"] if self._is_pooled else priorities(numbers), *others])
         self._put(sample)
         rooms = [of_class.room for of_class in self._classes]
@@ -342,7 +335,7 @@ def _row_at(rows_of: RowsOf, t: int) -> Row:
 
 
 def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: int) -> None:
-    """Check that these are the arrays of a reservoir, as `integrity.validate` does for those of an expansion."""
+    """Check that these are the arrays of a reservoir, as `integrity` does for those of an expansion."""
     numbers = require_array(arrays, "numbers", np.int64, (None,))
     n = len(numbers)
     for name, dtype in (("ids", np.int64), ("born", np.int64), ("positive", np.bool_), ("boxes", np.float64)):
@@ -354,20 +347,14 @@ def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: in
         require(
             (priority < most[arrays["positive"].astype(np.int64)]).all(), "a priority of its reservoir is too large"
         )
-    starts = require_array(arrays, "starts", np.int64, (n + 1,))
-    require(starts[0] == 0 and (starts[1:] >= starts[:-1]).all(), "'starts' of its reservoir does not rise from 0")
-    columns = require_array(arrays, "columns", np.int64, (int(starts[-1]),))
-    values = require_array(arrays, "values", np.float64, (int(starts[-1]),))
-    require((numbers[1:] > numbers[:-1]).all(), "the numbers of its reservoir do not rise")
-    require(n == 0 or (numbers[0] >= 0 and numbers[-1] < n_seen), f"an example's number is not below n_seen={n_seen}")
+    require(every(numbers[1:] > numbers[:-1]), "the numbers of its reservoir do not rise")
+    is_past = n == 0 or (numbers[0] >= 0 and numbers[-1] < n_seen)
+    require(is_past, f"an example's number is not below n_seen={n_seen}")
     require(len(set(arrays["ids"].tolist())) == n, "an id is twice in its reservoir")
-    require((np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT).all(), "an example's age is too large")
-    require_finite(arrays, "boxes", "values")
-    require(((arrays["boxes"] > 0.0) & (arrays["boxes"] <= LARGEST_BOX)).all(), "a box of its reservoir is invalid")
-    require(((columns >= 0) & (columns < n_features)).all(), f"a feature is not among {n_features}")
-    row = np.repeat(np.arange(n), starts[1:] - starts[:-1])
-    require(((columns[1:] > columns[:-1]) | (row[1:] > row[:-1])).all(), "the features of an example are not in order")
-    sq = np.bincount(row, values**2, n)
-    require((values != 0.0).all() and (sq < LARGEST_SQUARED_NORM).all(), "a feature is 0 or too large")
+    require(every(np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT), "an example's age is too large")
+    boxes = arrays["boxes"]
+    require(every((boxes > 0.0) & (boxes <= LARGEST_BOX)), "a box of its reservoir is invalid")
+    require_rows(arrays, n, n_features)
     if kernel is not None:
-        require((np.abs(self_products(kernel, sq)) <= LARGEST_KERNEL_VALUE).all(), "a kernel value is too large")
+        sq = np.bincount(np.repeat(np.arange(n), np.diff(arrays["starts"])), arrays["values"] ** 2, n)
+        require(every(np.abs(self_products(kernel, sq)) <= LARGEST_KERNEL_VALUE), "a kernel value is too large")

@@ -97,13 +97,13 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         arguments.require_bounds(budget, on_budget, window, kernel)
         arguments.require_count("reservoir", reservoir, 0)
         require_device(device)
-        self._begin()
+        self._begin(storage.empty(int(cache_mb * 2**20)))
 
-    def _begin(self) -> None:
-        """Have learned nothing."""
+    def _begin(self, expansion: Expansion) -> None:
+        """Have learned nothing; `expansion` has no members."""
         self._evaluator = Evaluator(self.device)
         self._window = None if self.window is None else bounded.Window(self.window)
-        self._expansion = storage.empty(int(self.cache_mb * 2**20))
+        self._expansion = expansion
         self._features = FeatureTable()
         self._calibration = new_calibration(self.threshold)
         self._reservoir = Reservoir(int(self.reservoir), None if self._window is None else self._window.span)
@@ -114,11 +114,14 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         self._next_id = 0
         self._y_name: Any = None
 
-    def _untaught(self) -> Self:
-        """A model with the same parameters and scale that has learned nothing; it does not check them again."""
+    def _untaught(self, expansion: Expansion | None = None) -> Self:
+        """A model with the same parameters and scale that has learned nothing; it does not check them again.
+
+        `expansion` has no members; default: a new one.
+        """
         model = object.__new__(type(self))
         model.__dict__.update(self.__dict__)
-        model._begin()
+        model._begin(storage.empty(int(self.cache_mb * 2**20)) if expansion is None else expansion)
         return model
 
     @property

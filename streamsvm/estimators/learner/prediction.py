@@ -13,7 +13,7 @@ from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.learner.model import OnlineModel
 from streamsvm.online import arrival
 from streamsvm.online.outputs.calibration import CUT
-from streamsvm.online.outputs.sigmoid import probabilities
+from streamsvm.online.outputs.sigmoid import probabilities, probability
 
 
 class KernelOverflow(ValueError):  # noqa: N818 - names the condition
@@ -86,8 +86,12 @@ class Prediction(OnlineModel):
         is learned, and costs no extra kernel values.  It does not depend on the `threshold`: the more probable label is
         that of f(x) > 0, so with another threshold than 0 it may differ from the predicted one.
         """
-        p = float(self.probability(np.array(self.decision_function_one(x))))
+        p = self.probability_one(self.decision_function_one(x))
         return {False: 1.0 - p, True: p}
+
+    def probability_one(self, margin: float) -> float:
+        """The probability of True that belongs to this decision value."""
+        return probability(self._sigmoid, margin)
 
     def probability(self, margins: np.ndarray) -> np.ndarray:
         """The probabilities of True that belong to these decision values, an array of the same shape."""

@@ -64,7 +64,8 @@ class Snapshots(OnlineModel):
         stored = snapshot.field(meta, "parameters", dict)
         can_be_kept = isinstance(cache_mb, Hashable) and isinstance(device, Hashable)
         blank = _blank if can_be_kept else _blank.__wrapped__  # The constructor says what is wrong with the others.
-        model: Self = blank(cls, json.dumps(stored), cache_mb, device)._untaught()
+        made: Self = blank(cls, json.dumps(stored), cache_mb, device)
+        model = made._untaught(made._expansion)  # Learning never writes to an expansion without members.
         model._scale = model._scale.copy()
         return model
 
@@ -158,10 +159,11 @@ def _class_counts(meta: Mapping[str, Any], n_seen: int) -> Counts:
 def _sigmoid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The state of the sigmoid for probabilities."""
     state = require_array(arrays, "sigmoid", np.float64, (4,))
-    slopes, curvatures = state[::2].tolist(), state[1::2].tolist()
-    require(all(MIN_SLOPE <= slope <= MAX_SLOPE for slope in slopes), f"the sigmoid has the slopes {slopes}")
-    is_valid = all(0.0 <= curvature < math.inf for curvature in curvatures)
-    require(is_valid, f"the sigmoid has the curvatures {curvatures}")
+    slope, curvature, other_slope, other_curvature = state.tolist()
+    if not (MIN_SLOPE <= slope <= MAX_SLOPE and MIN_SLOPE <= other_slope <= MAX_SLOPE):
+        require(False, f"the sigmoid has the slopes {slope} and {other_slope}")
+    if not (0.0 <= curvature < math.inf and 0.0 <= other_curvature < math.inf):
+        require(False, f"the sigmoid has the curvatures {curvature} and {other_curvature}")
     return state
 
 

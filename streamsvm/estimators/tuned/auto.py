@@ -170,6 +170,10 @@ class AutoLASVM(CandidateModels):
         """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""
         return self._predicting.predict_proba_many(X)
 
+    def probability_one(self, margin: float) -> float:
+        """The probability of True that belongs to this decision value."""
+        return self._predicting.probability_one(margin)
+
     def probability(self, margins: np.ndarray) -> np.ndarray:
         """The probabilities of True that belong to these decision values, an array of the same shape."""
         return self._predicting.probability(margins)

@@ -16,12 +16,15 @@ Source: Platt, "Probabilistic outputs for support vector machines" (1999), witho
 probability could contradict the prediction) and fitted online.
 """
 
+import math
+
 import numpy as np
 
 from streamsvm.core.compiling._jit import inner
 
 MEMORY = 0.999  # weight of the past at each new margin: about the last thousand count
 MIN_SLOPE, MAX_SLOPE, MAX_MARGIN = 0.05, 50.0, 10.0
+ABOVE_HALF = math.nextafter(0.5, 1.0)
 
 
 def new_sigmoid() -> np.ndarray:
@@ -45,4 +48,11 @@ def probabilities(sigmoid: np.ndarray, margins: np.ndarray) -> np.ndarray:
     """p(y = +1) for each margin; above 1/2 exactly where the margin is positive."""
     slope = np.where(margins > 0.0, sigmoid[2], sigmoid[0])
     p = 1.0 / (1.0 + np.exp(-np.clip(slope * margins, -500.0, 500.0)))
-    return np.where(margins > 0.0, np.maximum(p, np.nextafter(0.5, 1.0)), np.minimum(p, 0.5))
+    return np.where(margins > 0.0, np.maximum(p, ABOVE_HALF), np.minimum(p, 0.5))
+
+
+def probability(sigmoid: np.ndarray, margin: float) -> float:
+    """p(y = +1) for one margin, bit for bit as `probabilities` has it, which takes ten times as long for one."""
+    slope = float(sigmoid[2] if margin > 0.0 else sigmoid[0])
+    p = 1.0 / (1.0 + float(np.exp(-min(max(slope * margin, -500.0), 500.0))))
+    return max(p, ABOVE_HALF) if margin > 0.0 else min(p, 0.5)

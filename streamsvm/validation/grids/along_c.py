@@ -109,10 +109,11 @@ def _on_matrix(task: Task) -> Iterator[Training]:
     store = task.matrices.store
     gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
     series = Series(gram, task.examples.setting.options)
+    problems = [task.examples.problem(store, C) for C in task.Cs]
     for i in task.splits:
         fold = FoldOnMatrix(series, task.folds.tests[i], task.folds.left_out[i])
-        for k, C in enumerate(task.Cs):
-            outcome = fold.trained(task.examples.problem(store, C), C)
+        for k, (C, problem) in enumerate(zip(task.Cs, problems, strict=True)):
+            outcome = fold.trained(problem, C)
             if outcome is None:
                 yield from _folds_along(task._replace(Cs=task.Cs[k:], splits=range(i, i + 1)))
                 break

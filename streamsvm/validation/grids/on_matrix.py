@@ -67,18 +67,11 @@ class FoldOnMatrix:
             return "scaled", self._solution(problem.y, grown.lo, grown.hi, grown.alpha, grown.g)
         return "direct", self._solution(problem.y, lo, hi, before.alpha, before.g)
 
-    def _solution(
-        self,
-        y: np.ndarray,
-        lo: np.ndarray,
-        hi: np.ndarray,
-        alpha: np.ndarray | None = None,
-        g: np.ndarray | None = None,
-    ) -> Solved | None:
+    def _solution(self, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, *start: np.ndarray) -> Solved | None:
         """The solution; None if single precision is not enough for it, or for the start."""
-        if self._is_coarse(hi - lo if alpha is None else alpha):
+        if self._is_coarse(start[0] if start else hi - lo):
             return None
-        solved = self._series.solve(y, lo, hi, alpha, g)
+        solved = self._series.solve(y, lo, hi, *start)
         return None if self._is_coarse(solved.alpha) or solved.status == NO_PROGRESS else solved
 
     def _is_coarse(self, alpha: np.ndarray) -> bool:

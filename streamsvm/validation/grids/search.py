@@ -13,6 +13,7 @@ from streamsvm.batch import seeding as seeds
 from streamsvm.batch.gram.matrix import Matrices
 from streamsvm.core import arguments
 from streamsvm.core.kernels import about
+from streamsvm.core.threads import one_blas_thread
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
@@ -247,8 +248,9 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     ]
     total = len(grid.settings) * (len(splits) + (seeding != "none"))
     cells: dict[tuple[float, float], dict[int, Training]] = {cell: {} for cell in grid.settings}
-    for training in with_progress(trainings(tasks, n_jobs, jobs), total, "trainings", grid.progress):
-        cells[training.C, training.gamma][training.split] = training
+    with one_blas_thread():  # once: each training alone would set the limit and lift it
+        for training in with_progress(trainings(tasks, n_jobs, jobs), total, "trainings", grid.progress):
+            cells[training.C, training.gamma][training.split] = training
     failed = sum(not training.outcome.converged for cell in cells.values() for training in cell.values())
     warn_of_failures(failed, total, "trainings", stacklevel=3)
 

@@ -168,10 +168,9 @@ def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
             "validate one class at a time with y == label"
         )
     signs = arguments.signs_of(y, n)
-    classes = np.unique(labels)
-    if len(classes) != 2:
-        raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
-    return signs, classes
+    if len(names) != 2:
+        raise ValueError(f"y holds {names}; examples of two classes are needed")
+    return signs, np.unique(np.array(names, labels.dtype))
 
 
 def _names_of(labels: np.ndarray) -> list[Any]:

@@ -107,10 +107,11 @@ def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tupl
 def run(plan: Plan, splits: range) -> Iterator[Fold]:
     """Solve some of the splits, one after the other."""
     previous: Solution | None = None
+    may_copy = plan.full is not None and bool(plan.full.free.any())  # without free examples only the bias may change
     for i in splits:
         test, out = plan.folds.tests[i], plan.folds.left_out[i]
         begin, before = time.perf_counter(), plan.problem.store.rows_computed
-        outcome = _without_training(plan, test, out)
+        outcome = _without_training(plan, test, out, may_copy)
         if outcome is None:
             if plan.members is None:
                 start, events, previous = _chained(plan, out, previous)
@@ -154,14 +155,14 @@ def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> see
 
 def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
     """The outcome of a split that was trained."""
-    f = solution.decision_values[test]
+    f = solution.y[test] - solution.g[test] + solution.bias
     return Fold(
         test=test,
         decision_values=f,
         predictions=f > 0.0,
         start=start,
         status=solution.status,
-        n_support=len(solution.support),
+        n_support=int(np.count_nonzero(solution.dual_coef)),
         iterations=solution.iterations,
         newton_steps=solution.newton_steps,
         rows_computed=rows,
@@ -172,12 +173,12 @@ def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> F
 # ----------------------------------------------------------------------------------------------------- without training
 
 
-def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | None:
+def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray, may_copy: bool) -> Fold | None:
     """The outcome, if it follows from the full solution."""
     full = plan.full
     if full is None:
         return None
-    if full.free.any() and not full.dual_coef[out].any():
+    if may_copy and not full.dual_coef[out].any():
         f = full.y[test] - full.g[test] + full.bias
         return _copied(full, test, f, f > 0.0, "copied")
     if plan.values or len(test) != 1 or len(out) != 1 or not is_positive_semidefinite(plan.problem.store.kernel):
@@ -206,7 +207,7 @@ def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | N
 
 
 def _copied(full: Solution, test: np.ndarray, f: np.ndarray, predictions: np.ndarray, start: str) -> Fold:
-    return Fold(test, f, predictions, start, full.status, len(full.support))
+    return Fold(test, f, predictions, start, full.status, int(np.count_nonzero(full.dual_coef)))
 
 
 # ---------------------------------------------------------------------------------------------------------- in parallel

@@ -79,7 +79,7 @@ def test_it_is_its_slow_twin(notes, size, span, max_values):
     with pytest.MonkeyPatch.context() as patch:
         for module in (reservoir, class_sample):
             patch.setattr(module, "MAX_VALUES", max_values)
-            patch.setattr(module, "AHEAD", 3)
+            patch.setattr(module, "IDLE", 3)
         for t, (own_id, age, positive, box, x, what) in enumerate(notes):
             number_or_id = 1000 + t if own_id is None else own_id
             if what == "forget":
@@ -131,7 +131,9 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
 
 def test_priorities_are_those_of_split_mix():
     numbers = np.array([0, 1, 2, 255, 256, 2**40, 2**62])
-    assert class_sample.priorities(numbers).tolist() == [naive.split_mix(int(number)) for number in numbers]
+    expected = [naive.split_mix(int(number)) for number in numbers]
+    assert class_sample.priorities(numbers).tolist() == expected
+    assert [class_sample.priority_of(int(number)) for number in numbers] == expected
 
 
 def test_it_is_uniform_over_each_class():
