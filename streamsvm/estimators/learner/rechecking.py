@@ -33,7 +33,7 @@ FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and h
 FEW = 50  # It is not if one of these in 50 violates.
 LOST = 0.5  # y f(x) below which the model has lost an example; near 1, some violate after any stream
 FEW_LOST = 20  # of a class: 1 in 25 after shuffled streams, 1 in 18 to 1 after streams that are sorted by class
-ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
+ENOUGH = 100  # If one example in 100 violates, hardly another one does after solving with these.
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
