@@ -1,6 +1,7 @@
 """The commands beside the daemon, on a real broker."""
 
 import csv
+import gc
 import json
 import os
 import subprocess
@@ -200,6 +201,59 @@ def test_each_client_reads_the_notes_that_the_other_has_committed(topics, broker
         for reader in backends.values():
             with reader.open(group, lambda: False, str) as log:
                 assert log.committed(topic) == {number: offsets[topic, number] for number in range(len(notes))}
+
+
+def native_threads():
+    """The threads of librdkafka, by their numbers; none where the system does not list them."""
+    return {task.name for task in Path("/proc/self/task").glob("*") if (task / "comm").read_text().startswith("rdk")}
+
+
+class Reading:
+    """Reads each partition that it is given from its first record."""
+
+    def __init__(self, log, topic):
+        self.log, self.topic, self.n_given = log, topic, 0
+
+    def assigned(self, partitions):
+        self.n_given += len(partitions)
+        self.log.committed(self.topic, partitions)
+        for number in partitions:
+            self.log.seek(self.topic, number, self.log.start_offsets(self.topic)[number])
+
+    def revoked(self, partitions):
+        pass
+
+    lost = revoked
+
+
+def test_no_client_of_librdkafka_is_left_to_the_collector_of_garbage(topics, broker):
+    """It may run on a thread of librdkafka's, which ends the process if a client is destroyed there."""
+    topic, before = topics.create("clients"), native_threads()
+    topics.produce(topic, some_stream(20)[0])
+    kafka = {"client": "librdkafka", "bootstrap_servers": broker.bootstrap}
+    backend = backend_of(Settings(kafka=kafka, group=GroupSettings(topic)))
+    gc.disable()
+    try:
+        assert backend.describe([topic, f"{topic}-absent"]).keys() == {topic}
+        backend.create(backend.describe([topic]), None)
+        backend.search(topic, [0], 0)
+        backend.trim(topic, 0, 1)
+        commit_soon(backend, topic, {(topic, 0): Committed(1, "")})
+        backend.group_state(topic)
+        with backend.open(topic, lambda: False, str) as log:
+            reading = Reading(log, topic)
+            log.subscribe(topic, reading)
+            until = time.monotonic() + WAIT_SECONDS
+            while not reading.n_given or log.position(topic, 0) < 20:
+                assert time.monotonic() < until
+                log.poll(0.1, 100)
+            log.produce(topic, b"{}")
+            log.flush()
+            assert native_threads() > before
+        del log, reading
+        assert native_threads() <= before
+    finally:
+        gc.enable()
 
 
 def test_labels_go_out_to_their_end_and_come_back(topics, app, call, tmp_path):

@@ -126,6 +126,7 @@ class Outputs(ABC, Generic[Producer]):
             thread.join(CLOSE_SECONDS)
         if self._producer is not None:
             self._close(self._producer, CLOSE_SECONDS)
+            self._producer = None
 
     def _require_topics(self, names: set[str]) -> None:
         """Raise `TopicMismatch` if a topic was deleted: the client would wait for it without end."""

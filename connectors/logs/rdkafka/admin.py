@@ -49,24 +49,32 @@ def described(answer: Future) -> Any | None:
 
 def topics_there(options: Options, names: Iterable[str]) -> set[str]:
     """Those topics that exist."""
-    answers = ask_topics(Administrator(options), sorted(names))
-    return {name for name, answer in answers.items() if described(answer) is not None}
+    with Administrator(options) as admin:
+        answers = ask_topics(admin, sorted(names))
+        return {name for name, answer in answers.items() if described(answer) is not None}
 
 
 def describe_topics(options: Options, names: list[str]) -> dict[str, Shape]:
     """The shapes of those topics that exist; without their settings if we may not see these."""
-    admin = Administrator(options)
-    found = {name: described(answer) for name, answer in ask_topics(admin, names).items()}
-    counts = {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
-    configs: dict[str, Mapping[str, Any]] = {}
-    if counts:
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in counts]
-        with translated():
-            answers = admin.client.describe_configs(resources, request_timeout=COMMAND_SECONDS)
-        for resource, answer in answers.items():
-            with suppress(AccessDenied):
-                configs[resource.name] = admin.wait(answer)
+    with Administrator(options) as admin:
+        found = {name: described(answer) for name, answer in ask_topics(admin, names).items()}
+        counts = {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
+        configs = _configs(admin, counts)
     return {name: _shape(n_partitions, configs.get(name, {})) for name, n_partitions in counts.items()}
+
+
+def _configs(admin: Administrator, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """The settings of those of these topics whose settings we may see."""
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    if not resources:
+        return {}
+    with translated():
+        answers = admin.client.describe_configs(resources, request_timeout=COMMAND_SECONDS)
+    configs: dict[str, Mapping[str, Any]] = {}
+    for resource, answer in answers.items():
+        with suppress(AccessDenied):
+            configs[resource.name] = admin.wait(answer)
+    return configs
 
 
 def _shape(n_partitions: int, config: Mapping[str, Any]) -> Shape:
@@ -85,52 +93,58 @@ def create_topics(options: Options, shapes: Mapping[str, Shape], replication: in
         )
         for name, shape in shapes.items()
     ]
-    admin = Administrator(options)
-    with translated():
-        answers = admin.client.create_topics(topics, operation_timeout=COMMAND_SECONDS, request_timeout=COMMAND_SECONDS)
-    for answer in answers.values():
-        try:
-            answer.result(COMMAND_SECONDS)
-        except KafkaException as exception:
-            error = exception.args[0]
-            if error.code() in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.POLICY_VIOLATION):
-                raise TopicMismatch(f"the broker does not create the topics: {error.str()}") from None
-            if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ours(error) from None
+    with Administrator(options) as admin:
+        with translated():
+            answers = admin.client.create_topics(
+                topics, operation_timeout=COMMAND_SECONDS, request_timeout=COMMAND_SECONDS
+            )
+        for answer in answers.values():
+            _require_created(answer)
+
+
+def _require_created(answer: Future) -> None:
+    try:
+        answer.result(COMMAND_SECONDS)
+    except KafkaException as exception:
+        error = exception.args[0]
+        if error.code() in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.POLICY_VIOLATION):
+            raise TopicMismatch(f"the broker does not create the topics: {error.str()}") from None
+        if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise ours(error) from None
 
 
 def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
     """The offset of each partition's first record of that time or later; partitions without one are left out."""
     specs = {TopicPartition(topic, number): OffsetSpec.for_timestamp(time_ms) for number in partitions}
-    admin = Administrator(options)
-    with translated():
-        answers = admin.client.list_offsets(specs, request_timeout=COMMAND_SECONDS)
-    found = {tp.partition: admin.wait(answer).offset for tp, answer in answers.items()}
+    with Administrator(options) as admin:
+        with translated():
+            answers = admin.client.list_offsets(specs, request_timeout=COMMAND_SECONDS)
+        found = {tp.partition: admin.wait(answer).offset for tp, answer in answers.items()}
     return {number: offset for number, offset in found.items() if offset >= 0}
 
 
 def delete_records(options: Options, topic: str, partition: int, offset: int) -> None:
     """Delete the records of a partition before an offset."""
-    admin = Administrator(options)
-    with translated():
-        answers = admin.client.delete_records(
-            [TopicPartition(topic, partition, offset)], request_timeout=COMMAND_SECONDS
-        )
-    for answer in answers.values():
-        admin.wait(answer)
+    with Administrator(options) as admin:
+        with translated():
+            answers = admin.client.delete_records(
+                [TopicPartition(topic, partition, offset)], request_timeout=COMMAND_SECONDS
+            )
+        for answer in answers.values():
+            admin.wait(answer)
 
 
 def commit_offsets(options: Options, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
     """Commit offsets of a group without members."""
-    admin = Administrator(options)
-    with translated():
-        answers = admin.client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, to_partitions(offsets))], request_timeout=COMMAND_SECONDS
-        )
-    for answer in answers.values():
-        for partition in admin.wait(answer).topic_partitions:
-            if partition.error is not None:
-                raise ours(partition.error)
+    with Administrator(options) as admin:
+        with translated():
+            answers = admin.client.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, to_partitions(offsets))], request_timeout=COMMAND_SECONDS
+            )
+        for answer in answers.values():
+            for partition in admin.wait(answer).topic_partitions:
+                if partition.error is not None:
+                    raise ours(partition.error)
 
 
 def committed_offsets(
@@ -166,14 +180,14 @@ def _note_of(partition: TopicPartition) -> str:
 
 def describe_group(options: Options, group: str) -> tuple[str, int]:
     """The state of a group, as the broker calls it, and the number of its members."""
-    admin = Administrator(options)
-    with translated():
-        answers = admin.client.describe_consumer_groups([group], request_timeout=COMMAND_SECONDS)
-    try:
-        found = admin.wait(answers[group])
-    except Unavailable as error:
-        if "GROUP_ID_NOT_FOUND" in str(error) or "not found" in str(error):
-            return "Dead", 0
-        raise
+    with Administrator(options) as admin:
+        with translated():
+            answers = admin.client.describe_consumer_groups([group], request_timeout=COMMAND_SECONDS)
+        try:
+            found = admin.wait(answers[group])
+        except Unavailable as error:
+            if "GROUP_ID_NOT_FOUND" in str(error) or "not found" in str(error):
+                return "Dead", 0
+            raise
     state = "Dead" if found.state == ConsumerGroupState.DEAD else found.state.name.replace("_", " ").capitalize()
     return state, len(found.members)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -77,7 +77,10 @@ def close_soon(consumer: Consumer) -> None:
 
 
 class Administrator:
-    """A client that asks and orders, and hears why it cannot connect.
+    """A client that asks and orders, and hears why it cannot connect; a context manager, which closes it.
+
+    It has to be closed.  Its answers arrive on a thread of librdkafka's, where Python may collect garbage.  librdkafka
+    ends the process if a client that was left to the collector is destroyed there.
 
     Raises
     ------
@@ -89,27 +92,37 @@ class Administrator:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._where = ", ".join(servers(given))
-        self._refusal: KafkaError | None = None
+        errors: list[KafkaError] = []
         every = {**_DEFAULTS, **given}
         options = to_client({key: value for key, value in every.items() if key in ALL_CLIENTS})
         if not answers(given):
             raise Unavailable(f"no broker answers at {self._where}")
         with translated():
-            self.client = AdminClient({**options, **_logged(given), "error_cb": self._hear})
-            self._connect()
+            self.client = AdminClient({**options, **_logged(given), "error_cb": errors.append})
+            try:
+                self._connect(errors)
+            except BaseException:
+                self.close()
+                raise
 
-    def _hear(self, error: KafkaError) -> None:
-        if is_refusal(error):
-            self._refusal = error
+    def __enter__(self) -> Self:
+        return self
 
-    def _connect(self) -> None:
-        """Wait for an answer; only the events of the client tell why there is none."""
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; what was asked and not answered fails."""
+        self.client.__exit__(None, None, None)  # It has no other door for this.
+
+    def _connect(self, errors: list[KafkaError]) -> None:
+        """Wait for an answer; only the errors that the client hears of meanwhile tell why there is none."""
         answer = self.client.describe_cluster(request_timeout=_CONNECT_SECONDS)
         until = time.monotonic() + _CONNECT_SECONDS
         while not answer.done() and time.monotonic() < until:
             self.client.poll(_SERVE_SECONDS)
-            if self._refusal is not None:
-                raise AccessDenied(f"the broker refuses us: {self._refusal.str()}")
+            for error in filter(is_refusal, errors):
+                raise AccessDenied(f"the broker refuses us: {error.str()}")
         if not answer.done() or answer.exception() is not None:
             raise Unavailable(
                 "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers "

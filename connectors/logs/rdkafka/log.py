@@ -28,13 +28,14 @@ class RdKafkaLog(ClusterLog):
         is_transactional = self._options.is_transactional
         numbers = self._reader.partitions(topic) if partitions is None else partitions
         try:
-            return committed_offsets(
-                Administrator(self._options.client),
-                self._options.group,
-                topic,
-                numbers,
-                stable=is_transactional,
-                seconds=STABLE_SECONDS if is_transactional else COMMAND_SECONDS,
-            )
+            with Administrator(self._options.client) as admin:
+                return committed_offsets(
+                    admin,
+                    self._options.group,
+                    topic,
+                    numbers,
+                    stable=is_transactional,
+                    seconds=STABLE_SECONDS if is_transactional else COMMAND_SECONDS,
+                )
         except Unavailable:
             raise self._uncertain(topic) from None

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -18,6 +19,7 @@ from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, tra
 
 _INIT_SECONDS = 15.0
 _ANY = -1  # the partition of the key
+_Failure = tuple[str, int, KafkaError]  # of a record: its topic, its partition, and why
 
 
 class Outputs(AnyOutputs[Producer]):
@@ -25,10 +27,11 @@ class Outputs(AnyOutputs[Producer]):
 
     def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
         super().__init__(options, why_silent)
-        self._failure: tuple[str, int, KafkaError] | None = None  # topic, partition, and why the first one failed
+        self._failures: list[_Failure] = []  # the first one only
 
     def connect(self) -> Producer:
-        options = {**producer_options(self._options.client), "on_delivery": self._note_failure}
+        # It does not get a method of ours: a client in a cycle would be left to the collector; see `Administrator`.
+        options = {**producer_options(self._options.client), "on_delivery": partial(_note_failure, self._failures)}
         if self._options.is_transactional:
             del options["message.timeout.ms"]  # The transaction's time limits it.
             options["transactional.id"] = self._transactional_id()
@@ -84,16 +87,12 @@ class Outputs(AnyOutputs[Producer]):
 
     # --- failures -----------------------------------------------------------------------------------------------------
 
-    def _note_failure(self, error: KafkaError | None, message: Any) -> None:
-        if error is not None and self._failure is None:
-            self._failure = (message.topic(), message.partition(), error)
-
     def _forget_failure(self) -> None:
-        self._failure = None
+        self._failures.clear()
 
     def _check_failure(self) -> None:
-        if self._failure is not None:
-            raise self._refused(*self._failure)
+        if self._failures:
+            raise self._refused(*self._failures[0])
 
     def _refused(self, topic: str, partition: int | None, error: KafkaError) -> Exception:
         """What became of a record."""
@@ -103,7 +102,7 @@ class Outputs(AnyOutputs[Producer]):
         if code in MISSING:
             self._require_topics({topic})
         if code in TOO_LARGE:
-            is_asked = self._failure is not None
+            is_asked = bool(self._failures)
             return too_large(topic) if is_asked else TopicMismatch(f"a record for topic {topic!r} is too large: {text}")
         if is_refusal(error):
             return AccessDenied(f"the broker refuses our records for topic {topic!r}: {text}")
@@ -132,3 +131,9 @@ class Outputs(AnyOutputs[Producer]):
     def _abort_transaction(self, producer: Producer) -> None:
         with translated_transaction():
             producer.abort_transaction()
+
+
+def _note_failure(failures: list[_Failure], error: KafkaError | None, message: Any) -> None:
+    """Note the first record that failed."""
+    if error is not None and not failures:
+        failures.append((message.topic(), message.partition(), error))

@@ -58,6 +58,7 @@ class Reader(AnyReader):
 
     def close(self) -> None:
         close_soon(self._consumer)
+        self._admin.close()
 
     # --- topics -------------------------------------------------------------------------------------------------------
 

@@ -299,8 +299,9 @@ def test_partitions_that_are_lost_already_are_committed_no_more(log, how):
 
 
 def test_an_unfinished_transaction_ends_with_the_log(log):
+    producer = log._outputs._producer
     log.close()
-    assert log._outputs._producer.calls == ["abort", "close"]
+    assert producer.calls == ["abort", "close"]
 
 
 def test_losing_everything_aborts_the_transaction(log):
