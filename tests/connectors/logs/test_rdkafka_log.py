@@ -9,9 +9,9 @@ from streamsvm.connectors.logs.cluster.notes import ZERO, to_certain_note, to_me
 from streamsvm.connectors.logs.cluster.options import KafkaOptions
 from streamsvm.connectors.logs.kafka.options import OPTIONS as KAFKA_PYTHON_OPTIONS
 from streamsvm.connectors.logs.rdkafka import client
+from streamsvm.connectors.logs.rdkafka import outputs as rdkafka_outputs
 from streamsvm.connectors.logs.rdkafka.errors import translated, translated_transaction
 from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, OPTIONS, name_of, right_name
-from streamsvm.connectors.logs.rdkafka.outputs import Outputs
 from streamsvm.connectors.logs.transport import (
     AccessDenied,
     OptionRefused,
@@ -212,15 +212,19 @@ class Message:
         (KafkaError._FATAL, OutputsLost, "the broker refused a record for topic 'dlq'"),
     ],
 )
-def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said):
+def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said, monkeypatch):
     class Producer:
+        def __init__(self, options):
+            self.report = options["on_delivery"]
+
         def flush(self, seconds):
+            for one in (code, KafkaError._TIMED_OUT):
+                self.report(KafkaError(one), Message())
             return 0
 
-    outputs = Outputs(KafkaOptions({}, "group"), lambda now: None)
-    outputs._producer = Producer()
-    outputs._note_failure(KafkaError(code), Message())
-    outputs._note_failure(KafkaError(KafkaError._TIMED_OUT), Message())
+    monkeypatch.setattr(rdkafka_outputs, "Producer", Producer)
+    outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group"), lambda now: None)
+    outputs.connect()
     with pytest.raises(expected, match=re.escape(said)):
         outputs.flush()
 
