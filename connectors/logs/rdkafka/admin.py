@@ -24,7 +24,7 @@ from ..cluster.options import COMMAND_SECONDS
 from ..cluster.topics import config_of, shape_of
 from ..transport import AccessDenied, Committed, Shape, TopicMismatch, Unavailable
 from .client import Administrator, to_partitions
-from .errors import MISSING, ours, translated
+from .errors import MISSING, ours
 
 Options = Mapping[str, Any]
 
@@ -33,8 +33,7 @@ def ask_topics(admin: Administrator, names: list[str]) -> dict[str, Future]:
     """The broker's answers about topics, which may still be on their way; `described` tells what they say."""
     if not names:
         return {}
-    with translated():
-        return admin.client.describe_topics(TopicCollection(names), request_timeout=COMMAND_SECONDS)
+    return admin.ask(admin.client.describe_topics, TopicCollection(names), request_timeout=COMMAND_SECONDS)
 
 
 def described(answer: Future) -> Any | None:
@@ -68,8 +67,7 @@ def _configs(admin: Administrator, names: Iterable[str]) -> dict[str, Mapping[st
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     if not resources:
         return {}
-    with translated():
-        answers = admin.client.describe_configs(resources, request_timeout=COMMAND_SECONDS)
+    answers = admin.ask(admin.client.describe_configs, resources, request_timeout=COMMAND_SECONDS)
     configs: dict[str, Mapping[str, Any]] = {}
     for resource, answer in answers.items():
         with suppress(AccessDenied):
@@ -94,11 +92,8 @@ def create_topics(options: Options, shapes: Mapping[str, Shape], replication: in
         for name, shape in shapes.items()
     ]
     with Administrator(options) as admin:
-        with translated():
-            answers = admin.client.create_topics(
-                topics, operation_timeout=COMMAND_SECONDS, request_timeout=COMMAND_SECONDS
-            )
-        for answer in answers.values():
+        times = {"operation_timeout": COMMAND_SECONDS, "request_timeout": COMMAND_SECONDS}
+        for answer in admin.ask(admin.client.create_topics, topics, **times).values():
             _require_created(answer)
 
 
@@ -117,8 +112,7 @@ def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms:
     """The offset of each partition's first record of that time or later; partitions without one are left out."""
     specs = {TopicPartition(topic, number): OffsetSpec.for_timestamp(time_ms) for number in partitions}
     with Administrator(options) as admin:
-        with translated():
-            answers = admin.client.list_offsets(specs, request_timeout=COMMAND_SECONDS)
+        answers = admin.ask(admin.client.list_offsets, specs, request_timeout=COMMAND_SECONDS)
         found = {tp.partition: admin.wait(answer).offset for tp, answer in answers.items()}
     return {number: offset for number, offset in found.items() if offset >= 0}
 
@@ -126,21 +120,16 @@ def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms:
 def delete_records(options: Options, topic: str, partition: int, offset: int) -> None:
     """Delete the records of a partition before an offset."""
     with Administrator(options) as admin:
-        with translated():
-            answers = admin.client.delete_records(
-                [TopicPartition(topic, partition, offset)], request_timeout=COMMAND_SECONDS
-            )
-        for answer in answers.values():
+        first = [TopicPartition(topic, partition, offset)]
+        for answer in admin.ask(admin.client.delete_records, first, request_timeout=COMMAND_SECONDS).values():
             admin.wait(answer)
 
 
 def commit_offsets(options: Options, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
     """Commit offsets of a group without members."""
     with Administrator(options) as admin:
-        with translated():
-            answers = admin.client.alter_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group, to_partitions(offsets))], request_timeout=COMMAND_SECONDS
-            )
+        wanted = [ConsumerGroupTopicPartitions(group, to_partitions(offsets))]
+        answers = admin.ask(admin.client.alter_consumer_group_offsets, wanted, request_timeout=COMMAND_SECONDS)
         for answer in answers.values():
             for partition in admin.wait(answer).topic_partitions:
                 if partition.error is not None:
@@ -160,8 +149,8 @@ def committed_offsets(
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in partitions])
     if not asked.topic_partitions:
         return {}
-    with translated():
-        answers = admin.client.list_consumer_group_offsets([asked], require_stable=stable, request_timeout=seconds)
+    question = admin.client.list_consumer_group_offsets
+    answers = admin.ask(question, [asked], require_stable=stable, request_timeout=seconds)
     found: dict[int, Committed] = {}
     for partition in admin.wait(answers[group], 2 * seconds).topic_partitions:
         if partition.error is not None:
@@ -181,8 +170,7 @@ def _note_of(partition: TopicPartition) -> str:
 def describe_group(options: Options, group: str) -> tuple[str, int]:
     """The state of a group, as the broker calls it, and the number of its members."""
     with Administrator(options) as admin:
-        with translated():
-            answers = admin.client.describe_consumer_groups([group], request_timeout=COMMAND_SECONDS)
+        answers = admin.ask(admin.client.describe_consumer_groups, [group], request_timeout=COMMAND_SECONDS)
         try:
             found = admin.wait(answers[group])
         except Unavailable as error:

@@ -3,12 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import wait as wait_for_all
 from typing import Any, Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ..cluster.group import Offsets
@@ -24,7 +25,8 @@ _client_logger = logging.getLogger("librdkafka")
 _client_logger.setLevel(logging.CRITICAL + 1)  # It logs every failed attempt. We log what they mean.
 
 _CONNECT_SECONDS = 5.0
-_SERVE_SECONDS = 0.05  # to the events of a client that connects
+_SERVE_SECONDS = 0.05  # between two looks at the errors of a client that connects
+_LAST_ANSWER_SECONDS = 1.0  # to wait for it when an administrator is closed
 _DEFAULTS: dict[str, Any] = {
     **DEFAULTS,
     "compression_type": CODECS[0],
@@ -69,18 +71,21 @@ def to_partitions(offsets: Offsets) -> list[TopicPartition]:
     ]
 
 
-def close_soon(consumer: Consumer) -> None:
-    """Close a consumer; one that waits for a broker is left to itself."""
-    thread = threading.Thread(target=consumer.close, name="close", daemon=True)
+def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> None:
+    """Close a client; one that waits for a broker is left to itself after so many seconds."""
+    thread = threading.Thread(target=close, name="close", daemon=True)
     thread.start()
-    thread.join(CLOSE_SECONDS)
+    thread.join(seconds)
 
 
 class Administrator:
     """A client that asks and orders, and hears why it cannot connect; a context manager, which closes it.
 
-    It has to be closed.  Its answers arrive on a thread of librdkafka's, where Python may collect garbage.  librdkafka
-    ends the process if a client that was left to the collector is destroyed there.
+    librdkafka 2.16 may end the process if such a client is destroyed at the wrong moment:
+
+    - by Python's collector of garbage.  It may run on a thread of librdkafka's, which brings the answers.  So the
+      client is part of no cycle of references, and is closed.
+    - while an answer is on its way.  So it is closed after the last answer.
 
     Raises
     ------
@@ -92,6 +97,7 @@ class Administrator:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._where = ", ".join(servers(given))
+        self._questions: list[Future] = []  # that were not answered when the last one was asked
         errors: list[KafkaError] = []
         every = {**_DEFAULTS, **given}
         options = to_client({key: value for key, value in every.items() if key in ALL_CLIENTS})
@@ -112,15 +118,30 @@ class Administrator:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; what was asked and not answered fails."""
+        """Close the connections; if answers are missing, after the last one, which may be after this returns."""
+        close_soon(self._close, _LAST_ANSWER_SECONDS)
+
+    def _close(self) -> None:
+        wait_for_all(self._questions)  # Each fails after some seconds without an answer.
         self.client.__exit__(None, None, None)  # It has no other door for this.
+
+    def ask(self, question: Callable[..., dict[Any, Future]], *arguments: Any, **options: Any) -> dict[Any, Future]:
+        """The answers to a question, one of the client's methods, which may still be on their way."""
+        with translated():
+            answers = question(*arguments, **options)
+        self._note(answers.values())
+        return answers
+
+    def _note(self, answers: Iterable[Future]) -> None:
+        self._questions = [*(answer for answer in self._questions if not answer.done()), *answers]
 
     def _connect(self, errors: list[KafkaError]) -> None:
         """Wait for an answer; only the errors that the client hears of meanwhile tell why there is none."""
         answer = self.client.describe_cluster(request_timeout=_CONNECT_SECONDS)
+        self._note([answer])
         until = time.monotonic() + _CONNECT_SECONDS
-        while not answer.done() and time.monotonic() < until:
-            self.client.poll(_SERVE_SECONDS)
+        while not wait_for_all([answer], _SERVE_SECONDS).done and time.monotonic() < until:
+            self.client.poll(0)
             for error in filter(is_refusal, errors):
                 raise AccessDenied(f"the broker refuses us: {error.str()}")
         if not answer.done() or answer.exception() is not None:

@@ -57,7 +57,7 @@ class Reader(AnyReader):
             )
 
     def close(self) -> None:
-        close_soon(self._consumer)
+        close_soon(self._consumer.close)
         self._admin.close()
 
     # --- topics -------------------------------------------------------------------------------------------------------
@@ -115,9 +115,9 @@ class Reader(AnyReader):
         if not asked:
             return {}
         level = IsolationLevel.READ_COMMITTED if self._is_committed else IsolationLevel.READ_UNCOMMITTED
-        with translated():
-            answers = self._admin.client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-        return {tp.partition: self._admin.wait(answer, seconds).offset for tp, answer in answers.items()}
+        admin = self._admin
+        answers = admin.ask(admin.client.list_offsets, asked, isolation_level=level, request_timeout=seconds)
+        return {tp.partition: admin.wait(answer, seconds).offset for tp, answer in answers.items()}
 
     def _ask_brokers(self, seconds: float) -> None:
         for topic in {topic for topic, _ in self._assigned}:
@@ -164,7 +164,7 @@ class Reader(AnyReader):
                 [TopicPartition(*partition, self._positions[partition]) for partition in self._assigned]
             )
         self._at_end.clear()
-        close_soon(old)
+        close_soon(old.close)
 
     # --- records ------------------------------------------------------------------------------------------------------
 

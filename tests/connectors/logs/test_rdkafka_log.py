@@ -1,6 +1,8 @@
 """What can be said of the client librdkafka without a broker; everything else is in tests/kafka."""
 
 import re
+import threading
+from concurrent.futures import Future
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -227,6 +229,54 @@ def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said,
     outputs.connect()
     with pytest.raises(expected, match=re.escape(said)):
         outputs.flush()
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """A client whose answers the test gives."""
+
+    def __init__(self, options):
+        self.is_closed = threading.Event()
+
+    def describe_cluster(self, request_timeout):
+        answer = Future()
+        answer.set_result("a cluster")
+        return answer
+
+    def describe_topics(self, names):
+        return {name: Future() for name in names}
+
+    def __exit__(self, *_):
+        self.is_closed.set()
+
+
+@pytest.fixture
+def administrator(monkeypatch):
+    monkeypatch.setattr(client, "answers", lambda options: True)
+    monkeypatch.setattr(client, "AdminClient", Client)
+    monkeypatch.setattr(client, "_LAST_ANSWER_SECONDS", 0.05)
+    return client.Administrator({})
+
+
+def test_an_administrator_is_closed_at_once_if_everything_is_answered(administrator):
+    with administrator as admin:
+        for answer in admin.ask(admin.client.describe_topics, ["a", "b"]).values():
+            answer.set_result("a topic")
+    assert admin.client.is_closed.is_set()
+
+
+def test_an_administrator_is_not_closed_before_its_last_answer(administrator):
+    """The library might end the process."""
+    with administrator as admin:
+        old = admin.ask(admin.client.describe_topics, ["a"])
+        new = admin.ask(admin.client.describe_topics, ["b"])
+    assert not admin.client.is_closed.is_set()
+    new["b"].set_result("a topic")
+    assert not admin.client.is_closed.wait(0.05)
+    old["a"].set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    assert admin.client.is_closed.wait(60)
 
 
 # --- the notes of commits ---------------------------------------------------------------------------------------------
