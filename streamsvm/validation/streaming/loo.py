@@ -86,7 +86,8 @@ class StreamingLOO(StreamingEstimate):
 
     Notes
     -----
-    The estimate is about a copy of the model, finished to violations of 0.1.  A model that learns has violations up to
+    The estimate is about a copy of the model, solved over its members to violations of 0.1.  The `reservoir` takes no
+    part: the estimate does not know which examples `finish` would bring back.  A model that learns has violations up to
     `delta_max`.  With those, the bounds would decide little, and the error would come out too low.
 
     The error also comes out too low in these cases:
