@@ -69,8 +69,8 @@ class StreamingLOO(StreamingEstimate):
     share
         Cost of an estimate, as a share of the cost of learning since the last one, at least 0.  An estimate leaves out
         as many support vectors as this allows, but at least 10.  If even these 10 would cost more than learning did,
-        the estimate comes later; with `every` = 250, this needs more than about 1000 members.  Costs are computed from
-        counts, not by a clock, so a repetition has the same estimates.  0: `estimate` makes all estimates.
+        the estimate comes later; expect this if `every` is below about 500.  Costs are computed from counts, not by a
+        clock, so a repetition has the same estimates.  0: `estimate` makes all estimates.
     seed
         Seed of the sample, and of the order in which undecided examples are left out.
 

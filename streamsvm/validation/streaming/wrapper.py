@@ -7,8 +7,8 @@ The copy is solved over the members of the model.  It has no reservoir: after dr
 of the old concept, and the estimate would be about another model than the one that predicts.
 
 An estimate is due after `every` examples.  It leaves out as much as `share` of the cost of learning these examples
-allows, but always a few.  It waits only if even these few would cost more than learning did, as they do with thousands
-of members.  `cost` computes these costs from counts.
+allows, but always a few.  It waits only if even these few would cost more than learning did, as they do if `every` is
+small.  `cost` computes these costs from counts.
 
 Both wrappers remember a bounded number of examples.  When examples are left out, remembered examples that are not
 members may take their place, as they would have done in a stream without them.  A model that knows only its support
