@@ -236,6 +236,20 @@ def test_both_wrappers_estimates_are_read_alike(wrapper):
         assert 0.0 <= interval.low <= interval.value <= interval.high <= 1.0
 
 
+@pytest.mark.parametrize("learner", [LASVM, LASVMG, LASVMI])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_after_drift_the_estimate_is_of_the_model_that_predicts(wrapper, learner):
+    """Without a window, the reservoir has examples of the old concept, and `finish` would bring them back."""
+    estimate = wrapper(learner(C=5.0, gamma=0.3), share=0, memory=300)
+    estimate.learn_many(*flipping(2000))
+    X, y = (new[2000:] for new in flipping(4000, 1))
+    finished = copy.copy(estimate.model)
+    finished.finish(0.1)
+    true, other = (np.mean(model.predict_many(X) != y) for model in (estimate, finished))
+    assert abs(estimate.estimate().error.value - true) < 0.05
+    assert other > true + 0.15, "the stream tells the two models apart"
+
+
 # ------------------------------------------------------------------------------------------------------- what they cost
 
 

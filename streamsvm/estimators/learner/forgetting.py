@@ -1,7 +1,8 @@
 """How examples leave a model: for good, for another label, or only in a copy that answers without them."""
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from streamsvm.batch.steps import penalties
 from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion
+from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.learner.rechecking import Rechecking
@@ -157,6 +159,13 @@ class Forgetting(Rechecking):
             raise
 
     # ----------------------------------------------------------------------------------------------------- leaving out
+
+    def _without_reservoir(self) -> Self:
+        """A copy that stores its members only, so that `finish` brings no examples back.
+
+        `validation.streaming` leaves examples out of it.
+        """
+        return copy.deepcopy(self, {id(self._reservoir): Reservoir(0)})
 
     def leave_out(
         self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None

@@ -1,8 +1,9 @@
 """What is done to all models after learning: optimise, forget examples, correct labels."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,6 +63,10 @@ class ChangeableModels(LearningModels):
         before = self.n_members
         to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
         return before - self.n_members
+
+    def _without_reservoir(self) -> Self:
+        """A copy: these models have no reservoirs; see `OnlineSVM._without_reservoir`."""
+        return copy.copy(self)
 
     def leave_out(self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None) -> LeaveOutSeveral:
         """Prepare to predict learned examples by the models without them; `validation.streaming` uses it.

@@ -13,7 +13,8 @@ from streamsvm.online.removal.leave_out import LeaveOut
 LEARNED = 8e-6  # seconds for an example, without its kernel values: 4e-6 in a batch, 18e-6 in a call of its own
 VALUE = 2e-9  # for a kernel value
 PER_MEMBER = 4.0  # kernel values that cost as much as an example's kernel row and steps, for each member
-COPIED, REMEMBERED = 1.5e-3, 2e-6  # for a copy of a model, and for each remembered example beside its members
+COPIED, REMEMBERED = 1.5e-3, 1e-6  # for a copy of a model, and for each remembered example beside its members
+SOLVED = 3e-9  # for a kernel value of a copy, with the steps that go over its members
 REMOVED = 2e-4  # for a removal, without its steps
 FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes two to five times as long.
 FEWER_STEPS = 0.14  # of those to a hundredth of it
@@ -25,8 +26,8 @@ def of_learning(n: int, n_members: int, n_models: int = 1) -> float:
 
 
 def of_copying(n: int, evaluations: int, n_models: int = 1) -> float:
-    """Of a finished copy with n remembered examples, for which so many kernel values were computed."""
-    return n_models * (COPIED + REMEMBERED * n) + VALUE * evaluations
+    """Of a solved copy with n remembered examples, for which so many kernel values were computed."""
+    return n_models * (COPIED + REMEMBERED * n) + SOLVED * evaluations
 
 
 def of_removal(model: LeaveOut, r: int) -> float:

@@ -69,8 +69,8 @@ class StreamingLOO(StreamingEstimate):
     share
         Cost of an estimate, as a share of the cost of learning since the last one, at least 0.  An estimate leaves out
         as many support vectors as this allows, but at least 10.  If even these 10 would cost more than learning did,
-        the estimate comes later; with `every` = 250, this needs more than about 1000 members.  Costs are computed from
-        counts, not by a clock, so a repetition has the same estimates.  0: `estimate` makes all estimates.
+        the estimate comes later; expect this if `every` is below about 500.  Costs are computed from counts, not by a
+        clock, so a repetition has the same estimates.  0: `estimate` makes all estimates.
     seed
         Seed of the sample, and of the order in which undecided examples are left out.
 
@@ -86,7 +86,8 @@ class StreamingLOO(StreamingEstimate):
 
     Notes
     -----
-    The estimate is about a copy of the model, finished to violations of 0.1.  A model that learns has violations up to
+    The estimate is about a copy of the model, solved over its members to violations of 0.1.  The `reservoir` takes no
+    part: the estimate does not know which examples `finish` would bring back.  A model that learns has violations up to
     `delta_max`.  With those, the bounds would decide little, and the error would come out too low.
 
     The error also comes out too low in these cases:

@@ -1,11 +1,14 @@
 """A classifier around a model that remembers examples, and estimates the model's error on them.
 
 A prequential error rates predictions made before learning, so it is an average over all earlier models.  The estimates
-here rate the current model.  They leave training examples out of a finished copy of it, and test the copy on them.
+here rate the current model.  They leave training examples out of a copy of it, and test the copy on them.
+
+The copy is solved over the members of the model.  It has no reservoir: after drift, `finish` would bring back examples
+of the old concept, and the estimate would be about another model than the one that predicts.
 
 An estimate is due after `every` examples.  It leaves out as much as `share` of the cost of learning these examples
-allows, but always a few.  It waits only if even these few would cost more than learning did, as they do with thousands
-of members.  `cost` computes these costs from counts.
+allows, but always a few.  It waits only if even these few would cost more than learning did, as they do if `every` is
+small.  `cost` computes these costs from counts.
 
 Both wrappers remember a bounded number of examples.  When examples are left out, remembered examples that are not
 members may take their place, as they would have done in a stream without them.  A model that knows only its support
@@ -246,8 +249,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         return self.latest
 
     def _remembered(self) -> tuple[LeftOut, float]:
-        """A finished copy of the model with the remembered examples, and its expected cost."""
-        model, ids = copy.copy(self.model), self._memory.ids
+        """A copy of the model, solved over its members, with the remembered examples; and its expected cost."""
+        model, ids = self.model._without_reservoir(), self._memory.ids
         before = model.kernel_evaluations
         model.finish(max(cost.FINISHED, self._learner.tol))
         examples = self._memory.of(ids)
