@@ -17,13 +17,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, ResourceType
 
-from ..cluster.notes import to_certain_note
 from ..cluster.options import COMMAND_SECONDS
 from ..cluster.topics import config_of, shape_of
 from ..transport import AccessDenied, Committed, Shape, TopicMismatch, Unavailable
-from .client import Administrator, to_partitions
+from .client import Administrator, asking_consumer, offsets_of, require_right, to_partitions
 from .errors import MISSING, ours
 
 Options = Mapping[str, Any]
@@ -110,11 +109,9 @@ def _require_created(answer: Future) -> None:
 
 def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
     """The offset of each partition's first record of that time or later; partitions without one are left out."""
-    specs = {TopicPartition(topic, number): OffsetSpec.for_timestamp(time_ms) for number in partitions}
-    with Administrator(options) as admin:
-        answers = admin.ask(admin.client.list_offsets, specs, request_timeout=COMMAND_SECONDS)
-        found = {tp.partition: admin.wait(answer).offset for tp, answer in answers.items()}
-    return {number: offset for number, offset in found.items() if offset >= 0}
+    with asking_consumer(options) as consumer:
+        found = offsets_of(consumer, [(topic, number) for number in partitions], time_ms)
+    return {number: offset for (_, number), offset in found.items() if offset >= 0}
 
 
 def delete_records(options: Options, topic: str, partition: int, offset: int) -> None:
@@ -131,40 +128,7 @@ def commit_offsets(options: Options, group: str, offsets: Mapping[tuple[str, int
         wanted = [ConsumerGroupTopicPartitions(group, to_partitions(offsets))]
         answers = admin.ask(admin.client.alter_consumer_group_offsets, wanted, request_timeout=COMMAND_SECONDS)
         for answer in answers.values():
-            for partition in admin.wait(answer).topic_partitions:
-                if partition.error is not None:
-                    raise ours(partition.error)
-
-
-def committed_offsets(
-    admin: Administrator, group: str, topic: str, partitions: Iterable[int], *, stable: bool, seconds: float
-) -> dict[int, Committed]:
-    """What a group has committed; with `stable`, only what no unfinished transaction may replace.
-
-    Raises
-    ------
-    Unavailable
-        If it is not known in time.
-    """
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in partitions])
-    if not asked.topic_partitions:
-        return {}
-    question = admin.client.list_consumer_group_offsets
-    answers = admin.ask(question, [asked], require_stable=stable, request_timeout=seconds)
-    found: dict[int, Committed] = {}
-    for partition in admin.wait(answers[group], 2 * seconds).topic_partitions:
-        if partition.error is not None:
-            raise Unavailable(partition.error.str())
-        if partition.offset >= 0:
-            found[partition.partition] = Committed(partition.offset, _note_of(partition))
-    return found
-
-
-def _note_of(partition: TopicPartition) -> str:
-    try:
-        return to_certain_note(partition.metadata or "", partition.partition)
-    except UnicodeDecodeError:
-        return to_certain_note(None, partition.partition)
+            require_right(admin.wait(answer).topic_partitions)
 
 
 def describe_group(options: Options, group: str) -> tuple[str, int]:

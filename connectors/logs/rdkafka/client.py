@@ -3,20 +3,21 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from concurrent.futures import wait as wait_for_all
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ..cluster.group import Offsets
 from ..cluster.notes import to_metadata
 from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
 from ..transport import AccessDenied, Unavailable
-from .errors import is_refusal, translated
+from .errors import is_refusal, ours, translated
 from .options import ALL_CLIENTS, CODECS, CONSUMERS, PRODUCERS, to_client
 
 T = TypeVar("T")
@@ -78,14 +79,60 @@ def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> N
     thread.join(seconds)
 
 
+@contextmanager
+def asking_consumer(given: Mapping[str, Any], **options: str) -> Iterator[Consumer]:
+    """A consumer that only asks: it joins no group and reads nothing; options are librdkafka's, "_" stands for "."."""
+    own = {key.replace("_", "."): value for key, value in options.items()}
+    with translated():
+        consumer = Consumer({**consumer_options({**given, "group_protocol": "classic"}), "group.id": "none", **own})
+        try:
+            yield consumer
+        finally:
+            close_soon(consumer.close)
+
+
+def offsets_of(
+    consumer: Consumer, partitions: Collection[tuple[str, int]], which: int, seconds: float = COMMAND_SECONDS
+) -> dict[tuple[str, int], int]:
+    """The offset of the first record, of the record to come, or of the first one of a time or later, by partition.
+
+    A consumer answers it, because librdkafka 2.16 works on an administrator's `list_offsets` with two threads at once:
+    it crashed where the leader of a partition was not known yet.
+
+    Parameters
+    ----------
+    which
+        OFFSET_BEGINNING, OFFSET_END, or a time in milliseconds; -1 is the answer if no record is as late as that.
+
+    Raises
+    ------
+    Unavailable
+        If a broker does not answer in time, or there is no such partition.
+    """
+    asked = [TopicPartition(topic, number, which) for topic, number in partitions]
+    if not asked:
+        return {}
+    with translated():
+        found = consumer.offsets_for_times(asked, seconds)
+    require_right(found)
+    return {(partition.topic, partition.partition): partition.offset for partition in found}
+
+
+def require_right(partitions: Iterable[TopicPartition]) -> None:
+    """Raise the first error among answers."""
+    for partition in partitions:
+        if partition.error is not None:
+            raise ours(partition.error)
+
+
 class Administrator:
     """A client that asks and orders, and hears why it cannot connect; a context manager, which closes it.
 
-    librdkafka 2.16 may end the process if such a client is destroyed at the wrong moment:
+    librdkafka 2.16 may end the process if such a client is destroyed
 
-    - by Python's collector of garbage.  It may run on a thread of librdkafka's, which brings the answers.  So the
-      client is part of no cycle of references, and is closed.
-    - while an answer is on its way.  So it is closed after the last answer.
+    - by Python's collector of garbage: it may run on a thread of librdkafka's, which brings the answers.  So the client
+      is part of no cycle of references, and is closed.
+    - while an answer is on its way.  So it is closed after the last one.
 
     Raises
     ------
@@ -129,26 +176,27 @@ class Administrator:
         """The answers to a question, one of the client's methods, which may still be on their way."""
         with translated():
             answers = question(*arguments, **options)
-        self._note(answers.values())
+        missing = (answer for answer in self._questions if not answer.done())
+        self._questions = [*missing, *answers.values()]
         return answers
 
-    def _note(self, answers: Iterable[Future]) -> None:
-        self._questions = [*(answer for answer in self._questions if not answer.done()), *answers]
-
     def _connect(self, errors: list[KafkaError]) -> None:
-        """Wait for an answer; only the errors that the client hears of meanwhile tell why there is none."""
-        answer = self.client.describe_cluster(request_timeout=_CONNECT_SECONDS)
-        self._note([answer])
+        """Wait until a broker tells the cluster's id; only the errors that the client hears of tell why none does.
+
+        We do not ask for a description of the cluster: librdkafka 2.16 ends the process if it lists no broker yet.
+        """
         until = time.monotonic() + _CONNECT_SECONDS
-        while not wait_for_all([answer], _SERVE_SECONDS).done and time.monotonic() < until:
+        while time.monotonic() < until:
+            with suppress(KafkaException):
+                self.client.cluster_id(_SERVE_SECONDS)
+                return
             self.client.poll(0)
             for error in filter(is_refusal, errors):
                 raise AccessDenied(f"the broker refuses us: {error.str()}")
-        if not answer.done() or answer.exception() is not None:
-            raise Unavailable(
-                "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers "
-                "and kafka.security_protocol"
-            )
+        raise Unavailable(
+            "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers "
+            "and kafka.security_protocol"
+        )
 
     @staticmethod
     def wait(answer: "Future[T]", seconds: float = COMMAND_SECONDS) -> T:

@@ -2,11 +2,13 @@
 
 from collections.abc import Collection
 
+from confluent_kafka import TopicPartition
+
 from ..cluster.log import ClusterLog
+from ..cluster.notes import to_certain_note
 from ..cluster.options import COMMAND_SECONDS, STABLE_SECONDS
 from ..transport import Committed, Unavailable
-from .admin import committed_offsets
-from .client import Administrator
+from .client import asking_consumer, require_right
 from .group import Member
 from .outputs import Outputs
 from .reader import Reader
@@ -25,17 +27,32 @@ class RdKafkaLog(ClusterLog):
         return Member(self._options, topic)
 
     def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
-        is_transactional = self._options.is_transactional
         numbers = self._reader.partitions(topic) if partitions is None else partitions
+        if not numbers:
+            return {}
         try:
-            with Administrator(self._options.client) as admin:
-                return committed_offsets(
-                    admin,
-                    self._options.group,
-                    topic,
-                    numbers,
-                    stable=is_transactional,
-                    seconds=STABLE_SECONDS if is_transactional else COMMAND_SECONDS,
-                )
+            found = self._ask_group([TopicPartition(topic, number) for number in numbers])
         except Unavailable:
             raise self._uncertain(topic) from None
+        return {one.partition: Committed(one.offset, _note_of(one)) for one in found if one.offset >= 0}
+
+    def _ask_group(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """What the group has committed.
+
+        A consumer asks for it.  An administrator's `list_consumer_group_offsets` ends the process if the broker hangs,
+        in librdkafka 2.16.
+        """
+        seconds, level = COMMAND_SECONDS, "read_uncommitted"
+        if self._options.is_transactional:
+            seconds, level = STABLE_SECONDS, "read_committed"
+        with asking_consumer(self._options.client, group_id=self._options.group, isolation_level=level) as consumer:
+            found: list[TopicPartition] = consumer.committed(partitions, seconds)
+        require_right(found)
+        return found
+
+
+def _note_of(partition: TopicPartition) -> str:
+    try:
+        return to_certain_note(partition.metadata or "", partition.partition)
+    except UnicodeDecodeError:
+        return to_certain_note(None, partition.partition)

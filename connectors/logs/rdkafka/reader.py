@@ -1,21 +1,20 @@
 """The consumer that reads, through librdkafka."""
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition, Uuid
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition, Uuid
 
 from ..cluster.group import Offsets
-from ..cluster.options import COMMAND_SECONDS, IDLE_SECONDS, KafkaOptions
+from ..cluster.options import IDLE_SECONDS, KafkaOptions
 from ..cluster.reader import Partition
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, PositionRefused, Record
 from .admin import ask_topics, described
-from .client import Administrator, close_soon, consumer_options, to_partitions
+from .client import Administrator, close_soon, consumer_options, offsets_of, to_partitions
 from .errors import MISSING, is_refusal, ours, translated
 
 _AT_ONCE = 20  # records to ask the client for, before we look at their bytes
@@ -36,7 +35,6 @@ class Reader(AnyReader):
     def __init__(self, options: KafkaOptions) -> None:
         super().__init__(options)
         self._admin = Administrator(options.client)
-        self._is_committed = options.client.get("isolation_level", "read_committed") == "read_committed"
         self._consumer = self._new_consumer()
         self._assigned: set[Partition] = set()
         self._at_end: set[Partition] = set()  # partitions whose end the client has met
@@ -101,29 +99,18 @@ class Reader(AnyReader):
         return self._topics.keys() >= set(missing)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
-        return self._offsets(((topic, number) for number in self.partitions(topic)), OffsetSpec.earliest())
+        partitions = [(topic, number) for number in self.partitions(topic)]
+        return {
+            number: offset for (_, number), offset in offsets_of(self._consumer, partitions, OFFSET_BEGINNING).items()
+        }
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        ends = self._offsets(((topic, number) for number in self.partitions(topic)), OffsetSpec.latest())
-        self._ends |= {(topic, number): offset for number, offset in ends.items()}
-        return ends
-
-    def _offsets(
-        self, partitions: Iterable[Partition], spec: OffsetSpec, seconds: float = COMMAND_SECONDS
-    ) -> dict[int, int]:
-        asked = {TopicPartition(*partition): spec for partition in partitions}
-        if not asked:
-            return {}
-        level = IsolationLevel.READ_COMMITTED if self._is_committed else IsolationLevel.READ_UNCOMMITTED
-        admin = self._admin
-        answers = admin.ask(admin.client.list_offsets, asked, isolation_level=level, request_timeout=seconds)
-        return {tp.partition: admin.wait(answer, seconds).offset for tp, answer in answers.items()}
+        ends = offsets_of(self._consumer, [(topic, number) for number in self.partitions(topic)], OFFSET_END)
+        self._ends |= ends
+        return {number: offset for (_, number), offset in ends.items()}
 
     def _ask_brokers(self, seconds: float) -> None:
-        for topic in {topic for topic, _ in self._assigned}:
-            parts = [partition for partition in self._assigned if partition[0] == topic]
-            ends = self._offsets(parts, OffsetSpec.latest(), seconds)
-            self._ends |= {(topic, number): offset for number, offset in ends.items()}
+        self._ends |= offsets_of(self._consumer, self._assigned, OFFSET_END, seconds)
 
     # --- positions ----------------------------------------------------------------------------------------------------
 
