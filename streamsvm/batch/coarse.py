@@ -8,6 +8,8 @@
    most SMALL tolerances, no other example violates, and the others keep their gradients.
 3. Otherwise all gradients are computed anew.
 
+A grid has its own solutions in single precision, see `validation.grids.on_matrix`; `checked` does the same for them.
+
 The rounding of a gradient grows with the coefficients, see `gram.series`.  So single precision solves to the tolerance
 of `smo`, or to the rounding that the boxes allow if that is more; with very large boxes it is not asked.
 

@@ -192,6 +192,17 @@ def test_the_memory_of_a_matrix_serves_the_next_one():
     np.testing.assert_allclose(third.K, naive.gram(RBF(gamma=0.3), X, X), rtol=2e-5)
 
 
+def test_the_only_matrix_is_kept_for_later():
+    X, _ = problem(n=20)
+    for count in (1, 2):
+        matrices = Matrices(RowStore(X, RBF()), count)
+        assert not matrices.are_at_hand(RBF())
+        known = matrices.of(RBF()).K.copy()
+        assert matrices.are_at_hand(RBF())
+        np.testing.assert_array_equal(matrices.of(RBF()).K, known)
+        assert not pickle.loads(pickle.dumps(matrices)).are_at_hand(RBF())  # noqa: S301
+
+
 def test_near_is_the_distance_past_the_middle_on_the_side_that_violates():
     y, g = np.array([1.0, 1.0, 1.0, -1.0]), np.array([3.0, 3.0, 3.0, 3.0])
     lo, hi = np.minimum(y, 0.0), np.maximum(y, 0.0)

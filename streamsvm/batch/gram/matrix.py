@@ -135,7 +135,8 @@ class Gram:
 class Matrices:
     """The kernel matrices of the same examples for several gammas; threads may share it.
 
-    A matrix is kept as long as it is in use, and its memory for the next one.  A pickled copy computes them anew.
+    A matrix is kept as long as it is in use, and its memory for the next one; the only one is kept always.  A pickled
+    copy computes them anew.
 
     Parameters
     ----------
@@ -160,6 +161,7 @@ class Matrices:
         self._S: np.ndarray | None = None
         self._lock = threading.Lock()
         self._known: weakref.WeakValueDictionary[Kernel, Gram] = weakref.WeakValueDictionary()
+        self._only: Gram | None = None
         self._unused: list[np.ndarray] = []  # fresh memory costs as much as the matrix that is written to it
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,6 +175,10 @@ class Matrices:
     def fit_into(store: RowStore) -> bool:
         """Whether the matrices fit into the cache of the store, and the CPU computes them."""
         return store.on_cpu and BYTES_EACH * len(store) ** 2 <= 8 * store.cache_floats
+
+    def are_at_hand(self, kernel: Kernel) -> bool:
+        """Whether the matrix of this kernel takes no inner products."""
+        return self._S is not None or kernel in self._known
 
     def of(self, kernel: Kernel) -> Gram:
         """The matrix of this kernel, which differs from that of the store in gamma at most."""
@@ -191,7 +197,10 @@ class Matrices:
         diagonal = self_products(kernel, sq)
         np.fill_diagonal(K, diagonal)
         gram = Gram(K, diagonal)
-        weakref.finalize(gram, self._unused.append, K)
+        if self._count == 1:
+            self._only = gram
+        else:
+            weakref.finalize(gram, self._unused.append, K)
         return gram
 
 

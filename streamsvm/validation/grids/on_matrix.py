@@ -24,14 +24,14 @@ STOPPED = "no coefficient at its bound"  # the start of a fold that was not trai
 
 
 def refitted(matrices: Matrices, problem: Problem, alphas: list[np.ndarray]) -> Solution | None:
-    """The solution over all examples, from its folds' coefficients; None if single precision is not enough.
+    """The solution over all examples, from its folds' coefficients; None without a matrix, or if it is too coarse.
 
     The start is the sum of the coefficients, divided by the largest number of folds that have one example as a support
     vector.  So it is inside the box, and its sum is 0.  A kernel that is not positive semi-definite has several optima:
     its solution must not depend on a start.
     """
     store, y, lo, hi, options = problem
-    if not is_positive_semidefinite(store.kernel):
+    if not is_positive_semidefinite(store.kernel) or not matrices.are_at_hand(store.kernel):
         return None
     gram = matrices.of(store.kernel)
     alpha = np.clip(np.sum(alphas, axis=0) / max(1, np.count_nonzero(alphas, axis=0).max()), lo, hi)
