@@ -8,6 +8,8 @@
    most SMALL tolerances, no other example violates, and the others keep their gradients.
 3. Otherwise all gradients are computed anew.
 
+A grid has its own solutions in single precision, see `validation.grids.on_matrix`; `checked` does the same for them.
+
 The rounding of a gradient grows with the coefficients, see `gram.series`.  So single precision solves to the tolerance
 of `smo`, or to the rounding that the boxes allow if that is more; with very large boxes it is not asked.
 
@@ -42,6 +44,27 @@ SMALL = 0.2  # of the tolerance
 STEPS_PER_EXAMPLE, MAX_PASSES = 100, 30  # after which `smo` goes on
 ROWS, COLUMNS = 256, 512  # of P, which then stays in the cache
 METHOD = ("planning", "over_step", "newton", "shrinking")  # options of the pair steps of `smo`
+
+
+class Rough(NamedTuple):
+    """A solution in single precision.
+
+    Attributes
+    ----------
+    alpha, g
+        Coefficients, and gradients as far as they are known, else NaN, (n,).
+    bias
+        The constant b of f(x_i) = y_i - g_i + b.
+    steps, newton_steps, kernel_evaluations
+        Numbers of pair steps, of linear systems, and of kernel values.
+    """
+
+    alpha: np.ndarray
+    g: np.ndarray
+    bias: float
+    steps: int
+    newton_steps: int
+    kernel_evaluations: int
 
 
 class Coarse(NamedTuple):
@@ -102,6 +125,15 @@ def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray,
     found = optimum(features, y[trained], lo[trained], hi[trained], own, MAX_PASSES)
     alpha, g = np.zeros(len(y)), np.full(len(y), np.nan)
     alpha[trained], g[trained] = found.alpha, found.g
+    rough = Rough(alpha, g, found.bias, found.steps, found.newton_steps, found.kernel_evaluations)
+    return checked(store, y, lo, hi, rough, options)
+
+
+def checked(
+    store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, found: Rough, options: SolverOptions
+) -> Coarse:
+    """A solution in single precision with gradients in double precision."""
+    X, alpha, g = store.examples, found.alpha, found.g.copy()
     support = np.flatnonzero(alpha)
 
     def exact(rows: np.ndarray) -> np.ndarray:

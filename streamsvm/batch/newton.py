@@ -33,6 +33,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
 MAX_FREE = 1500  # a larger system costs more than the steps it saves
@@ -68,14 +69,31 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
     `others` is the sum of the other coefficients' changes.
     """
     m = len(g_F)
-    A, sides = K_F.copy(), np.stack([g_F, np.ones(m)])
-    A[np.diag_indices(m)] += JITTER * (1.0 + np.abs(K_F.diagonal()))
+    A, sides = K_F.copy(), np.ones((2, m))
+    A.reshape(-1)[:: m + 1] += JITTER * (1.0 + np.abs(K_F.diagonal()))
+    sides[0] = g_F
     # A.T and sides.T are as LAPACK wants them: nothing is copied.
     _, z, failed = lapack.dposv(A.T, sides.T, lower=True, overwrite_a=True, overwrite_b=True)
     if failed:
         return None
     d = z[:, 0] - (z[:, 0].sum() + others) / z[:, 1].sum() * z[:, 1] if fixed_sum else z[:, 0]
     return d if np.isfinite(d).all() else None
+
+
+@compiled
+def _put_part(K, places, out):
+    """out = the values of these rows and columns."""
+    for a in range(places.shape[0]):
+        row, target = K[places[a]], out[a]
+        for b in range(places.shape[0]):
+            target[b] = row[places[b]]
+
+
+def _part(K: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """K[np.ix_(places, places)], in a third of the time."""
+    out = np.empty((len(places), len(places)))
+    _put_part(K, places, out)
+    return out
 
 
 def inside_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
@@ -102,7 +120,7 @@ def _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum) -> tuple[int, float, np.ndar
     for tries in range(1, MAX_ROUNDS + 1):
         F, B = np.flatnonzero(inside), np.flatnonzero(~inside)
         cost += _system(len(F))
-        K, g = (K_F, g_F) if len(B) == 0 else (K_F[np.ix_(F, F)], g_F[F] - K_F[np.ix_(F, B)] @ d[B])
+        K, g = (K_F, g_F) if len(B) == 0 else (_part(K_F, F), (g_F - K_F @ np.where(inside, 0.0, d))[F])
         part = direction(K, g, fixed_sum, float(d[B].sum()))
         if part is None:
             break
@@ -128,7 +146,7 @@ def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool
     inside, cost = np.arange(len(alpha)), 0.0
     for tries in range(1, MAX_TRIES + 1):
         cost += _system(len(inside))
-        K = K_F if len(inside) == len(alpha) else K_F[np.ix_(inside, inside)]
+        K = K_F if len(inside) == len(alpha) else _part(K_F, inside)
         d = direction(K, g_F[inside], fixed_sum)
         if d is None:
             return tries, cost, False
@@ -174,7 +192,8 @@ class Newton:
 
     def wait(self, active: ActiveSet) -> int:
         """The number of pair steps until the next try; very large if the free set is too large or too small."""
-        m, n = len(_free(active)), len(active.state[0])
+        alpha, _, lo, hi = active.state
+        m, n = _count_free(alpha, lo, hi), len(alpha)
         if not 2 <= m <= active.max_free:
             return 2**31
         return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (3.0 * n)))
@@ -196,6 +215,15 @@ class Newton:
         self.steps += tries
         self._work = _system(len(F)) - cost  # the wait covered the first system, not the others
         self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
+
+
+@compiled
+def _count_free(alpha, lo, hi):
+    """The number of coefficients inside their boxes."""
+    count = 0
+    for i in range(alpha.shape[0]):
+        count += lo[i] < alpha[i] < hi[i]
+    return count
 
 
 def _free(active: ActiveSet) -> np.ndarray:

@@ -296,6 +296,17 @@ class RowStore:
             return np.ascontiguousarray(self.data.columns[:D, :n].T)
         return sp.csr_matrix((self.data.values, self.data.indices, self.data.starts), shape=self.shape)
 
+    def with_kernel(self, kernel: Kernel) -> "RowStore":
+        """A store of the same examples for another kernel, without rows; both share the memory of the examples."""
+        _require_small(self.data.sq, kernel)
+        other = object.__new__(RowStore)
+        other.__dict__.update(self.__dict__)
+        sq, diagonal = np.empty(len(self)), np.empty(len(self))
+        self_products(kernel, self.data.starts, self.data.values, sq, diagonal)
+        other.kernel, other.data = kernel, self.data._replace(kernel=kernel, diagonal=diagonal, cache=self._no_rows())
+        other._device, other._gram, other._workspace = Device(self._device.choice), None, np.empty(0)
+        return other
+
     def among(self, ids: np.ndarray, rows: np.ndarray) -> "RowStore":
         """A store of some of the examples, whose kernel rows are all at hand.
 

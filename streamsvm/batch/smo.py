@@ -52,7 +52,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.batch.cache import NO_ROWS, Cache
-from streamsvm.batch.coarse import coarse_start, pays
+from streamsvm.batch.coarse import Coarse, coarse_start, pays
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import RowStore
@@ -278,7 +278,13 @@ def train_anew(
     """As `train`, from 0; by a start from single precision where that saves time."""
     if not pays(store, lo, hi, options):
         return train(store, y, lo, hi, options=options)
-    known = coarse_start(store, y, lo, hi, options)
+    return refined(store, y, lo, hi, coarse_start(store, y, lo, hi, options), options)
+
+
+def refined(
+    store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, known: Coarse, options: SolverOptions = DEFAULTS
+) -> Solution:
+    """As `train`, from a start that single precision has found."""
     rest = replace(options, max_iterations=options.limit(len(y)) - known.steps)
     found = train(store, y, lo, hi, known.alpha, known.g, rest)
     return replace(

@@ -79,14 +79,25 @@ def penalties(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.nda
     return np.where(alpha < hi, 0.0, -FORBIDDEN), np.where(alpha > lo, 0.0, FORBIDDEN)
 
 
+@compiled
+def _settle(alpha, lo, hi, largest):
+    """Put coefficients onto the bounds that they are very near to."""
+    for i in range(alpha.shape[0]):
+        near = DUST * min(hi[i] - lo[i], largest)
+        if hi[i] - alpha[i] <= near:
+            alpha[i] = hi[i]
+        if alpha[i] - lo[i] <= near:
+            alpha[i] = lo[i]
+
+
 def settled(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray, largest: float) -> np.ndarray:
     """Put the coefficients that rounding has left beside a bound onto it.
 
     Rounding scales with the largest coefficient so far, since a box may be far larger than all coefficients.
     """
-    near = DUST * np.minimum(hi - lo, largest)
-    alpha = np.where(hi - alpha <= near, hi, alpha)
-    return np.where(alpha - lo <= near, lo, alpha)
+    alpha = alpha.copy()
+    _settle(alpha, lo, hi, float(largest))
+    return alpha
 
 
 @of_numbers

@@ -57,6 +57,8 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
         if metric not in BY_NAME:
             known = ", ".join(map(repr, BY_NAME))
             raise ValueError(f"metric={metric!r} is unknown; use {known}, or sklearn.metrics.get_scorer({metric!r})")
+        if callable(BY_NAME[metric]):
+            return float(BY_NAME[metric](y, f if needs_values(metric) else f > 0.0))
         metric = _named(metric)
     if _is_rivers(metric):
         return _by_river(metric, y, f)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from streamsvm.batch import RowStore, SolverOptions, smo
 from streamsvm.batch.gram import series
-from streamsvm.batch.gram.matrix import Matrices
+from streamsvm.batch.gram.matrix import Gram, Matrices
 from streamsvm.batch.gram.series import Series, scaled, too_coarse
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
 
@@ -161,3 +161,52 @@ def test_rounding_grows_with_coefficients_and_kernel_values():
     assert not too_coarse(np.full(100, 10.0), np.ones(100), TOL)
     assert too_coarse(np.full(100, 1e4), np.ones(100), TOL)
     assert too_coarse(np.full(100, 10.0), np.full(100, 1e3), TOL)
+
+
+# ---------------------------------------------------------------------------------------------------------------- parts
+
+
+@pytest.mark.parametrize("first", [0, 1, 6, 9])
+def test_the_values_among_members_are_those_of_the_matrix(first):
+    rng = np.random.default_rng(0)
+    K = rng.random((30, 30)).astype(np.float32)
+    K += K.T
+    ids = rng.permutation(30)[:9]
+    out = np.full((12, 12), -1.0, np.float32)
+    out[:first, :first] = K[np.ix_(ids[:first], ids[:first])]
+    Gram(K, K.diagonal().astype(np.float64)).put_square(ids, first, out)
+    np.testing.assert_array_equal(out[:9, :9], K[np.ix_(ids, ids)])
+    assert (out[9:] == -1.0).all()
+
+
+def test_the_memory_of_a_matrix_serves_the_next_one():
+    X, _ = problem(n=20)
+    matrices = Matrices(RowStore(X, RBF()), 3)
+    first, second = matrices.of(RBF(gamma=0.1)), matrices.of(RBF(gamma=0.2))
+    assert not np.shares_memory(first.K, second.K)
+    known, place = second.K.copy(), first.K.ctypes.data
+    del first
+    third = matrices.of(RBF(gamma=0.3))
+    assert third.K.ctypes.data == place
+    np.testing.assert_array_equal(second.K, known)
+    np.testing.assert_allclose(third.K, naive.gram(RBF(gamma=0.3), X, X), rtol=2e-5)
+
+
+def test_the_only_matrix_is_kept_for_later():
+    X, _ = problem(n=20)
+    for count in (1, 2):
+        matrices = Matrices(RowStore(X, RBF()), count)
+        assert not matrices.are_at_hand(RBF())
+        known = matrices.of(RBF()).K.copy()
+        assert matrices.are_at_hand(RBF())
+        np.testing.assert_array_equal(matrices.of(RBF()).K, known)
+        assert not pickle.loads(pickle.dumps(matrices)).are_at_hand(RBF())  # noqa: S301
+
+
+def test_near_is_the_distance_past_the_middle_on_the_side_that_violates():
+    y, g = np.array([1.0, 1.0, 1.0, -1.0]), np.array([3.0, 3.0, 3.0, 3.0])
+    lo, hi = np.minimum(y, 0.0), np.maximum(y, 0.0)
+    hi[2] = 0.0  # held out
+    near = np.empty(4)
+    series._put_near(np.array([0.0, 1.0, 0.0, -1.0]), g, lo, hi, 1.0, near)
+    np.testing.assert_array_equal(near, [2.0, -2.0, -np.inf, 2.0])

@@ -197,6 +197,19 @@ def test_the_row_that_was_not_asked_for_the_longest_goes():
     assert np.flatnonzero(store.data.cache.row_of >= 0).tolist() == [0, 1, 2, 5, 6, 7, 8, 9, 20, 21]
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_a_store_with_another_kernel_has_the_same_examples_and_other_rows(name, form):
+    X = form(problem(0, 30, 3)[0])
+    store, kernel = RowStore(X, make_kernel(name, gamma=0.1)), make_kernel(name, gamma=0.3)
+    store.rows(np.arange(5))
+    other, anew = store.with_kernel(kernel), RowStore(X, kernel)
+    assert other.rows_computed == 0
+    np.testing.assert_array_equal(other.rows(np.arange(30)), anew.rows(np.arange(30)))
+    np.testing.assert_array_equal(other.diagonal, anew.diagonal)
+    assert store.rows_computed == 5
+
+
 # ----------------------------------------------------------------------------------------------------------- optimality
 
 

@@ -4,6 +4,7 @@ import threading
 import time
 from contextlib import contextmanager
 
+import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +15,7 @@ from sklearn.svm import SVC
 
 import streamsvm
 from streamsvm import LASVM, OneVsOne
-from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, seeding
+from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, seeding, smo
 from streamsvm.core import threads
 from streamsvm.core.kernels import RBF
 from streamsvm.validation import cross_validate, folds, grid_search
@@ -410,3 +411,47 @@ def test_a_search_without_scores_is_shown_all_the_same():
     with pytest.warns(RuntimeWarning, match="no setting has a score"):
         search = grid_search(LASVM(), X, y, Cs=[1.0], folds=[([*range(1, len(y))], [0])], metric="roc_auc")
     assert "best=None" in repr(search)
+
+
+# --------------------------------------------------------------------------------------------------------------- refit
+
+
+def refit_of(X, y, Cs, **parameters):
+    """A search on one gamma, and its solution's violation, computed anew."""
+    model = LASVM(tol=1e-4, gamma=0.5, **parameters)
+    splits = folds.repeated(lambda seed: folds.stratified(y, 3, seed=seed), 2)
+    found = grid_search(model, X, y, Cs=Cs, folds=splits).solution
+    g = naive.gradient(found.dual_coef, found.y, naive.gram(found.store.kernel, X, X))
+    assert found.converged
+    return found, naive.violation(found.dual_coef, g, found.lo, found.hi)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_the_solution_starts_from_the_coefficients_of_the_folds(kernel):
+    X, y = noisy(400)
+    found, violation = refit_of(X, y, [1.0], kernel=kernel)
+    assert violation <= 1.1e-4
+    alone = smo.solve(X, y, 1.0, kernel, gamma=0.5, options=SolverOptions(tol=1e-4))
+    assert found.objective == pytest.approx(alone.objective, rel=1e-5)
+    if kernel == "rbf":  # others have larger values, whose rounding may take steps in double precision
+        assert found.rows_computed == 0  # the matrix was at hand
+        assert found.iterations < alone.iterations
+
+
+@pytest.mark.parametrize("parameters", [{"kernel": "sigmoid"}, {"kernel": "rbf"}])
+def test_without_a_start_from_the_folds_the_solution_is_that_of_smo(parameters):
+    """A sigmoid kernel has several optima; a large C asks for double precision."""
+    X, y = noisy(60)
+    C = 1.0 if parameters["kernel"] == "sigmoid" else 1e6
+    found, _ = refit_of(X, y, [C], **parameters)
+    alone = smo.solve(X, y, C, gamma=0.5, options=SolverOptions(tol=1e-4), **parameters)
+    np.testing.assert_array_equal(found.dual_coef, alone.dual_coef)
+
+
+def test_an_example_of_weight_0_gets_no_coefficient_in_the_solution():
+    X, y = noisy(200)
+    weights = np.where(np.arange(200) % 5, 1.5, 0.0)
+    found = grid_search(LASVM(tol=1e-4), X, y, Cs=[1.0], gammas=GAMMAS, sample_weight=weights).solution
+    assert not found.dual_coef[weights == 0.0].any()
+    assert np.abs(found.dual_coef).max() <= 1.5
+    assert abs(found.dual_coef.sum()) < 1e-9

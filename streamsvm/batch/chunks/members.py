@@ -27,7 +27,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from streamsvm.batch.newton import MAX_FREE, Newton
-from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, penalties, room_of, settled, update
+from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, room_of, settled, update
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
@@ -90,6 +90,27 @@ def take_steps(K, active, tol, max_steps, extremes):
 
 
 @compiled
+def _note_bounds(active, extremes):
+    """Note which coefficients may rise and fall, and the extremes of the gradient."""
+    alpha, g, lo, hi, up, down = active.alpha, active.g, active.lo, active.hi, active.up, active.down
+    extremes[TOP], extremes[BOTTOM] = -FORBIDDEN, FORBIDDEN
+    for i in range(alpha.shape[0]):
+        set_penalties(alpha, lo, hi, up, down, i)
+        extremes[TOP] = max(extremes[TOP], g[i] + up[i])
+        extremes[BOTTOM] = min(extremes[BOTTOM], g[i] + down[i])
+
+
+@compiled
+def _put_among(K, places, jitter, out):
+    """out = the values of these rows and columns, with a jitter on the diagonal, relative to it."""
+    for a in range(places.shape[0]):
+        row, target = K[places[a]], out[a]
+        for b in range(places.shape[0]):
+            target[b] = row[places[b]]
+        target[a] += jitter * (1.0 + abs(target[a]))
+
+
+@compiled
 def _restride(flat, n_rows, old, new):
     """Move the rows of a square matrix from a distance of `old` values to one of `new`."""
     for k in range(n_rows):
@@ -133,10 +154,10 @@ class Members:
         self.features = features
         largest = math.isqrt(int(cache_mb * 2**20) // 4)
         self.room = min(max(MIN_MEMBERS, min(largest, MAX_MEMBERS)), features.n)
-        self.ids = np.zeros(0, np.int64)
         self._memory = np.empty(self.room * self.room, np.float32)  # untouched memory is not taken
         self._width = 0
         self._state = np.zeros((len(Active._fields), self.room))
+        self._take(np.zeros(0, np.int64))
         self.extremes = np.array([-FORBIDDEN, FORBIDDEN])
         self.steps = 0
         self._newton = Newton(inside=True)
@@ -144,16 +165,17 @@ class Members:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def _of(self, name: str) -> np.ndarray:
-        return self._state[Active._fields.index(name), : len(self.ids)]
+    def _take(self, ids: np.ndarray) -> None:
+        """Let these be the members."""
+        self.ids, self._active = ids, Active(*self._state[:, : len(ids)])
 
     @property
     def alpha(self) -> np.ndarray:
-        return self._of("alpha")
+        return self._active.alpha
 
     @property
     def g(self) -> np.ndarray:
-        return self._of("g")
+        return self._active.g
 
     @property
     def matrix(self) -> np.ndarray:
@@ -173,8 +195,8 @@ class Members:
     @property
     def holders(self) -> tuple[int, int]:
         """The places of the members that hold the extremes."""
-        g = self.g
-        return int(np.argmax(g + self._of("up"))), int(np.argmin(g + self._of("down")))
+        active = self._active
+        return int(np.argmax(active.g + active.up)), int(np.argmin(active.g + active.down))
 
     @property
     def newton_steps(self) -> int:
@@ -187,32 +209,32 @@ class Members:
     def of_all(cls, features: Examples, K: np.ndarray) -> "Members":
         """All examples as members, whose kernel matrix is at hand; none may come or leave."""
         members = cls(features, 0.0)
-        members.ids, members.room = np.arange(features.n), features.n
-        members._memory, members._width = K.reshape(-1), features.n
+        members.room = members._width = features.n
+        members._memory = K.reshape(-1)
         members._state = np.zeros((len(Active._fields), features.n))
-        members._of("diagonal")[:] = features.diagonal
+        members._take(np.arange(features.n))
+        members._active.diagonal[:] = features.diagonal
         return members
 
     def start(self, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
         """Give the members another problem, and a start."""
-        for name, values in (("alpha", alpha), ("g", g), ("lo", lo), ("hi", hi)):
-            self._of(name)[:] = values
-        self._note_bounds()
+        own = self._active
+        own.alpha[:], own.g[:], own.lo[:], own.hi[:] = alpha, g, lo, hi
+        _note_bounds(own, self.extremes)
         self.steps = 0
 
     def add(self, ids: np.ndarray, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
         """Make members of these examples."""
         first, every = len(self.ids), np.concatenate([self.ids, ids])
         self._widen(len(every))
-        self.ids = every
-        own = self._state[:, first : len(every)]
-        up, down = penalties(alpha, lo, hi)
-        diagonal = self.features.diagonal[ids]
-        own[:] = alpha, g, lo, hi, up, down, diagonal
-        K = self.matrix
+        self._take(every)
+        own, K = Active(*self._state[:, first : len(every)]), self.matrix
+        own.alpha[:], own.g[:], own.lo[:], own.hi[:] = alpha, g, lo, hi
+        own.diagonal[:] = self.features.diagonal[ids]
+        _note_bounds(own, np.empty(2))
         self.features.put_square(every, first, K)
         places = np.arange(first, len(every))
-        K[places, places] = diagonal
+        K[places, places] = own.diagonal
 
     def _widen(self, m: int) -> None:
         if m <= self._width:
@@ -225,7 +247,7 @@ class Members:
         """Keep the members in these places, in order."""
         _squeeze(self.matrix, kept)
         self._state[:, : len(kept)] = self._state[:, kept]
-        self.ids = self.ids[kept]
+        self._take(self.ids[kept])
 
     # -------------------------------------------------------------------------------------------------------- solving
 
@@ -233,7 +255,7 @@ class Members:
         """Take steps until the violation is at most `tol`; False if there are more than `limit` or none helps."""
         while True:
             at_once = max(0, min(max(AT_ONCE, self._newton.wait(self)), limit - self.steps))
-            done = take_steps(self.matrix, Active(*self._state[:, : len(self.ids)]), tol, at_once, self.extremes)
+            done = take_steps(self.matrix, self._active, tol, at_once, self.extremes)
             self.steps += done
             if not self.violation > tol:
                 return True
@@ -243,31 +265,25 @@ class Members:
 
     def settle(self) -> None:
         """Put coefficients that rounding has left beside a bound onto it."""
-        alpha, lo, hi = self._of("alpha"), self._of("lo"), self._of("hi")
-        alpha[:] = settled(alpha, lo, hi, np.abs(alpha).max(initial=0.0))
-        self._note_bounds()
-
-    def _note_bounds(self) -> None:
-        up, down = penalties(self._of("alpha"), self._of("lo"), self._of("hi"))
-        self._of("up")[:], self._of("down")[:] = up, down
-        g = self._of("g")
-        self.extremes[:] = (g + up).max(initial=-FORBIDDEN), (g + down).min(initial=FORBIDDEN)
+        own = self._active
+        own.alpha[:] = settled(own.alpha, own.lo, own.hi, np.abs(own.alpha).max(initial=0.0))
+        _note_bounds(own, self.extremes)
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return self._of("alpha"), self._of("g"), self._of("lo"), self._of("hi")
+        return self._active[:4]
 
     @property
     def max_free(self) -> int:
         return MAX_FREE
 
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
-        K = self.matrix[np.ix_(places, places)].astype(np.float64)
-        K[np.diag_indices_from(K)] += JITTER * (1.0 + np.abs(K.diagonal()))
+        K = np.empty((len(places), len(places)))
+        _put_among(self.matrix, places, JITTER, K)
         return K
 
     def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
-        change = alpha - self._of("alpha")[places]
-        _subtract(self.matrix, places, change, self._of("g"))
-        self._of("alpha")[places] = alpha
-        self._note_bounds()
+        own = self._active
+        _subtract(self.matrix, places, alpha - own.alpha[places], own.g)
+        own.alpha[places] = alpha
+        _note_bounds(own, self.extremes)

@@ -82,15 +82,26 @@ def _put_block(P, sq, first, is_distance, S):
 def _put_square(K, ids, first, out):
     """out = the values among these examples, except those among the first ones.
 
-    Only rows of K are read: a column of a large matrix lies on as many pages as it has rows.
+    Only rows of K are read: a column of a large matrix lies on as many pages as it has rows.  Four rows at a time keep
+    the processor busy while it waits for memory.
     """
-    for a in range(first, ids.shape[0]):
+    m = ids.shape[0]
+    a = first
+    while a + 4 <= m:
+        row_0, row_1, row_2, row_3 = K[ids[a]], K[ids[a + 1]], K[ids[a + 2]], K[ids[a + 3]]
+        out_0, out_1, out_2, out_3 = out[a], out[a + 1], out[a + 2], out[a + 3]
+        for b in range(m):
+            t = np.uint64(ids[b])  # never negative
+            out_0[b], out_1[b], out_2[b], out_3[b] = row_0[t], row_1[t], row_2[t], row_3[t]
+        a += 4
+    while a < m:
         row, target = K[ids[a]], out[a]
-        for b in range(ids.shape[0]):
+        for b in range(m):
             target[b] = row[ids[b]]
+        a += 1
     for a in range(first):
         target = out[a]
-        for b in range(first, ids.shape[0]):
+        for b in range(first, m):
             target[b] = out[b, a]
 
 
@@ -124,7 +135,8 @@ class Gram:
 class Matrices:
     """The kernel matrices of the same examples for several gammas; threads may share it.
 
-    A matrix is kept as long as it is in use.  A pickled copy computes them anew.
+    A matrix is kept as long as it is in use, and its memory for the next one; the only one is kept always.  A pickled
+    copy computes them anew.
 
     Parameters
     ----------
@@ -149,6 +161,8 @@ class Matrices:
         self._S: np.ndarray | None = None
         self._lock = threading.Lock()
         self._known: weakref.WeakValueDictionary[Kernel, Gram] = weakref.WeakValueDictionary()
+        self._only: Gram | None = None
+        self._unused: list[np.ndarray] = []  # fresh memory costs as much as the matrix that is written to it
 
     def __getstate__(self) -> dict[str, Any]:
         return {"store": self.store, "_count": self._count}
@@ -162,6 +176,10 @@ class Matrices:
         """Whether the matrices fit into the cache of the store, and the CPU computes them."""
         return store.on_cpu and BYTES_EACH * len(store) ** 2 <= 8 * store.cache_floats
 
+    def are_at_hand(self, kernel: Kernel) -> bool:
+        """Whether the matrix of this kernel takes no inner products."""
+        return self._S is not None or kernel in self._known
+
     def of(self, kernel: Kernel) -> Gram:
         """The matrix of this kernel, which differs from that of the store in gamma at most."""
         with self._lock:
@@ -174,11 +192,16 @@ class Matrices:
         sq = self.store.data.sq
         S = _shared_part(self.store) if self._S is None else self._S
         self._S = S if self._count > 1 else None
-        K = np.empty_like(S) if self._count > 1 else S
+        K = S if self._count == 1 else self._unused.pop() if self._unused else np.empty_like(S)
         _map_matrix(kernel, S, sq.astype(np.float32), K)
         diagonal = self_products(kernel, sq)
         np.fill_diagonal(K, diagonal)
-        return Gram(K, diagonal)
+        gram = Gram(K, diagonal)
+        if self._count == 1:
+            self._only = gram
+        else:
+            weakref.finalize(gram, self._unused.append, K)
+        return gram
 
 
 def _shared_part(store: RowStore) -> np.ndarray:

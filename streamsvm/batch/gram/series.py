@@ -34,6 +34,8 @@ Source: working sets that violators join, as in Osuna, Freund, Girosi, "An impro
 vector machines", 1997.
 """
 
+import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -112,6 +114,21 @@ def _subtract_rows(K, places, change, g):
         c += 1
 
 
+@compiled
+def _put_near(alpha, g, lo, hi, middle, near):
+    """near = how far each gradient is beyond the middle of the extremes; negative if it does not violate."""
+    for i in range(g.shape[0]):
+        beyond = g[i] - middle
+        rises = beyond if alpha[i] < hi[i] else -np.inf
+        falls = -beyond if alpha[i] > lo[i] else -np.inf
+        near[i] = max(rises, falls)
+
+
+@functools.lru_cache(maxsize=64)  # the folds of a grid, which are the same for all gammas
+def _spread(positive: bytes) -> np.ndarray:
+    return spread(np.frombuffer(positive, bool))
+
+
 def scaled(before: Solved, y: np.ndarray, factor: float) -> Solved:
     """The solution with all boxes and coefficients multiplied, and its gradient."""
     alpha, lo, hi = factor * before.alpha, factor * before.lo, factor * before.hi
@@ -122,7 +139,7 @@ def scaled(before: Solved, y: np.ndarray, factor: float) -> Solved:
 
 def too_coarse(alpha: np.ndarray, diagonal: np.ndarray, tol: float) -> bool:
     """Whether rounding to single precision matters for coefficients of this size."""
-    return PRECISION * float(diagonal.max() * np.linalg.norm(alpha)) > FRACTION * tol
+    return PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha) > FRACTION * tol
 
 
 class Series:
@@ -171,7 +188,7 @@ class Series:
         lo, hi
             Box of each coefficient, (n,); both are 0 for a held-out example.
         alpha, g
-            Start, (n,), and y - K alpha.  Default: 0 and y.
+            Start, (n,), and y - K alpha if it is known.  Default: 0.
         """
         with one_blas_thread():
             return _Training(self, y, lo, hi, alpha, g).run()
@@ -209,6 +226,9 @@ class _Training:
         self.is_cold = alpha is None
         self.alpha = np.zeros(len(y)) if alpha is None else alpha.copy()
         self.g = y.copy() if g is None else g.copy()
+        if g is None and alpha is not None:
+            support = np.flatnonzero(alpha)
+            _subtract_rows(series.gram.K, support, alpha[support], self.g)
         self.y = y
         self.steps = self.newton_steps = 0
 
@@ -238,7 +258,7 @@ class _Training:
         """The first members of a problem that starts from 0."""
         open_ = np.flatnonzero(self.lo < self.hi)
         wanted = np.zeros(len(self.y), bool)
-        wanted[open_[spread(self.y[open_] > 0.0)[: max(FIRST, len(open_) // SHARE)]]] = True
+        wanted[open_[_spread((self.y[open_] > 0.0).tobytes())[: max(FIRST, len(open_) // SHARE)]]] = True
         return wanted
 
     def _nearest(self, middle: float) -> np.ndarray:
@@ -253,9 +273,9 @@ class _Training:
 
     def _near(self, middle: float) -> np.ndarray:
         """How far each gradient is beyond the middle of the extremes; negative if it does not violate."""
-        beyond = self.g - middle
-        near = np.where(self.alpha < self.hi, beyond, -np.inf)
-        return np.maximum(near, np.where(self.alpha > self.lo, -beyond, -np.inf))
+        near = np.empty(len(self.g))
+        _put_near(self.alpha, self.g, self.lo, self.hi, middle, near)
+        return near
 
     def _solve(self, members: Members, limit: int) -> bool:
         """Solve among the members, and bring all gradients up to date; False if that did not succeed."""

@@ -15,7 +15,7 @@ start from it.
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,13 +41,13 @@ class Examples(NamedTuple):
     """What all trainings share: the examples, and the model's setting."""
 
     setting: Setting
-    X: Any
+    rows: RowStore  # of any gamma
     y: np.ndarray
     weights: np.ndarray
 
     def store(self, gamma: float) -> RowStore:
         """Kernel rows for this gamma."""
-        return self.setting._replace(gamma=gamma).store(self.X)
+        return self.rows.with_kernel(self.rows.kernel._replace(gamma=gamma))
 
     def problem(self, store: RowStore, C: float) -> Problem:
         """The problem for this C."""
@@ -64,11 +64,12 @@ class Task(NamedTuple):
     splits: range
     warm_start: str
     seeding: str
-    matrices: Matrices | None  # None: they do not fit, or are not to be used
+    matrices: Matrices | None = None  # None: they do not fit, or are not to be used
+    problems: tuple[Problem, ...] = ()  # on the matrices, for each C
 
 
 class Training(NamedTuple):
-    """One training: its cell, its split (-1 for all examples) and its outcome."""
+    """One training: its cell, its split (-1 for all examples), its outcome, and on a matrix its coefficients."""
 
     C: float
     gamma: float
@@ -76,6 +77,7 @@ class Training(NamedTuple):
     outcome: Fold
     seeding: str = "none"
     reason: str = ""
+    alpha: np.ndarray | None = None
 
 
 def trainings(tasks: list[Task], n_jobs: int | None, jobs: int) -> Iterator[Training]:
@@ -109,17 +111,16 @@ def _on_matrix(task: Task) -> Iterator[Training]:
     store = task.matrices.store
     gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
     series = Series(gram, task.examples.setting.options)
-    problems = [task.examples.problem(store, C) for C in task.Cs]
     for i in task.splits:
         fold = FoldOnMatrix(series, task.folds.tests[i], task.folds.left_out[i])
-        for k, (C, problem) in enumerate(zip(task.Cs, problems, strict=True)):
+        for k, (C, problem) in enumerate(zip(task.Cs, task.problems, strict=True)):
             outcome = fold.trained(problem, C)
             if outcome is None:
                 yield from _folds_along(task._replace(Cs=task.Cs[k:], splits=range(i, i + 1)))
                 break
             if i == k == 0:  # The matrix counts for one training, however many workers compute it.
                 outcome = outcome._replace(rows_computed=gram.n, kernel_evaluations=gram.n**2)
-            yield Training(C, task.gamma, i, outcome)
+            yield Training(C, task.gamma, i, outcome, alpha=fold.alpha)
 
 
 def _folds_along(task: Task) -> Iterator[Training]:

@@ -2,18 +2,47 @@
 
 A fold starts from its own solution for the C before.  If most support vectors of that are at their bounds, all
 coefficients grow with C.  If none is, it solves the problem of every larger C, and nothing is trained.
+
+The solution over all examples starts from the folds' coefficients, see `refitted`.
 """
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
+from streamsvm.batch import Solution, smo
+from streamsvm.batch.coarse import CLOSER, Rough, checked
+from streamsvm.batch.gram.matrix import Matrices
 from streamsvm.batch.gram.series import Series, Solved, scaled, too_coarse
 from streamsvm.batch.solution import NO_PROGRESS
+from streamsvm.core.kernels import is_positive_semidefinite
 from streamsvm.validation.held_out.problem import Problem
 from streamsvm.validation.results import Fold
 
 STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
+
+
+def refitted(matrices: Matrices, problem: Problem, alphas: list[np.ndarray]) -> Solution | None:
+    """The solution over all examples, from its folds' coefficients; None without a matrix, or if it is too coarse.
+
+    The start is the sum of the coefficients, divided by the largest number of folds that have one example as a support
+    vector.  So it is inside the box, and its sum is 0.  A kernel that is not positive semi-definite has several optima:
+    its solution must not depend on a start.
+    """
+    store, y, lo, hi, options = problem
+    if not is_positive_semidefinite(store.kernel) or not matrices.are_at_hand(store.kernel):
+        return None
+    gram = matrices.of(store.kernel)
+    alpha = np.clip(np.sum(alphas, axis=0) / max(1, np.count_nonzero(alphas, axis=0).max()), lo, hi)
+    series = Series(gram, replace(options, tol=CLOSER * options.tol))
+    if too_coarse(alpha, gram.diagonal, options.tol):
+        return None
+    found = series.solve(y, lo, hi, alpha)
+    if not found.converged or too_coarse(found.alpha, gram.diagonal, options.tol):
+        return None
+    rough = Rough(found.alpha, found.g, found.bias, found.steps, found.newton_steps, gram.n**2)
+    return smo.refined(store, y, lo, hi, checked(store, y, lo, hi, rough, options), options)
 
 
 class FoldOnMatrix:
@@ -53,6 +82,12 @@ class FoldOnMatrix:
             newton_steps=solved.newton_steps,
             seconds=time.perf_counter() - begin,
         )
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The coefficients of the last outcome, (n,)."""
+        assert self._before is not None
+        return self._before.alpha
 
     def _solved(self, problem: Problem, C: float) -> tuple[str, Solved | None]:
         """The start of the training, and the solution."""

@@ -17,6 +17,7 @@ from streamsvm.core.threads import one_blas_thread
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
+from streamsvm.validation.grids.on_matrix import refitted
 from streamsvm.validation.grids.several import search_classes
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
@@ -233,16 +234,19 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     splits = grid.splits(positive, problem.hi > problem.lo)
     seeding = _chosen_seeding(seeding, splits)
     examples = Examples(
-        setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight")
+        setting, problem.store, problem.y, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight")
     )
 
     jobs = workers(n_jobs)
     on_matrix = seeding == "none" and warm_start == "auto" and Matrices.fit_into(problem.store)
-    matrices = Matrices(problem.store, len(grid.gammas)) if on_matrix else None
+    shared: tuple[Any, ...] = ()
+    if on_matrix:
+        of_Cs = tuple(examples.problem(problem.store, C) for C in grid.Cs)
+        shared = Matrices(problem.store, len(grid.gammas)), of_Cs
     sharing = max(jobs, PARTS if on_matrix else 1)
     parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [
-        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, matrices)
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, *shared)
         for gamma in grid.gammas
         for part in parts
     ]
@@ -262,7 +266,10 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
         return Result(positive, classes, splits, per_fold, None, full, cell[0].seeding, reason, seconds)
 
     def train(best: Cell) -> Solution:
-        return examples.problem(examples.store(best.gamma), best.C).solve_all()
+        of_best = examples.problem(examples.store(best.gamma), best.C)
+        alphas = [training.alpha for training in cells[best.C, best.gamma].values() if training.alpha is not None]
+        found = refitted(shared[0], of_best, alphas) if shared and len(alphas) == len(splits) else None
+        return found or of_best.solve_all()
 
     return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
 
