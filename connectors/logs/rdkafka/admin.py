@@ -109,7 +109,8 @@ def _require_created(answer: Future) -> None:
 
 def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
     """The offset of each partition's first record of that time or later; partitions without one are left out."""
-    with asking_consumer(options) as consumer:
+    # The administrator hears why there is no connection; the consumer would only wait.
+    with Administrator(options), asking_consumer(options) as consumer:
         found = offsets_of(consumer, [(topic, number) for number in partitions], time_ms)
     return {number: offset for (_, number), offset in found.items() if offset >= 0}
 

@@ -81,7 +81,7 @@ def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> N
 
 @contextmanager
 def asking_consumer(given: Mapping[str, Any], **options: str) -> Iterator[Consumer]:
-    """A consumer that only asks: it joins no group and reads nothing; options are librdkafka's, "_" stands for "."."""
+    """A consumer that only asks: it joins no group and reads nothing.  In names of options, "_" stands for "."."""
     own = {key.replace("_", "."): value for key, value in options.items()}
     with translated():
         consumer = Consumer({**consumer_options({**given, "group_protocol": "classic"}), "group.id": "none", **own})
@@ -94,15 +94,15 @@ def asking_consumer(given: Mapping[str, Any], **options: str) -> Iterator[Consum
 def offsets_of(
     consumer: Consumer, partitions: Collection[tuple[str, int]], which: int, seconds: float = COMMAND_SECONDS
 ) -> dict[tuple[str, int], int]:
-    """The offset of the first record, of the record to come, or of the first one of a time or later, by partition.
+    """One offset of each partition: of its first record, of the record to come, or of the first record from a time on.
 
-    A consumer answers it, because librdkafka 2.16 works on an administrator's `list_offsets` with two threads at once:
-    it crashed where the leader of a partition was not known yet.
+    A consumer asks, and no administrator.  librdkafka 2.16 works on an administrator's `list_offsets` with two threads
+    at once, and crashed where it did not know the leader of a partition yet.
 
     Parameters
     ----------
     which
-        OFFSET_BEGINNING, OFFSET_END, or a time in milliseconds; -1 is the answer if no record is as late as that.
+        OFFSET_BEGINNING, OFFSET_END, or a time in milliseconds.  The answer is -1 if all records are older.
 
     Raises
     ------
