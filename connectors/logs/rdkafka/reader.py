@@ -30,12 +30,13 @@ class _Topic(NamedTuple):
 
 
 class Reader(AnyReader):
-    """Reads with a consumer of librdkafka; an administrator asks what only the broker knows."""
+    """Reads with a consumer of librdkafka; another one asks for offsets, and an administrator for the topics' ids."""
 
     def __init__(self, options: KafkaOptions) -> None:
         super().__init__(options)
         self._admin = Administrator(options.client)
         self._consumer = self._new_consumer()
+        self._asking = self._new_consumer()  # for offsets: where one fetches, an answer waits for records
         self._assigned: set[Partition] = set()
         self._at_end: set[Partition] = set()  # partitions whose end the client has met
         self._failure: Exception | None = None  # which the next poll raises
@@ -56,6 +57,7 @@ class Reader(AnyReader):
 
     def close(self) -> None:
         close_soon(self._consumer.close)
+        close_soon(self._asking.close)
         self._admin.close()
 
     # --- topics -------------------------------------------------------------------------------------------------------
@@ -101,16 +103,16 @@ class Reader(AnyReader):
     def start_offsets(self, topic: str) -> dict[int, int]:
         partitions = [(topic, number) for number in self.partitions(topic)]
         return {
-            number: offset for (_, number), offset in offsets_of(self._consumer, partitions, OFFSET_BEGINNING).items()
+            number: offset for (_, number), offset in offsets_of(self._asking, partitions, OFFSET_BEGINNING).items()
         }
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        ends = offsets_of(self._consumer, [(topic, number) for number in self.partitions(topic)], OFFSET_END)
+        ends = offsets_of(self._asking, [(topic, number) for number in self.partitions(topic)], OFFSET_END)
         self._ends |= ends
         return {number: offset for (_, number), offset in ends.items()}
 
     def _ask_brokers(self, seconds: float) -> None:
-        self._ends |= offsets_of(self._consumer, self._assigned, OFFSET_END, seconds)
+        self._ends |= offsets_of(self._asking, self._assigned, OFFSET_END, seconds)
 
     # --- positions ----------------------------------------------------------------------------------------------------
 
