@@ -143,13 +143,12 @@ class Administrator:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        self._where = ", ".join(servers(given))
         self._questions: list[Future] = []  # that were not answered when the last one was asked
         errors: list[KafkaError] = []
         every = {**_DEFAULTS, **given}
         options = to_client({key: value for key, value in every.items() if key in ALL_CLIENTS})
         if not answers(given):
-            raise Unavailable(f"no broker answers at {self._where}")
+            raise Unavailable(f"no broker answers at {', '.join(servers(given))}")
         with translated():
             self.client = AdminClient({**options, **_logged(given), "error_cb": errors.append})
             try:
