@@ -160,7 +160,13 @@ def update(g, up, down, mu, K_i, K_j, extremes):
         if largest > top:
             top, top_block = largest, b
     extremes[TOP], extremes[BOTTOM] = top, bottom
-    for t in range(top_block, min(top_block + BLOCK, g.shape[0])):
+    return first_of_block(g, up, top_block, top)
+
+
+@inner
+def first_of_block(g, up, begin, top):
+    """The first example of a block with this gradient, which may rise; 0 if there is none."""
+    for t in range(begin, min(begin + BLOCK, g.shape[0])):
         if g[t] + up[t] == top:
             return t
     return 0
@@ -305,6 +311,26 @@ def move(alpha, lo, hi, i, j, mu, room):
     return alpha[i] != old_i or alpha[j] != old_j
 
 
+@inner
+def move_within(alpha, lo, hi, up, down, i, j, mu, room):
+    """`move`, and note which of the two may rise and fall then; return whether anything changed."""
+    moved = move(alpha, lo, hi, i, j, mu, room)
+    set_penalties(alpha, lo, hi, up, down, i)
+    set_penalties(alpha, lo, hi, up, down, j)
+    return moved
+
+
+@inner
+def step_along(alpha, g, lo, hi, up, down, diagonal, i, j, K_i, K_j, extremes):
+    """Take the best step along a pair; the first example of the next one, or -1 if nothing has changed."""
+    q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
+    room = room_of(alpha, lo, hi, i, j)
+    mu = min((g[i] - g[j]) / q, room)
+    if not move_within(alpha, lo, hi, up, down, i, j, mu, room):
+        return -1
+    return update(g, up, down, mu, K_i, K_j, extremes)
+
+
 @compiled
 def iterate(store, view, rule, max_steps, tally):
     """Take steps until the extremes differ by at most tol, `max_steps` are done, or none helps; return how many."""
@@ -344,9 +370,7 @@ def iterate(store, view, rule, max_steps, tally):
                 mu = mu_planned
         exact = planned >= 0 and not abs(mu * q - w) <= ETA * w
         free = planned < 0 and mu < room
-        moved = move(alpha, lo, hi, i, j, mu, room)
-        set_penalties(alpha, lo, hi, up, down, i)
-        set_penalties(alpha, lo, hi, up, down, j)
+        moved = move_within(alpha, lo, hi, up, down, i, j, mu, room)
         remember(recent_i, recent_j, recent_q, i, j, q)
         tally[STEPS] += 1
         tally[PLANNED] += int(planned >= 0)

@@ -12,7 +12,9 @@ from streamsvm.batch.chunks import solver
 from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.chunks.members import Active, take_steps
 from streamsvm.batch.chunks.solver import optimum
+from streamsvm.batch.conjugate import MOST
 from streamsvm.batch.options import SolverOptions
+from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.hashing import row_hashes
 from streamsvm.core.kernels import NAMES, RBF, Linear, Sigmoid, make_kernel
 
@@ -35,6 +37,12 @@ def solved(X, y, C, kernel, **options):
     lo, hi = boxes(y, C)
     max_passes = options.pop("max_passes", 100)
     return optimum(Features(X, kernel), y, lo, hi, SolverOptions(**({"tol": TOL} | options)), max_passes), lo, hi
+
+
+def active_of(y, lo, hi):
+    """All examples of a problem as members that have not moved yet, for a kernel of values 1 on the diagonal."""
+    rises, falls = np.where(hi > 0, 0.0, -FORBIDDEN), np.where(lo < 0, 0.0, FORBIDDEN)
+    return Active(np.zeros(len(y)), y.copy(), lo, hi, rises, falls, np.ones(len(y)))
 
 
 def check(found, X, y, lo, hi, kernel):
@@ -173,17 +181,28 @@ def test_classes_are_spread_evenly():
     assert positive[order[:2]].sum() == 1
 
 
-def test_steps_are_those_of_the_twin():
-    X, y = problem(7, 60, 2)
+@pytest.mark.parametrize(("seed", "C", "n_steps"), [(7, 0.3, 25), (1, 2.0, 40), (2, 50.0, 40)])
+def test_steps_are_those_of_the_twin(seed, C, n_steps):
+    """After the first step, no two gradients that may rise are the largest in these problems up to rounding."""
+    X, y = problem(seed, 60, 2)
     K = naive.gram(RBF(0.5), X, X).astype(np.float32)
-    lo, hi = boxes(y, 2.0)
-    alpha, g, steps = naive.second_order_steps(K.astype(float), y, lo, hi, 0.01, 40)
-    active = Active(
-        np.zeros(60), y.copy(), lo, hi, np.where(hi > 0, 0.0, -1e30), np.where(lo < 0, 0.0, 1e30), np.ones(60)
-    )
-    assert take_steps(K, active, 0.01, 40, np.zeros(2)) == steps
+    lo, hi = boxes(y, C)
+    alpha, g, steps = naive.conjugate_steps(K.astype(float), y, lo, hi, 0.01, n_steps, MOST)
+    active = active_of(y, lo, hi)
+    assert take_steps(K, active, 0.01, n_steps, np.zeros(2)) == steps
     np.testing.assert_allclose(active.alpha, alpha, atol=1e-9)
     np.testing.assert_allclose(active.g, g, atol=1e-9)
+
+
+def test_conjugate_directions_save_steps_where_many_coefficients_are_free():
+    X, y = problem(7, 150, 2)
+    K, (lo, hi) = naive.gram(RBF(0.5), X, X).astype(np.float32), boxes(y, 100.0)
+    active = active_of(y, lo, hi)
+    steps = take_steps(K, active, TOL, 10**6, np.zeros(2))
+    assert naive.violation(active.alpha, active.g, lo, hi) <= TOL
+    np.testing.assert_allclose(active.g, y - K.astype(float) @ active.alpha, atol=1e-9)
+    *_, plain = naive.conjugate_steps(K.astype(float), y, lo, hi, TOL, 10**6, most=0)
+    assert steps < 0.75 * plain
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -259,15 +259,31 @@ def solve(K, y, lo, hi, tol, max_steps=200_000):
     raise AssertionError(f"no solution after {max_steps} steps")
 
 
-def second_order_steps(K, y, lo, hi, tol, n_steps):
-    """The first steps of SMO with working sets of second order, from alpha = 0; return alpha, g and the steps taken."""
+def conjugate_steps(K, y, lo, hi, tol, n_steps, most):
+    """The first steps of second order along conjugate directions, from alpha = 0; return alpha, g and the steps taken.
+
+    A direction begins anew at a bound, and when it moves more than `most` examples.
+    """
     alpha, g, diagonal = np.zeros(len(y)), np.array(y, float), np.diag(K)
+    direction, moved = np.zeros(len(y)), set()
     for step in range(n_steps):
         i, _ = extremes(alpha, g, lo, hi)
         if not violation(alpha, g, lo, hi) > tol:
             return alpha, g, step
         j = second_order_partner(alpha, g, lo, i, diagonal, K[i])
+        pair, slope = np.zeros(len(y)), g[i] - g[j]
+        pair[i], pair[j] = 1.0, -1.0
+        if 0 < len(moved) <= most:
+            turned = pair - (pair @ K @ direction) / (direction @ K @ direction) * direction
+            curvature, every = turned @ K @ turned, sorted(moved | {i, j})
+            new = alpha + slope / curvature * turned
+            inside = (lo[every] < new[every]).all() and (new[every] < hi[every]).all()
+            if curvature > 1e-3 * (pair @ K @ pair) and inside:
+                alpha, g, direction, moved = new, g - slope / curvature * (K @ turned), turned, set(every)
+                continue
         pair_step(alpha, g, lo, hi, i, j, diagonal, K[i], K[j])
+        is_full = alpha[i] < hi[i] and alpha[j] > lo[j]
+        direction, moved = pair, {i, j} if is_full else set()
     return alpha, g, n_steps
 
 

@@ -26,9 +26,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from streamsvm.batch.conjugate import MOST, conjugate_step
 from streamsvm.batch.newton import MAX_FREE, Newton
-from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, room_of, settled, update
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.batch.steps import BOTTOM, TOP, newton_partner, settled, update
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 MIN_MEMBERS, MAX_MEMBERS = 64, 1 << 15
@@ -58,24 +59,13 @@ class Active(NamedTuple):
     diagonal: np.ndarray
 
 
-@inner
-def step_along(alpha, g, lo, hi, up, down, diagonal, i, j, K_i, K_j, extremes):
-    """Take the best step along a pair; the first example of the next one, or -1 if nothing has changed."""
-    q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
-    room = room_of(alpha, lo, hi, i, j)
-    mu = min((g[i] - g[j]) / q, room)
-    if not move(alpha, lo, hi, i, j, mu, room):
-        return -1
-    set_penalties(alpha, lo, hi, up, down, i)
-    set_penalties(alpha, lo, hi, up, down, j)
-    return update(g, up, down, mu, K_i, K_j, extremes)
-
-
 @compiled
 def take_steps(K, active, tol, max_steps, extremes):
     """Take pair steps by second order until the extremes differ by at most tol, or none helps; return how many."""
     alpha, g, lo, hi = active.alpha, active.g, active.lo, active.hi
     up, down, diagonal = active.up, active.down, active.diagonal
+    places, parts, product = np.empty(MOST + 2, np.int64), np.empty(MOST + 2), np.zeros(g.shape[0])
+    count, curvature = 0, 0.0
     i = update(g, up, down, 0.0, g, g, extremes)
     for step in range(max_steps):
         if not extremes[TOP] - extremes[BOTTOM] > tol:
@@ -83,7 +73,9 @@ def take_steps(K, active, tol, max_steps, extremes):
         j, _ = newton_partner(g, down, diagonal, i, K[i])
         if j < 0:
             return step
-        i = step_along(alpha, g, lo, hi, up, down, diagonal, i, j, K[i], K[j], extremes)
+        i, count, curvature = conjugate_step(
+            alpha, g, lo, hi, up, down, diagonal, i, j, K[i], K[j], extremes, places, parts, product, count, curvature
+        )
         if i < 0:
             return step
     return max_steps

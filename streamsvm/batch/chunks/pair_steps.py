@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.members import step_along
-from streamsvm.batch.steps import BLOCK, BOTTOM, DUST, NO_CURVATURE, TOP, update
+from streamsvm.batch.steps import BLOCK, BOTTOM, DUST, NO_CURVATURE, TOP, step_along, update
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
