@@ -113,7 +113,7 @@ def test_shrinking_and_newton_steps_do_not_change_where_it_ends(cache_mb, monkey
     keep, move = finishing.keep, finishing._ActiveSet.move
     monkeypatch.setattr(finishing, "keep", lambda s, order: shrunk.append(len(order)) or keep(s, order))
     monkeypatch.setattr(finishing._ActiveSet, "move", lambda *a: moved.append(len(a[1])) or move(*a))
-    model = learned(X, y, C=300.0, gamma=1.0, cache_mb=cache_mb, delta_max=10.0)
+    model = learned(X, y, C=3000.0, gamma=1.0, cache_mb=cache_mb, delta_max=10.0)
     plain = LASVM.from_bytes(model.to_bytes())
     model.finish(1e-4)
     assert len(shrunk) > 2
