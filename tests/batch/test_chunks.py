@@ -131,7 +131,7 @@ def test_one_class_alone():
 
 
 def test_one_example_of_a_class():
-    X, y = problem(3, 2000, 2, share=0.0005)
+    X, y = problem(3, 700, 2, share=0.0014)  # more than the first chunk
     assert (y > 0).sum() == 1
     found, lo, hi = solved(X, y, 10.0, RBF(1.0))
     check(found, X, y, lo, hi, RBF(1.0))
