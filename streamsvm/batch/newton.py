@@ -33,6 +33,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
+from streamsvm.batch.square import square_of
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
@@ -80,22 +81,6 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
     return d if np.isfinite(d).all() else None
 
 
-@compiled
-def _put_part(K, places, out):
-    """out = the values of these rows and columns."""
-    for a in range(places.shape[0]):
-        row, target = K[places[a]], out[a]
-        for b in range(places.shape[0]):
-            target[b] = row[places[b]]
-
-
-def _part(K: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """K[np.ix_(places, places)], in a third of the time."""
-    out = np.empty((len(places), len(places)))
-    _put_part(K, places, out)
-    return out
-
-
 def inside_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
     """As `free_step`, with the whole way to a solution inside the box where that helps."""
     tries, cost, d, inside = _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum)
@@ -120,7 +105,7 @@ def _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum) -> tuple[int, float, np.ndar
     for tries in range(1, MAX_ROUNDS + 1):
         F, B = np.flatnonzero(inside), np.flatnonzero(~inside)
         cost += _system(len(F))
-        K, g = (K_F, g_F) if len(B) == 0 else (_part(K_F, F), (g_F - K_F @ np.where(inside, 0.0, d))[F])
+        K, g = (K_F, g_F) if len(B) == 0 else (square_of(K_F, F), (g_F - K_F @ np.where(inside, 0.0, d))[F])
         part = direction(K, g, fixed_sum, float(d[B].sum()))
         if part is None:
             break
@@ -146,7 +131,7 @@ def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool
     inside, cost = np.arange(len(alpha)), 0.0
     for tries in range(1, MAX_TRIES + 1):
         cost += _system(len(inside))
-        K = K_F if len(inside) == len(alpha) else _part(K_F, inside)
+        K = K_F if len(inside) == len(alpha) else square_of(K_F, inside)
         d = direction(K, g_F[inside], fixed_sum)
         if d is None:
             return tries, cost, False

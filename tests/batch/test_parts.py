@@ -5,7 +5,8 @@ import pytest
 
 from streamsvm.batch import newton, steps
 from streamsvm.batch.chunks import members
-from streamsvm.batch.gram import matrix, series
+from streamsvm.batch.gram import series
+from streamsvm.batch.square import put_square, square_of
 from streamsvm.batch.steps import BOTTOM, TOP
 from streamsvm.core.expansion import FORBIDDEN
 
@@ -61,15 +62,12 @@ def test_the_values_among_some_examples(m):
     rng = np.random.default_rng(m)
     K, places = rng.normal(size=(12, 12)), rng.permutation(12)[:m]
     among = K[np.ix_(places, places)]
-    np.testing.assert_array_equal(newton._part(K, places), among)
-    jittered = np.empty((m, m))
-    members._put_among(K.astype(np.float32), places, 0.5, jittered)
-    rounded = among.astype(np.float32).astype(np.float64)
-    np.testing.assert_array_equal(jittered, rounded + np.diag(0.5 * (1.0 + np.abs(rounded.diagonal()))))
+    np.testing.assert_array_equal(square_of(K, places), among)
+    np.testing.assert_array_equal(square_of(K.astype(np.float32), places), among.astype(np.float32))
     symmetric = (K + K.T).astype(np.float32)
     for first in range(m + 1):
         out = np.full((m, m), np.float32(7.0))
-        matrix._put_square(symmetric, places, first, out)
+        put_square(symmetric, places, first, out)
         expected = symmetric[np.ix_(places, places)]
         expected[:first, :first] = 7.0
         np.testing.assert_array_equal(out, expected)

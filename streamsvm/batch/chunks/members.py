@@ -28,6 +28,7 @@ import numpy as np
 
 from streamsvm.batch.conjugate import MOST, conjugate_step
 from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.square import square_of
 from streamsvm.batch.steps import BOTTOM, TOP, newton_partner, settled, update
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
@@ -90,16 +91,6 @@ def _note_bounds(active, extremes):
         set_penalties(alpha, lo, hi, up, down, i)
         extremes[TOP] = max(extremes[TOP], g[i] + up[i])
         extremes[BOTTOM] = min(extremes[BOTTOM], g[i] + down[i])
-
-
-@compiled
-def _put_among(K, places, jitter, out):
-    """out = the values of these rows and columns, with a jitter on the diagonal, relative to it."""
-    for a in range(places.shape[0]):
-        row, target = K[places[a]], out[a]
-        for b in range(places.shape[0]):
-            target[b] = row[places[b]]
-        target[a] += jitter * (1.0 + abs(target[a]))
 
 
 @compiled
@@ -270,8 +261,9 @@ class Members:
         return MAX_FREE
 
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
-        K = np.empty((len(places), len(places)))
-        _put_among(self.matrix, places, JITTER, K)
+        K = square_of(self.matrix, places)
+        diagonal = K.reshape(-1)[:: len(places) + 1]
+        diagonal += JITTER * (1.0 + np.abs(diagonal))
         return K
 
     def move(self, places: np.ndarray, alpha: np.ndarray) -> None:

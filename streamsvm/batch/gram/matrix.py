@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.batch.rows import RowStore
+from streamsvm.batch.square import put_square
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.exponentials import exp32
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row, self_products
@@ -78,33 +79,6 @@ def _put_block(P, sq, first, is_distance, S):
             out[first + a] = S[first + a, t]
 
 
-@compiled
-def _put_square(K, ids, first, out):
-    """out = the values among these examples, except those among the first ones.
-
-    Only rows of K are read: a column of a large matrix lies on as many pages as it has rows.  Four rows at a time keep
-    the processor busy while it waits for memory.
-    """
-    m = ids.shape[0]
-    a = first
-    while a + 4 <= m:
-        row_0, row_1, row_2, row_3 = K[ids[a]], K[ids[a + 1]], K[ids[a + 2]], K[ids[a + 3]]
-        out_0, out_1, out_2, out_3 = out[a], out[a + 1], out[a + 2], out[a + 3]
-        for b in range(m):
-            t = np.uint64(ids[b])  # never negative
-            out_0[b], out_1[b], out_2[b], out_3[b] = row_0[t], row_1[t], row_2[t], row_3[t]
-        a += 4
-    while a < m:
-        row, target = K[ids[a]], out[a]
-        for b in range(m):
-            target[b] = row[ids[b]]
-        a += 1
-    for a in range(first):
-        target = out[a]
-        for b in range(first, m):
-            target[b] = out[b, a]
-
-
 class Gram:
     """The kernel matrix of all examples, as `chunks.members.Members` takes its values.
 
@@ -129,7 +103,7 @@ class Gram:
 
     def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
         """Put the kernel values of these examples with each other into K, except those among the first ones."""
-        _put_square(self.K, ids, first, K)
+        put_square(self.K, ids, first, K)
 
 
 class Matrices:
