@@ -31,23 +31,8 @@ from streamsvm.batch.cache import add_four
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm.core.threads import one_blas_thread
 
+SMALL = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
 NO_COMPLEMENT = 1e-10  # an example with a smaller Schur complement depends on those of M
-
-
-def factorise(K_M: np.ndarray, jitter: float) -> tuple[np.ndarray, np.ndarray] | None:
-    """F and w, of K_M + jitter I, in the memory of K_M; None if that matrix is not positive definite."""
-    m = len(K_M)
-    w = np.ones(m)
-    if m == 0:
-        return K_M, w
-    K_M.reshape(-1)[:: m + 1] += jitter
-    with one_blas_thread():
-        # K_M.T is as LAPACK wants it, so nothing is copied.
-        _, failed = lapack.dpotrf(K_M.T, lower=True, clean=False, overwrite_a=True)
-    if failed:
-        return None
-    _solve_forward(K_M, m, w)
-    return (K_M, w) if np.isfinite(w).all() else None
 
 
 @inner_fma
@@ -116,6 +101,43 @@ def backward(F, m, x):
 @compiled
 def _solve_forward(F, m, x):
     forward(F, m, x)
+
+
+@compiled
+def _decompose(F):
+    """Make the symmetric F the factor of its matrix; False if that is not positive definite."""
+    m = F.shape[0]
+    for j in range(m):
+        column, k = F[j, j:m], 0
+        while k + 4 <= j:
+            a, b, c, d = F[k], F[k + 1], F[k + 2], F[k + 3]
+            add_four(column, -a[j], -b[j], -c[j], -d[j], a[j:m], b[j:m], c[j:m], d[j:m])
+            k += 4
+        while k < j:
+            add_multiple(column, -F[k, j], F[k, j:m])
+            k += 1
+        if not column[0] > 0.0:
+            return False
+        root = math.sqrt(column[0])
+        for i in range(m - j):
+            column[i] /= root
+    return True
+
+
+def factorise(K_M: np.ndarray, jitter: float) -> tuple[np.ndarray, np.ndarray] | None:
+    """F and w, of K_M + jitter I, in the memory of K_M; None if that matrix is not positive definite."""
+    m = len(K_M)
+    w = np.ones(m)
+    K_M.reshape(-1)[:: m + 1] += jitter
+    if m <= SMALL:
+        failed = not _decompose(K_M)
+    else:
+        with one_blas_thread():  # K_M.T is as LAPACK wants it, so nothing is copied.
+            _, failed = lapack.dpotrf(K_M.T, lower=True, clean=False, overwrite_a=True)
+    if failed:
+        return None
+    _solve_forward(K_M, m, w)
+    return (K_M, w) if np.isfinite(w).all() else None
 
 
 @inner
