@@ -29,7 +29,7 @@ from collections.abc import Callable
 import numpy as np
 
 from streamsvm.batch.cache import add_four
-from streamsvm.batch.piece import add_multiple
+from streamsvm.batch.factor import add_multiple
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.compiling._jit import compiled
