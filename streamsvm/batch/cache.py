@@ -158,11 +158,6 @@ def places_of(examples: Any) -> np.ndarray:
     raise NotImplementedError
 
 
-def adds_by_four(examples: Any) -> bool:
-    """Whether rows at hand are added four at a time; the rounding then depends on which rows are at hand."""
-    raise NotImplementedError
-
-
 def rows_of(examples: Any) -> np.ndarray:
     """All rows in the cache, (R, at least n)."""
     raise NotImplementedError
@@ -181,11 +176,6 @@ def _row_at(store, i, pinned):
 @compiled_for(places_of, Store)
 def _places_of(store):
     return store.cache.row_of
-
-
-@compiled_for(adds_by_four, Store)
-def _adds_by_four(store):
-    return True
 
 
 @compiled_for(rows_of, Store)

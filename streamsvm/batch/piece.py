@@ -5,7 +5,8 @@ The arrays are those of `path`.  As in `steps`, functions take single arrays.
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROW, add_four, adds_by_four, places_of, row_at, rows_of
+from streamsvm.batch.cache import NO_ROW, places_of, row_at, rows_of
+from streamsvm.batch.factor import add_multiple
 from streamsvm.core.compiling._jit import inner, inner_fma
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
@@ -15,53 +16,28 @@ NO_RATE = 1e-10  # a gradient that changes by less over the whole way meets noth
 
 
 @inner_fma
-def add_multiple(out, a, row):
-    """out += a row."""
+def _add_in_turn(out, a, b, c, d, row_a, row_b, row_c, row_d):
+    """out += a row_a, += b row_b and so on, with the rounding of four calls of `add_multiple`."""
     for t in range(out.shape[0]):
-        out[t] += a * row[t]
-
-
-@inner
-def add_product(P, size, v, out):
-    """out += P v, of the first `size` rows of P and values of v."""
-    i = 0
-    out = out[:size]
-    while i + 4 <= size:
-        rows = P[i, :size], P[i + 1, :size], P[i + 2, :size], P[i + 3, :size]
-        add_four(out, v[i], v[i + 1], v[i + 2], v[i + 3], rows[0], rows[1], rows[2], rows[3])
-        i += 4
-    while i < size:
-        add_multiple(out, v[i], P[i, :size])
-        i += 1
-
-
-@inner
-def directions(P, members, m, h, k, jitter, change, v):
-    """[d_mu; d_alpha_M] = -P [h; k_M], and once more for the rest of the jitter, -eps d_alpha_M."""
-    v[0] = -h
-    for p in range(m):
-        v[p + 1] = -k[members[p]]
-    change[: m + 1] = 0.0
-    add_product(P, m + 1, v, change)
-    v[0] = 0.0
-    for p in range(1, m + 1):
-        v[p] = jitter * change[p]
-    add_product(P, m + 1, v, change)
+        out[t] = (((out[t] + a * row_a[t]) + b * row_b[t]) + c * row_c[t]) + d * row_d[t]
 
 
 @inner
 def rates(store, members, m, change, k, rate):
-    """d_g = -(k + K_M d_alpha_M)."""
-    rows, at, by_four = rows_of(store), places_of(store), adds_by_four(store)
+    """d_g = -(k + K_M d_alpha_M).
+
+    Rows at hand are added four at a time.  The result does not depend on which ones are.
+    """
+    rows, at = rows_of(store), places_of(store)
     for s in range(k.shape[0]):
         rate[s] = -k[s]
     p = 0
     while p < m:
-        if by_four and p + 4 <= m:
+        if p + 4 <= m:
             a, b, c, d = at[members[p]], at[members[p + 1]], at[members[p + 2]], at[members[p + 3]]
             if min(a, b, c, d) >= 0:
                 w = change[p + 1 : p + 5]
-                add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
+                _add_in_turn(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
                 p += 4
                 continue
         r = at[members[p]]
@@ -73,7 +49,7 @@ def rates(store, members, m, change, k, rate):
 
 @inner
 def _first_bound(alpha, lo, hi, members, m, change):
-    """The share of the way after which a free example meets its bound, and its place in P; -1 if none does."""
+    """The share of the way after which a free example meets its bound, and its place in M, from 1; -1 if none does."""
     share, first = 1.0, -1
     for p in range(1, m + 1):
         i, rate = members[p - 1], change[p]
@@ -128,7 +104,7 @@ def counterpart(g, place, tabu, rises):
 
 @inner
 def next_event(biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below):
-    """The share of the way up to the next event, the event, and its example: a place in P or `driven`, or i."""
+    """The share of the way up to the next event, the event, and its example: a place in M or `driven`, or i."""
     t, first = _first_bound(alpha, lo, hi, members, m, change)
     what, who = (MET_BOUND, first) if first >= 0 else (END, -1)
     if m > 0 or not biased:

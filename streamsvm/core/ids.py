@@ -6,6 +6,8 @@ block; these functions sort the dozens.
 
 import numpy as np
 
+VERY_FEW = 8  # ids that are found soonest one after the other
+
 
 def occurrences(many: np.ndarray, few: np.ndarray) -> np.ndarray:
     """Which of many ids are among a few, (len(many),) bool.
@@ -16,10 +18,11 @@ def occurrences(many: np.ndarray, few: np.ndarray) -> np.ndarray:
     >>> occurrences(np.array([3, 9, 3, 4]), np.array([4, 3])).tolist()
     [True, False, True, True]
     """
-    if not len(few):
-        return np.zeros(len(many), bool)
-    if len(few) == 1:
-        return many == few[0]
+    if len(few) <= VERY_FEW:
+        found = np.zeros(len(many), bool)
+        for one in few:
+            found |= many == one
+        return found
     ordered = np.sort(few)
     places = np.searchsorted(ordered, many)
     places[places == len(ordered)] = 0  # These are larger than all of the few, so the first one differs, too.
@@ -35,5 +38,4 @@ def are_among(few: np.ndarray, many: np.ndarray) -> np.ndarray:
     >>> are_among(np.array([4, 5]), np.array([3, 9, 3, 4])).tolist()
     [True, False]
     """
-    found = many[occurrences(many, few)]
-    return np.isin(few, found) if len(found) else np.zeros(len(few), bool)
+    return occurrences(few, many[occurrences(many, few)])

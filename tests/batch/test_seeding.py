@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from streamsvm.batch import RowStore, SolverOptions, path, seeding, smo
+from streamsvm.batch import RowStore, SolverOptions, factor, seeding, smo
 from streamsvm.batch.seeding import along_c, chains, exact, repair
 from streamsvm.batch.seeding import full as full_seeds
 from streamsvm.batch.seeding import greedy as greedy_seeds
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.kernels import RBF, make_kernel
 
 NOBODY = np.array([], np.int64)
@@ -66,7 +67,7 @@ def check(start, previous, lower, upper, K):
 
 def cross_validate(full, folds, seed, C):
     """The solution of each fold, by one seed, all starts checked."""
-    K, previous, inverse = gram(full), full, exact.inverse_of(full)
+    K, previous, beginning = gram(full), full, exact.factor_of(full)
     for fold in folds:
         lower, upper = boxes(full.y, C, fold)
         if seed == "cold":
@@ -76,7 +77,7 @@ def cross_validate(full, folds, seed, C):
             entering = np.flatnonzero((previous.lo == previous.hi) & (lower < upper))
             start = seeding.SEEDS[seed](previous, fold, entering, lower, upper)
         else:
-            more = {"inverse": inverse} if seed == "path" and inverse is not None else {}
+            more = {"factor": beginning} if seed == "path" and beginning is not None else {}
             start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper, **more)
         check(start, previous, lower, upper, K)
         solution = seeding.solve_from(full, start, lower, upper)
@@ -350,14 +351,67 @@ def test_best_is_the_better_of_two():
 # ------------------------------------------------------------------------------------------------------- the exact path
 
 
-def test_the_bordered_inverse_is_one():
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(7, 20))
-    K = A @ A.T
-    bordered = np.block([[np.zeros((1, 1)), np.ones((1, 7))], [np.ones((7, 1)), K + 0.1 * np.eye(7)]])
-    np.testing.assert_allclose(path.bordered_inverse(K, 0.1), np.linalg.inv(bordered), atol=1e-12)
-    assert path.bordered_inverse(-K, 0.1) is None
-    assert path.bordered_inverse(np.empty((0, 0)), 0.1).shape == (1, 1)
+@compiled
+def _directions_after(K, F, w, members, m, leaving, entering, jitter, biased, h, k, change):
+    """What `factor.directions` finds after members have left and others have entered; how many there are then."""
+    for p in leaving:
+        factor.leave(F, w, members, m, p)
+        m -= 1
+    for s in entering:
+        if not factor.enter(F, w, members, m, s, K[s], K[s, s] + jitter):
+            return -1
+        m += 1
+    factor.directions(F, w, members, m, biased, h, k, jitter, change, np.empty(len(k)))
+    return m
+
+
+@pytest.mark.parametrize("small", [factor.SMALL, 0], ids=["own", "LAPACK"])
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize(
+    ("m", "leaving", "entering"),
+    [
+        (0, [], [3]),
+        (1, [], []),
+        (7, [], [11, 12, 13]),
+        (8, [8, 1], []),
+        (9, [4, 4, 1], [2, 0, 15, 14]),
+        (14, [1, 7, 12, 2], [0]),
+    ],
+)
+def test_the_factor_solves_what_numpy_solves(m, leaving, entering, biased, small, monkeypatch):
+    """The bordered system, and once more for the rest of the jitter; examples leave and enter in between."""
+    monkeypatch.setattr(factor, "SMALL", small)
+    rng, jitter, n = np.random.default_rng(m), 0.1, 16
+    A = rng.normal(size=(n, 20))
+    K, k, h = A @ A.T, rng.normal(size=n), 0.7
+    expected, members = list(range(m)), np.arange(n)
+    for p in leaving:
+        del expected[p - 1]
+    expected += entering
+    F, w, change = np.empty((n, n)), np.empty(n), np.empty(n + 1)
+    F[:m, :m], w[:m] = factor.factorise(K[:m, :m].copy(), jitter)
+    args = K, F, w, members, m, np.array(leaving, np.int64), np.array(entering, np.int64), jitter, biased, h, k, change
+    size = _directions_after(*args)
+    assert members[:size].tolist() == expected
+    system = np.zeros((size + 1, size + 1))
+    system[1:, 1:] = K[np.ix_(expected, expected)] + jitter * np.eye(size)
+    system[0, 1:] = system[1:, 0] = float(biased)
+    system[0, 0] = float(not biased)
+    right = -np.append(h if biased else 0.0, k[expected])
+    x = np.linalg.solve(system, right)
+    x += np.linalg.solve(system, np.append(0.0, jitter * x[1:]))
+    np.testing.assert_allclose(change[: size + 1], x, atol=1e-10)
+
+
+@pytest.mark.parametrize("small", [factor.SMALL, 0], ids=["own", "LAPACK"])
+def test_a_matrix_that_is_not_positive_definite_has_no_factor(small, monkeypatch):
+    monkeypatch.setattr(factor, "SMALL", small)
+    K = np.diag([1.0, -1.0, 2.0])
+    assert factor.factorise(K, 0.1) is None
+    assert factor.factorise(np.full((2, 2), np.nan), 0.1) is None
+    F, w, members, none = np.ones((2, 2)), np.ones(2), np.zeros(2, np.int64), np.zeros(0, np.int64)
+    args = np.ones((2, 2)), F, w, members, 1, none, np.array([1]), 0.0, True, 0.0, np.ones(2), np.empty(3)
+    assert _directions_after(*args) == -1  # an example that is equal to the member
 
 
 @settings(max_examples=40, deadline=None)
@@ -374,12 +428,12 @@ def test_the_path_is_that_of_the_slow_twin(data, r, C, gamma, tol):
     full = full_of(X, y, C, RBF(gamma), tol=tol)
     leaving = np.random.default_rng(data).permutation(50)[:r]
     lower, upper = boxes(y, C, leaving)
-    inverse = exact.inverse_of(full)
-    start = exact.path(full, leaving, NOBODY, lower, upper, inverse)
+    beginning = exact.factor_of(full)
+    start = exact.path(full, leaving, NOBODY, lower, upper, beginning)
     staying = np.setdiff1d(np.flatnonzero(full.free), leaving)
     if start.seed != "path" or len(staying) == 0:
         return
-    K, jitter, band = gram(full), inverse.jitter, (inverse.above, inverse.below)
+    K, jitter, band = gram(full), beginning.jitter, (beginning.above, beginning.below)
     try:
         expected, events = naive.follow(full.dual_coef, y, K, lower, upper, full.bias, leaving, jitter, band)
     except np.linalg.LinAlgError:  # the twin has no answer to an empty free set
@@ -448,7 +502,7 @@ def test_without_room_for_the_rows_of_the_free_examples_there_is_no_path():
     store = RowStore(X, RBF(0.3), 8 * 120 * 8 * 1.5 / 2**20)
     full = smo.train(store, y, *boxes(y, 5.0))
     assert np.count_nonzero(full.free) > store.capacity
-    assert exact.inverse_of(full) is None
+    assert exact.factor_of(full) is None
     fold = np.arange(12)
     assert exact.path(full, fold, NOBODY, *boxes(y, 5.0, fold)).seed in ("avg", "greedy")
 

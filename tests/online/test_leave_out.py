@@ -36,7 +36,7 @@ def test_a_member_is_predicted_as_if_it_had_been_forgotten(learner, C):
     model = learned(learner, X, y, C=C)
     without, slots = asked(model, X, y, model.support_ids.tolist()[::3])
     without.prepare(1000)
-    assert without._inverse is not None
+    assert without._factor is not None
     for i, slot in zip(model.support_ids.tolist()[::3], slots.tolist(), strict=True):
         assert one(without, slot) == pytest.approx(forgotten(model, X, i), abs=1e-4)
 

@@ -366,7 +366,7 @@ def test_a_chain_starts_from_the_fold_before(monkeypatch):
 
 
 def test_a_path_that_cannot_begin_is_said(monkeypatch):
-    monkeypatch.setattr(splits.seeds.exact, "inverse_of", lambda full: None)
+    monkeypatch.setattr(splits.seeds.exact, "factor_of", lambda full: None)
     X, y = noisy(60)
     result = cross_validate(LASVM(C=5.0), X, y, seeding="path")
     assert result.seeding == "best"

@@ -7,6 +7,7 @@ followed to its end; BEST takes over where that is not possible.
 import numpy as np
 
 from streamsvm.batch import path as exact
+from streamsvm.batch.factor import factorise
 from streamsvm.batch.rows import ROWS_FOR_PRODUCT
 from streamsvm.batch.seeding.full import best
 from streamsvm.batch.seeding.start import Start, settled_start, view_of
@@ -18,7 +19,7 @@ from streamsvm.core.expansion import FORBIDDEN
 ROOM = 80  # for examples that become free on the path of a few leaving ones
 
 
-def inverse_of(previous: Solution) -> exact.Inverse | None:
+def factor_of(previous: Solution) -> exact.Factor | None:
     """The common beginning of all paths from this solution; None if the free set is too large or singular."""
     store, members = previous.store, np.flatnonzero(previous.free)
     if len(members) + 2 > store.capacity:
@@ -27,11 +28,11 @@ def inverse_of(previous: Solution) -> exact.Inverse | None:
     K_M = np.empty((len(members), len(members)))
     kernel_among(store.data, view_of(store, previous.g), members, K_M)
     jitter = exact.JITTER / max(float((previous.hi - previous.lo).max(initial=0.0)), 1e-300)
-    P = exact.bordered_inverse(K_M, jitter)
-    if P is None:
+    found = factorise(K_M, jitter)
+    if found is None:
         return None
     room = len(members) + ROOM
-    return exact.Inverse(P, members, jitter, *_tolerances(previous), np.empty((room, room)))
+    return exact.Factor(*found, members, jitter, *_tolerances(previous), np.empty((room, room)))
 
 
 def path(
@@ -40,7 +41,7 @@ def path(
     entering,
     lo: np.ndarray,
     hi: np.ndarray,
-    inverse: exact.Inverse | None = None,
+    factor: exact.Factor | None = None,
     max_events: int | None = None,
 ) -> Start:
     """ATO: follow the exact path to the next solution, which leaves no step to do; BEST if that fails.
@@ -53,29 +54,29 @@ def path(
         Numbers of the examples that leave and enter the training set.
     lo, hi
         Boxes of the next problem, (n,).
-    inverse
-        The result of `inverse_of(previous)`, if several paths begin there.  Default: computed.
+    factor
+        The result of `factor_of(previous)`, if several paths begin there.  Default: computed.
     max_events
         Limit on the events of the path.  None: 4 r + 50, if r examples are driven.
     """
     rows_before = previous.store.rows_computed
-    inverse = inverse_of(previous) if inverse is None else inverse
+    factor = factor_of(previous) if factor is None else factor
     events = 0
-    if inverse is not None:
-        outcome, events, alpha, g = _followed(previous, inverse, entering, lo, hi, max_events)
+    if factor is not None:
+        outcome, events, alpha, g = _followed(previous, factor, entering, lo, hi, max_events)
         if outcome == exact.COMPLETE and np.isfinite(g).all():
             return settled_start(previous, alpha, g, lo, hi, "path", events, rows_before)
     start = best(previous, leaving, entering, lo, hi)
     return start._replace(events=events, rows_computed=previous.store.rows_computed - rows_before)
 
 
-def _followed(previous, inverse: exact.Inverse, entering, lo, hi, max_events: int | None):
+def _followed(previous, factor: exact.Factor, entering, lo, hi, max_events: int | None):
     """The path's outcome, its number of events, and alpha and g at its end."""
     store, alpha, g, mu = previous.store, previous.dual_coef.copy(), previous.g.copy(), previous.bias
     target = np.clip(alpha, lo, hi)
     entering = np.asarray(entering, np.int64)
     y_T = previous.y[entering]
-    V = entering[y_T * (g[entering] - mu) > np.where(y_T > 0.0, inverse.above, inverse.below)]
+    V = entering[y_T * (g[entering] - mu) > np.where(y_T > 0.0, factor.above, factor.below)]
     driven = np.concatenate([np.flatnonzero(target != alpha), V])
     if len(driven) == 0:
         return exact.COMPLETE, 0, alpha, g
@@ -85,7 +86,7 @@ def _followed(previous, inverse: exact.Inverse, entering, lo, hi, max_events: in
     place[V] = exact.DRIVEN
     target[V] = np.where(previous.y[V] > 0.0, hi[V], lo[V])
     limit = 4 * len(driven) + 50 if max_events is None else max_events
-    beginning = inverse.beginning(min(len(inverse.members) + limit, len(alpha)) + 2, mu)
+    beginning = factor.beginning(min(len(factor.members) + limit, len(alpha)) + 2, mu)
     if len(driven) >= ROWS_FOR_PRODUCT:
         store.fill(driven)
     state = exact.State(True, alpha, g, lo, hi, place.astype(np.int8))

@@ -14,6 +14,7 @@ import numpy as np
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion
+from streamsvm.core.ids import are_among
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
@@ -125,32 +126,40 @@ class Rechecking(Learning):
         """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
 
         `before` is the expansion with the members that have left since, by which the decision values of `watched` are.
-        Only examples that may violate now, and may not have violated before, are looked at.
+        Where the rounding of these values leaves a doubt, the decision values are computed.
         """
         if watched is None:
             return NOTHING
-        beside, sign, least = watched.beside, watched.sign, self._least_margin
-        doubt = beside.doubt
-
-        def may_violate(margins: np.ndarray, doubt: float) -> np.ndarray:
-            return (margins < 1.0 - self.tol + doubt) & (margins >= least - doubt)
-
-        surely_did = may_violate(sign * (beside.f + bias), -doubt)
+        beside, sign = watched.beside, watched.sign
+        margins, doubt = sign * (beside.f + bias), beside.doubt
         before = storage.require_room(before, len(self._features.columns))
         beside.follow(self._in_room, before)
-        suspects = np.flatnonzero(~surely_did & may_violate(sign * (beside.f + self.bias), doubt))
         self._watched = watched
+        now, doubt = sign * (beside.f + self.bias), max(doubt, beside.doubt)
+        suspects = np.flatnonzero(self._may_violate(now, doubt) & ~self._may_violate(margins, -doubt))
         suspects = suspects[~self._are_members(watched.examples.id[suspects])]
+        violates, violated = self._may_violate(now[suspects], -doubt), self._may_violate(margins[suspects], doubt)
+        in_doubt = np.flatnonzero(~violates | violated)
+        if len(in_doubt):
+            others = watched.examples.take(suspects[in_doubt])
+            violated[in_doubt] = self._may_violate(self._margins_of(others, before, bias), 0.0)
+            violates[in_doubt] = self._may_violate(self._margins_of(others, self._in_room, self.bias), 0.0)
+        suspects = suspects[violates & ~violated]
         if not len(suspects):
             return NOTHING
-        others = watched.examples.take(suspects)
-        q, models, own = self._queries_of(others), ((before, bias), (self._in_room, self.bias)), sign[suspects]
-        then, now = (may_violate(own * self._evaluator.decide(s, self._kernel, q, b), 0.0) for s, b in models)
-        return self._shuffled(others.take(now & ~then & self._reservoir.holds(others)))
+        late = watched.examples.take(suspects)
+        return self._shuffled(late.take(self._reservoir.holds(late)))
+
+    def _may_violate(self, margins: np.ndarray, doubt: float) -> np.ndarray:
+        """Which of these y f(x), right up to `doubt`, may be those of violators that are no noise, (n,) bool.
+
+        With -doubt: which surely are.
+        """
+        return (margins < 1.0 - self.tol + doubt) & (margins >= self._least_margin - doubt)
 
     def _are_members(self, ids: np.ndarray) -> np.ndarray:
         """Which of these ids members have, (n,) bool."""
-        return np.isin(ids, self._expansion.ids[self._expansion.y != 0])
+        return are_among(ids, self._expansion.ids[self._expansion.y != 0])
 
     def _margins_of(self, examples: Sample, s: Expansion, bias: float) -> np.ndarray:
         """y f(x) of these examples by a model with these members."""

@@ -29,7 +29,7 @@ from collections.abc import Callable
 import numpy as np
 
 from streamsvm.batch.cache import add_four
-from streamsvm.batch.piece import add_multiple
+from streamsvm.batch.factor import add_multiple
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.compiling._jit import compiled
@@ -42,6 +42,7 @@ MAX_ADDITIONS = 10**6  # after which all values are computed anew
 MORE_ROWS = 64  # that are kept beside two for each free member
 
 Decide = Callable[[Expansion, Kernel, Queries, float], np.ndarray]  # as `Decision.of_queries`
+Slots = np.ndarray | slice
 
 
 @compiled
@@ -119,13 +120,13 @@ class Beside:
             The one that was followed last, as it was then: it has the features of members that have left since.
         """
         n = int(s.counts[SLOTS])
-        if np.array_equal(s.alpha[:n], self._alpha) and np.array_equal(s.serial[:n], self._serial):
-            return
         serial, alpha, places = s.serial[:n].copy(), s.alpha[:n].copy(), np.zeros(n, np.int64)
-        change, (old, new) = alpha.copy(), self._common_slots(serial)
+        old, new = self._common_slots(serial)
+        if len(alpha) == len(self._alpha) and isinstance(new, slice) and np.array_equal(alpha, self._alpha):
+            return
+        change, left = alpha.copy(), self._alpha.copy()
         change[new] -= self._alpha[old]
         places[new] = self._places[old]
-        left = self._alpha.copy()
         left[old] = 0.0
         gone, moved, n_support = np.flatnonzero(left), np.flatnonzero(change), int(np.count_nonzero(alpha))
         self._n_additions += len(gone) + len(moved)
@@ -137,7 +138,7 @@ class Beside:
             self.f = self._decide(s, self._kernel, self._q, 0.0)
             self._n_additions, self._mass = 0, mass
         else:
-            if before is not None:
+            if before is not None and len(gone):
                 self._add(before, gone, -left[gone], self._places[gone], self._places[gone] > 0)
             is_known = self._keep_rows(s, moved, places)
             self._add(s, moved, change[moved], places[moved], is_known)
@@ -145,11 +146,11 @@ class Beside:
             self._s.counts[EVALUATIONS] = 0
         self._serial, self._alpha, self._places = serial, alpha, places
 
-    def _common_slots(self, serial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _common_slots(self, serial: np.ndarray) -> tuple[Slots, Slots]:
         """The slots of the members that were there before: then, and now."""
         n = len(self._serial)
         if np.array_equal(serial[:n], self._serial):
-            return np.arange(n), np.arange(n)
+            return slice(n), slice(n)
         _, old, new = np.intersect1d(self._serial, serial, assume_unique=True, return_indices=True)
         return old, new
 

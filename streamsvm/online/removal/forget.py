@@ -3,7 +3,7 @@
 Members c leave.  While their coefficients are driven to 0 by degrees, those of the free members M move so that no
 condition of optimality is lost; see `batch.path`, which follows such paths, with a bias and without:
 
-    d_alpha_M = -K_MM^-1 K_Mc d_alpha_c        (without a bias; with one, the inverse is bordered)
+    d_alpha_M = -K_MM^-1 K_Mc d_alpha_c        (without a bias; with one, the matrix is bordered)
     d_g       = -(K_.c d_alpha_c + K_.M d_alpha_M)
 
 There are three kinds of events: a free member meets a bound, the gradient of a bounded one meets the bias, and the end,
@@ -18,7 +18,7 @@ symbol    name                                                     shape, dtype
 ========= ======================================================== ================
 leaving   slots of the members to be forgotten                     (r,) int64
 M         free members that stay, lo < alpha < hi                  (m,) int64
-P         inverse of the (bordered) kernel among M                 (m+1, m+1)
+F, w      factor of the kernel among M, see `batch.factor`         (m, m), (m,)
 ========= ======================================================== ================
 
 Sources: algorithm of Karasuyama and Takeuchi as in `batch.path`; decremental removal goes back to Cauwenberghs, Poggio,
@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.batch import path
-from streamsvm.batch.cache import adds_by_four, diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch.cache import diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch.factor import factorise
 from streamsvm.batch.seeding import choice
 from streamsvm.batch.seeding.exact import survey
 from streamsvm.batch.seeding.greedy import forced_steps
@@ -45,9 +46,10 @@ from streamsvm.online.finish import Problem, balance, kernel_among, move_members
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
-SECONDS_PER_CUBE = 0.12e-9  # of the inverse
+SECONDS_PER_CUBE = 0.02e-9  # of the factor
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `_note_steps`
+NO_WORKSPACE = np.empty((0, 0))
 UNIT, MEMORY = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
 
@@ -66,11 +68,6 @@ def _row_at(members, i, pinned):
 @compiled_for(places_of, Members)
 def _places_of(members):
     return members.s.row_of  # complete, if they were asked for since members were added last
-
-
-@compiled_for(adds_by_four, Members)
-def _adds_by_four(members):
-    return False  # or a model would depend on what is cached
 
 
 @compiled_for(rows_of, Members)
@@ -210,15 +207,12 @@ def _follow(
     alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
     above, below, mu = beside
     jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
-    P = path.bordered_inverse(kernel_among(s, kernel, M), jitter, biased)
-    if P is None:
+    found = factorise(kernel_among(s, kernel, M), jitter)
+    if found is None:
         return False
-    size = min(len(M) + limit, n) + 2
-    room, members = np.empty((size, size)), np.zeros(size, np.int64)
-    room[: len(P), : len(P)], members[: len(M)] = P, M
+    factor = path.Factor(*found, M, jitter, above, below, NO_WORKSPACE)
     state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(driven, target, limit)
-    beginning = path.Beginning(room, members, len(M), mu, above, below, jitter)
-    outcome, _ = path.follow(Members(s, kernel), state, way, beginning)
+    outcome, _ = path.follow(Members(s, kernel), state, way, factor.beginning(min(len(M) + limit, n) + 1, mu))
     if outcome != path.COMPLETE or not np.isfinite(g).all():
         return False
     s.alpha[:n], s.g[:n] = settled(alpha, lo, hi, np.abs(s.alpha[:n]).max()), g

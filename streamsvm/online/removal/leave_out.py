@@ -2,14 +2,14 @@
 
 A member c with alpha_c = 0 changes nothing: the model says the same.  For support vectors the coefficients follow a
 path to the model without them, as in `forget`, and f(x_c) = y_c - g_c + b is read off at its end.  The model itself
-stays as it is.  All paths begin at the same solution, so the inverse that they need is computed once.
+stays as it is.  All paths begin at the same solution, so the factor that they need is computed once.
 
 ========= ======================================================== ================
 symbol    name                                                     shape, dtype
 ========= ======================================================== ================
 c         slots of the members that are left out together          (r,) int64
 M         free members, lo < alpha < hi                            (m,) int64
-P         inverse of the (bordered) kernel among M                 (m+1, m+1)
+F, w      factor of the kernel among M, see `batch.factor`         (m, m), (m,)
 v         violation of the model as it is                          float
 ========= ======================================================== ================
 
@@ -28,6 +28,7 @@ running model is solved up to v only, so each bound has to hold by more than v.
 import numpy as np
 
 from streamsvm.batch import path
+from streamsvm.batch.factor import factorise
 from streamsvm.batch.seeding import choice
 from streamsvm.batch.seeding.exact import ROOM, survey
 from streamsvm.batch.steps import penalties
@@ -64,7 +65,7 @@ class LeaveOut:
         self.tol = max(tol, problem.violation(s))
         alpha, lo, hi = s.alpha[: self.n], s.lo[: self.n], s.hi[: self.n]
         self.free = (lo < alpha) & (alpha < hi)
-        self._inverse: path.Inverse | None = None
+        self._factor: path.Factor | None = None
 
     @property
     def alpha(self) -> np.ndarray:
@@ -116,7 +117,7 @@ class LeaveOut:
 
     def prepare(self, times: int, r: int = 1, seconds: float = np.inf) -> None:
         """Prepare paths, if they pay for leaving out r support vectors `times` times, within `seconds`."""
-        self._inverse = self._where_paths_begin() if self._paths_pay(times, r, seconds) else None
+        self._factor = self._where_paths_begin() if self._paths_pay(times, r, seconds) else None
 
     def without(self, c: np.ndarray) -> np.ndarray:
         """f(x_c) by the model without the members in the slots c, (r,)."""
@@ -139,7 +140,7 @@ class LeaveOut:
     # ------------------------------------------------------------------------------------------------------- the paths
 
     def _paths_pay(self, times: float, r: int, seconds: float) -> bool:
-        """Whether paths, and the inverse, are expected to cost less than steps."""
+        """Whether paths, and the factor, are expected to cost less than steps."""
         n, m = self.n, int(np.count_nonzero(self.free))
         r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
         events = choice.events_of(r_free, r - r_free)
@@ -149,29 +150,29 @@ class LeaveOut:
         saved = times * (by_steps - along)
         return bool(saved > SECONDS_PER_CUBE * m**3) and m + 2 <= len(self.s.rows)
 
-    def _where_paths_begin(self) -> path.Inverse | None:
+    def _where_paths_begin(self) -> path.Factor | None:
         s, n = self.s, self.n
         alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
         M = np.flatnonzero(self.free)
         above, below, self._mu = tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
         widest = float((hi - lo).max(initial=0.0))
         jitter = path.JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
-        P = path.bordered_inverse(kernel_among(s, self.kernel, M), jitter, self.problem.fixed_sum)
+        found = factorise(kernel_among(s, self.kernel, M), jitter)
         place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE))
         self._place = np.where(lo >= hi, path.OUT, place).astype(np.int8)
         room = len(M) + ROOM
-        return None if P is None else path.Inverse(P, M, jitter, above, below, np.empty((room, room)))
+        return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 
     def _follow(self, mass: np.ndarray, c: np.ndarray, alpha, g, lo, hi) -> bool:
         """Follow the path that drives `mass`, those of c with mass, out, in alpha and g; whether that was possible."""
-        inverse = self._inverse
-        if inverse is None:
+        factor = self._factor
+        if factor is None:
             return False
         place, limit = self._place.copy(), 4 * len(mass) + 50
         place[c] = path.OUT
         state = path.State(self.problem.fixed_sum, alpha, g, lo, hi, place)
         way = path.Way(mass, np.zeros(len(mass)), limit)
-        beginning = inverse.beginning(len(inverse.members) + limit + 2, self._mu)
+        beginning = factor.beginning(len(factor.members) + limit + 2, self._mu)
         outcome, _ = path.follow(Members(self.s, self.kernel), state, way, beginning)
         return outcome == path.COMPLETE and bool(np.isfinite(g).all())
 

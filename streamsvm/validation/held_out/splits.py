@@ -27,7 +27,7 @@ import numpy as np
 
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.path import Inverse
+from streamsvm.batch.path import Factor
 from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     full: Solution | None
     members: Members | None  # None: chains of folds go over all examples
     seeding: str  # other than "auto"
-    inverse: Inverse | None  # for "path", among the members
+    factor: Factor | None  # for "path", among the members
     max_events: int | None
     values: bool
 
@@ -67,17 +67,17 @@ def plan_of(
     problem: Problem, folds: Folds, full: Solution, members: Members, seeding: str, values: bool = True
 ) -> tuple[Plan, str]:
     """The plan for folds that start from the full solution, and why its seeding was chosen."""
-    reason, max_events, inverse = "as asked for", None, None
+    reason, max_events, factor = "as asked for", None, None
     part = members.part(full)
     if seeding == "auto":
         choice = seeds.choose(part, seeds.choice.effective_folds(folds.n, folds.left_out), len(folds))
         seeding, reason, max_events = choice.seed, choice.reason, choice.max_events
         seeding = "skip" if seeding == "cold" else seeding  # The full solution is known, so folds may be copied.
     if seeding == "path":
-        inverse = seeds.exact.inverse_of(part)
-        if inverse is None:
+        factor = seeds.exact.factor_of(part)
+        if factor is None:
             seeding, reason = "best", f"{reason}; but no path can begin at this solution"
-    return Plan(problem, folds, full, members, seeding, inverse, max_events, values), reason
+    return Plan(problem, folds, full, members, seeding, factor, max_events, values), reason
 
 
 def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tuple[Plan, Fold | None, str]:
@@ -148,8 +148,8 @@ def _chained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str,
 def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
     trained, trained_before = lo < hi, source.lo < source.hi
     leaving, entering = np.flatnonzero(trained_before & ~trained), np.flatnonzero(trained & ~trained_before)
-    if plan.inverse is not None:
-        return seeds.exact.path(source, leaving, entering, lo, hi, plan.inverse, plan.max_events)
+    if plan.factor is not None:
+        return seeds.exact.path(source, leaving, entering, lo, hi, plan.factor, plan.max_events)
     return seeds.SEEDS[plan.seeding](source, leaving, entering, lo, hi)
 
 
@@ -219,11 +219,11 @@ def outcomes(plan: Plan, n_jobs: int | None) -> Iterator[Fold]:
     if jobs == 1:
         yield from run(plan, range(count))
         return
-    inverse, members = plan.inverse, plan.members
-    if inverse is not None:  # The workspace is scratch space, which need not be sent to other processes.
-        inverse = inverse._replace(workspace=_square(0))
+    factor, members = plan.factor, plan.members
+    if factor is not None:  # The workspace is scratch space, which need not be sent to other processes.
+        factor = factor._replace(workspace=_square(0))
     ids = None if members is None else members.ids
-    tasks = [(plan._replace(inverse=inverse, members=None), ids, splits) for splits in in_parts(count, jobs)]
+    tasks = [(plan._replace(factor=factor, members=None), ids, splits) for splits in in_parts(count, jobs)]
     for part in in_processes(_run_part, tasks, n_jobs):
         yield from part
 
@@ -234,10 +234,10 @@ def _run_part(task: tuple[Plan, np.ndarray | None, range]) -> list[Fold]:
     store = copy.copy(plan.problem.store)
     full = None if plan.full is None else replace(plan.full, store=store)
     members = None if ids is None else Members(store, ids)
-    inverse = plan.inverse
-    if inverse is not None:
-        inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.exact.ROOM))
-    own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, inverse=inverse)
+    factor = plan.factor
+    if factor is not None:
+        factor = factor._replace(workspace=_square(len(factor.members) + seeds.exact.ROOM))
+    own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, factor=factor)
     first, *others = run(own, splits)
     rows = first.rows_computed + store.rows_computed - sum(part.rows_computed for part in (first, *others))
     return [first._replace(rows_computed=rows, kernel_evaluations=rows * len(store)), *others]
