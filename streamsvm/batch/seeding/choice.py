@@ -67,14 +67,14 @@ def step_seconds(steps: float, active: float) -> float:
 
 
 def path_seconds(events: float, m: int, n: int, k: int) -> float:
-    """The expected cost of a path among n examples, of which m are free, if k paths share the inverse."""
+    """The expected cost of a path among n examples, of which m are free, if k paths share the factor."""
     return SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / max(1, k))
 
 
 def choose(known: Solution, effective: float, k: int) -> Choice:
     """Choose the seed from the full solution that solves the folds soonest, or none.
 
-    - A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and a share of the inverse, m^3.  It has about 1.4 events for
+    - A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and a share of the factor, m^3.  It has about 1.4 events for
       each free support vector that leaves, and 10 sqrt(b) events for b bounded ones.
     - A training from AVG costs a share s of a cold one.  s falls from 0.9 for 5 folds to 0.2 for single examples.  It
       rises with the share of the support vectors that are free, because all of these move when one leaves.

@@ -73,15 +73,14 @@ def path(
 def _followed(previous, factor: exact.Factor, entering, lo, hi, max_events: int | None):
     """The path's outcome, its number of events, and alpha and g at its end."""
     store, alpha, g, mu = previous.store, previous.dual_coef.copy(), previous.g.copy(), previous.bias
-    target = np.clip(alpha, lo, hi)
+    place, target = np.empty(len(alpha), np.int8), np.empty(len(alpha))
+    _put_places(alpha, lo, hi, place, target)
     entering = np.asarray(entering, np.int64)
     y_T = previous.y[entering]
     V = entering[y_T * (g[entering] - mu) > np.where(y_T > 0.0, factor.above, factor.below)]
     driven = np.concatenate([np.flatnonzero(target != alpha), V])
     if len(driven) == 0:
         return exact.COMPLETE, 0, alpha, g
-    place = np.where(alpha >= hi, exact.AT_UPPER, np.where(alpha <= lo, exact.AT_LOWER, exact.FREE))
-    place[lo >= hi] = exact.OUT
     place[driven] = exact.OUT
     place[V] = exact.DRIVEN
     target[V] = np.where(previous.y[V] > 0.0, hi[V], lo[V])
@@ -89,7 +88,7 @@ def _followed(previous, factor: exact.Factor, entering, lo, hi, max_events: int 
     beginning = factor.beginning(min(len(factor.members) + limit, len(alpha)) + 2, mu)
     if len(driven) >= ROWS_FOR_PRODUCT:
         store.fill(driven)
-    state = exact.State(True, alpha, g, lo, hi, place.astype(np.int8))
+    state = exact.State(True, alpha, g, lo, hi, place)
     outcome, events = exact.follow(store.data, state, exact.Way(driven, target[driven], limit), beginning)
     return outcome, events, alpha, g
 
@@ -98,6 +97,16 @@ def _tolerances(previous: Solution) -> tuple[float, float]:
     """The largest distances of a gradient above the bias that may rise, and of one below it that may fall."""
     top, bottom, bias, free = survey(previous.dual_coef, previous.g, previous.lo, previous.hi)
     return (max(0.0, top - bias), max(0.0, bias - bottom)) if free else (0.0, 0.0)
+
+
+@compiled
+def _put_places(alpha, lo, hi, place, target):
+    """Where on a path the examples begin, and the values nearest to their coefficients inside the boxes."""
+    for i in range(alpha.shape[0]):
+        place[i] = exact.AT_UPPER if alpha[i] >= hi[i] else exact.AT_LOWER if alpha[i] <= lo[i] else exact.FREE
+        if lo[i] >= hi[i]:
+            place[i] = exact.OUT
+        target[i] = min(max(alpha[i], lo[i]), hi[i])
 
 
 @compiled

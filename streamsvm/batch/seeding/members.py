@@ -36,6 +36,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamsvm.batch import smo
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import RowStore
 from streamsvm.batch.seeding.choice import path_seconds, step_seconds
@@ -87,6 +88,11 @@ class Members:
     def are_all(self) -> bool:
         """Whether all examples are members; their rows are then those of the store."""
         return self.store is self.all_rows
+
+    @property
+    def places(self) -> np.ndarray | slice:
+        """Their places among all examples."""
+        return slice(None) if self.are_all else self.ids
 
     def has_room(self, count: int) -> bool:
         """Whether the rows of so many more members, and the kernel among all members, fit into the cache."""
@@ -152,20 +158,29 @@ class _Training:
 
     def solve(self, tol: float, start: Start | None) -> tuple[float, float]:
         """Solve among the members, and bring all gradients up to date; return the extremes of the members."""
-        M, store = self.members.ids, self.members.store
+        M = self.members.places
         alpha, g = (self.alpha[M], self.g[M]) if start is None else (start.alpha, start.g)
         lo, hi = self.lo[M], self.hi[M]
+        top, bottom, _, _ = survey(alpha, g, lo, hi)
+        self.status = CONVERGED
+        if top - bottom > tol:
+            alpha, g = self._trained(alpha, g, lo, hi, tol)
+            top, bottom, _, _ = survey(alpha, g, lo, hi)
+        if not self.members.are_all:
+            self._update_others(alpha)
+        self.alpha[M], self.g[M] = alpha, g
+        return top, bottom
+
+    def _trained(self, alpha, g, lo, hi, tol: float) -> tuple[np.ndarray, np.ndarray]:
+        """The coefficients and gradients of the members after a training from these."""
         left = self.options.limit(len(self.y)) - self.iterations
-        part = solved(store, self.y[M], lo, hi, alpha, g, replace(self.options, tol=tol, max_iterations=left))
+        options = replace(self.options, tol=tol, max_iterations=left)
+        part = smo.train(self.members.store, self.y[self.members.places], lo, hi, alpha, g, options)
         self.iterations += part.iterations
         self.planned += part.planned
         self.newton_steps += part.newton_steps
         self.status = part.status
-        if not self.members.are_all:
-            self._update_others(part.dual_coef)
-        self.alpha[M], self.g[M] = part.dual_coef, part.g
-        top, bottom, _, _ = survey(part.dual_coef, part.g, lo, hi)
-        return top, bottom
+        return part.dual_coef, part.g
 
     def _update_others(self, alpha_M: np.ndarray) -> None:
         """Bring the gradients of all examples up to date with other coefficients of the members."""
