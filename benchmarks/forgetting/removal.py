@@ -5,7 +5,7 @@ mostly free ones.  Columns:
 
     forget       CPU microseconds of model.forget(id) for one support vector, the median of 30
     paths        paths that these followed, also for what came back from the reservoir; events of a path, the mean
-    leave out    CPU microseconds per removal of StreamingLOO, the inverse that all share included; how many there were
+    leave out    CPU microseconds per removal of StreamingLOO, the factor that all share included; how many there were
                  by paths and by steps
     SVC, members LIBSVM, through scikit-learn's SVC, on the other members of the expansion; milliseconds
     SVC, all     the same on all other examples

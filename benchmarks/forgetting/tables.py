@@ -8,7 +8,7 @@ Models of LASVM, finished, of six sets with 600 to 1400 support vectors; CPU mil
     relabel          model.relabel(id) of 20 support vectors to the other class
     budget           a budget is full: per member that leaves
     window           members are too old: per member that leaves
-    leave out        leaving one support vector out, as StreamingLOO does: the mean, with the inverse that all share
+    leave out        leaving one support vector out, as StreamingLOO does: the mean, with the factor that all share
     anew             one pass and `finish` over all examples but the forgotten ones, reservoir included
     x                how many times longer that takes than to forget: the medians
     members          how far decision values are, after all removals from the model without a reservoir, from those of
