@@ -79,7 +79,7 @@ class AutoLASVM(CandidateModels):
     >>> from streamsvm import AutoLASVM
     >>> model = AutoLASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 89.20%
+    Accuracy: 89...%
     >>> model.champion_
     Setting(C=1.0, gamma=4.0, window=None)
     >>> model.history_

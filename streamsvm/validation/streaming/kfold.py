@@ -64,7 +64,7 @@ class StreamingKFold(StreamingEstimate):
     >>> for x, y in datasets.Bananas().take(1000):
     ...     folds.learn_one(x, y)
     >>> print(folds.estimate())
-    error 9...%, g-mean ...%, PRBEP ...%; 500 examples tested after 1000 learned
+    error ...%, g-mean ...%, PRBEP ...%; 500 examples tested after 1000 learned
     """
 
     def __init__(
