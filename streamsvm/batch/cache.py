@@ -247,7 +247,8 @@ def put_square(store, part, ids, first, K):
 
 
 @inner_sum
-def _dot(a, row):
+def dot(a, row):
+    """The inner product; its order depends on the length only."""
     total = 0.0
     for t in range(a.shape[0]):
         total += a[t] * row[t]
@@ -260,7 +261,7 @@ def expand(store, starts, indices, values, sq, alpha, out):
     row = np.empty(alpha.shape[0])
     for t in range(sq.shape[0]):
         query_row(store, indices[starts[t] : starts[t + 1]], values[starts[t] : starts[t + 1]], sq[t], row)
-        out[t] = _dot(alpha, row)
+        out[t] = dot(alpha, row)
 
 
 def empty_cache(rows: np.ndarray, n: int) -> Cache:

@@ -27,7 +27,7 @@ import math
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm.batch.cache import add_four
+from streamsvm.batch.cache import add_four, dot
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm.core.threads import one_blas_thread
 
@@ -40,14 +40,6 @@ def add_multiple(out, a, row):
     """out += a row."""
     for t in range(out.shape[0]):
         out[t] += a * row[t]
-
-
-@inner_sum
-def _dot(a, b):
-    total = 0.0
-    for t in range(a.shape[0]):
-        total += a[t] * b[t]
-    return total
 
 
 @inner_sum
@@ -87,7 +79,7 @@ def backward(F, m, x):
     j = m
     while j % 4 > 0:
         j -= 1
-        x[j] = (x[j] - _dot(x[j + 1 : m], F[j, j + 1 : m])) / F[j, j]
+        x[j] = (x[j] - dot(x[j + 1 : m], F[j, j + 1 : m])) / F[j, j]
     while j > 0:
         a, b, c, d = F[j - 4], F[j - 3], F[j - 2], F[j - 1]
         of_a, of_b, of_c, of_d = _four_dots(x[j:m], a[j:m], b[j:m], c[j:m], d[j:m])
@@ -146,7 +138,7 @@ def _add_solution(F, w, m, biased, h, v, out):
     v = v[:m]
     forward(F, m, v)
     if biased:
-        mu = (_dot(w[:m], v) - h) / _dot(w[:m], w[:m])
+        mu = (dot(w[:m], v) - h) / dot(w[:m], w[:m])
         out[0] += mu
         add_multiple(v, -mu, w[:m])
     backward(F, m, v)
@@ -175,13 +167,13 @@ def enter(F, w, members, m, s, row, diagonal):
     for p in range(m):
         v[p] = row[members[p]]
     forward(F, m, v)
-    complement = diagonal - _dot(v, v)
+    complement = diagonal - dot(v, v)
     if not complement > NO_COMPLEMENT:
         return False
     for p in range(m):
         F[p, m] = v[p]
     F[m, m] = math.sqrt(complement)
-    w[m] = (1.0 - _dot(w[:m], v)) / F[m, m]
+    w[m] = (1.0 - dot(w[:m], v)) / F[m, m]
     members[m] = s
     return True
 
