@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from streamsvm.batch.options import SolverOptions
 from streamsvm.core import arguments, storage
+from streamsvm.core.centring import centre_of, centred
 from streamsvm.estimators.inputs.training_set import (
     NO_WEIGHT,
     coded,
@@ -24,6 +25,7 @@ from streamsvm.estimators.inputs.training_set import (
     known_classes,
     require_moderate,
 )
+from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.one_vs_one import OneVsOne
@@ -223,12 +225,14 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         X_once, labels = X[rows], labels[rows]
         factors = self._class_factors(labels, weights)
         self._start(X_once, weights)
+        X_once = centred(X_once, self._centre)
         max_passes = 1 if self.algorithm in ONE_PASS else self.max_iter
         training_set = (X_once, labels, weights * factors[labels], rows)
         if isinstance(self.model_, OneVsOne):
             outcomes = train_pairs(self.model_, *training_set, tol=self.tol, max_passes=max_passes)
         else:
             outcomes = [train(self.model_, *training_set, tol=self.tol, max_passes=max_passes)]
+        self._warn_of_lost_digits()
         self._note_passes(outcomes, reached_in_one=max_passes == 1)
         self.n_samples_seen_ = X.shape[0]
         return self
@@ -256,6 +260,13 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         self._note_passes(self.model_.outcomes)
         self.n_samples_seen_ = len(K)
         return self
+
+    def _warn_of_lost_digits(self) -> None:
+        if isinstance(self.model_, OneVsOne):
+            self.model_._look()
+        else:
+            s = self.model_._expansion
+            warn_of_lost_digits(s, self.model_._kernel, float(np.linalg.norm(s.alpha)))
 
     def _note_passes(self, outcomes: list[tuple[int, bool]], reached_in_one: bool = False) -> None:
         """Note how many passes each pair took; warn if they did not suffice."""
@@ -310,7 +321,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             self._start(X, weights)
             self.n_samples_seen_ = 0
         ids = self.n_samples_seen_ + np.arange(X.shape[0])
-        self.model_.learn_many(X, labels, w=weights * factors[labels], ids=ids)
+        self.model_.learn_many(centred(X, self._centre), labels, w=weights * factors[labels], ids=ids)
         self.n_samples_seen_ += X.shape[0]
         return self
 
@@ -341,6 +352,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             **ramp,
         )
         model._next_look = NEVER  # A training set may be sorted, and has no run of predictions.
+        self._centre = centre_of(X, model._kernel)
         n_classes = len(self.classes_)
         self.model_ = model if n_classes == 2 else OneVsOne(model, classes=range(n_classes))
         self._is_sparse = sp.issparse(X)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.centring import centred
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.online.outputs.votes import best_classes, class_values
@@ -37,6 +38,7 @@ class FittedModel:
     decision_function_shape: str
     break_ties: bool
     _is_sparse: bool
+    _centre: np.ndarray | None = None
     _X_fit: Any
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -131,7 +133,7 @@ class FittedModel:
         check_is_fitted(self, "model_")
         arguments.require_unmasked("X", X)
         if not is_given(self.kernel):
-            return validate_data(self, X, reset=False, **FORM)
+            return centred(validate_data(self, X, reset=False, **FORM), self._centre)
         K = kernel_values(self.kernel, X, self._X_fit)
         if K.shape[1] != self.model_.n:
             raise ValueError(
@@ -166,6 +168,7 @@ class FittedModel:
         if is_given(self.kernel):
             raise AttributeError("support_vectors_ has features, and a given kernel has none; support_ has row numbers")
         X = self._vectors(np.concatenate(self._support))
+        X = X if self._centre is None else centred(X, -self._centre)
         return X if self._is_sparse else X.toarray()
 
     @property
@@ -242,11 +245,13 @@ class FittedModel:
 
     def _vectors(self, numbers: np.ndarray) -> sp.csr_matrix:
         """The features of support vectors, in the columns of X."""
-        s = self.model_._union.vectors if isinstance(self.model_, OneVsOne) else self.model_._expansion
+        pairs = isinstance(self.model_, OneVsOne)
+        s = self.model_._union.vectors if pairs else self.model_._expansion
+        scale = self.model_._blank._scale if pairs else self.model_._scale
         live = storage.live_slots(s)
         order = live[np.argsort(s.ids[live])]
         slots = order[np.searchsorted(s.ids[order], numbers)]
-        return self._in_place(storage.rows_of(s, slots, len(self.model_.feature_names)))
+        return self._in_place(scale.unshifted(storage.rows_of(s, slots, len(self.model_.feature_names))))
 
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return self.model_._ids_of(numbers) if isinstance(self.model_, OneVsOne) else numbers

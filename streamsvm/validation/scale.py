@@ -52,7 +52,7 @@ def standardised(X: Any) -> np.ndarray:
         return Z
     scaled = ~np.isin(Z, (0.0, 1.0)).all(axis=0)
     mean, deviation = Z[:, scaled].mean(axis=0), Z[:, scaled].std(axis=0)
-    deviation[deviation <= CONSTANT * np.maximum(1.0, np.abs(mean))] = 1.0
+    deviation[deviation <= CONSTANT * np.abs(mean)] = 1.0
     Z[:, scaled] = np.clip((Z[:, scaled] - mean) / deviation, -CLIP, CLIP)
     return Z
 

@@ -10,13 +10,16 @@ from streamsvm.core import scaling
 from streamsvm.core.scaling import ACTIVE, DUE, NORM, OF_FEATURES, OF_PLACES, PLACES, SEEN, SPARSE, SPREAD
 from streamsvm.estimators.inputs import raw_rows
 
+NOT_SHIFTED, WITH_A_NUMBER, WITH_SCALE = (np.inf, 0.0), (scaling.FAR / 0.5, 0.0), (0.0, scaling.FAR)
+KINDS = [(True, NOT_SHIFTED), (False, NOT_SHIFTED), (False, WITH_A_NUMBER), (False, WITH_SCALE)]
+
 
 class Pair:
     """The compiled scale and its twin, which see the same examples."""
 
-    def __init__(self, scales=True, n_features=40, memory=scaling.MEMORY):
-        self.fast = scaling.empty(True, scales, n_features, memory=memory)
-        self.slow = naive.NaiveScale(scales, memory)
+    def __init__(self, scales=True, n_features=40, memory=scaling.MEMORY, far=NOT_SHIFTED):
+        self.fast = scaling.empty(True, scales, n_features, memory=memory, far=far)
+        self.slow = naive.NaiveScale(scales, memory, far)
         self.n_renewed = 0
 
     def observe(self, x, n_members=0):
@@ -52,7 +55,7 @@ class Pair:
         expected = self.slow.scaled({d: v for d, v in x.items() if d >= 0})
         assert q.indices.tolist() == list(expected)
         np.testing.assert_allclose(q.values, list(expected.values()), rtol=1e-5, atol=1e-6)
-        unknown = min(abs(x.get(-1, 0.0)), scaling.CLIP) ** 2
+        unknown = min(abs(x.get(-1, 0.0)), self.slow.cut) ** 2
         np.testing.assert_allclose(q.sq, [np.sum(np.square(q.values, dtype=np.float64)) + unknown], rtol=1e-6)
 
 
@@ -113,9 +116,9 @@ STREAMS = (
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("scales", [True, False])
-def test_it_is_the_twins(stream, scales):
-    rng, pair = np.random.default_rng(0), Pair(scales)
+@pytest.mark.parametrize(("scales", "far"), KINDS)
+def test_it_is_the_twins(stream, scales, far):
+    rng, pair = np.random.default_rng(0), Pair(scales, far=far)
     for t in range(300):
         pair.observe(stream(rng, t), n_members=t // 20)
         if t % 10 == 0:
@@ -123,7 +126,7 @@ def test_it_is_the_twins(stream, scales):
             if pair.fast.counts[ACTIVE]:
                 pair.check_scaled(stream(rng, t))
     pair.check()
-    assert pair.n_renewed > 1
+    assert pair.n_renewed > 1 or far == WITH_A_NUMBER  # which cares for features far from 0 only
 
 
 values = st.one_of(
@@ -135,9 +138,9 @@ examples = st.dictionaries(st.integers(0, 7), values, max_size=8)
 
 
 @settings(max_examples=300, derandomize=True)  # rounding may decide a tie
-@given(st.lists(st.tuples(examples, st.integers(0, 5)), max_size=60), st.booleans(), st.integers(1, 5))
-def test_whatever_comes_it_is_the_twins(stream, scales, repeated):
-    pair = Pair(scales, 8)
+@given(st.lists(st.tuples(examples, st.integers(0, 5)), max_size=60), st.sampled_from(KINDS), st.integers(1, 5))
+def test_whatever_comes_it_is_the_twins(stream, kind, repeated):
+    pair = Pair(kind[0], 8, far=kind[1])
     for x, n_members in stream * repeated:
         pair.observe(x, n_members)
     pair.check()

@@ -63,8 +63,9 @@ def compress(x, columns):
 class NaiveScale:
     """`core.scaling` for examples that are dicts {column: value}; a feature's moments are a dict of its own."""
 
-    def __init__(self, scales, memory=scaling.MEMORY):
-        self.scales, self.memory = scales, memory
+    def __init__(self, scales, memory=scaling.MEMORY, far=(np.inf, 0.0)):
+        self.scales, self.memory, self.far = scales, memory, far
+        self.cut = scaling.CLIP if scales else np.inf
         self.n_seen = self.wait = self.renewed = 0
         self.sparse = self.due = False
         self.began, self.named, self.times = {}, {}, {}
@@ -116,7 +117,7 @@ class NaiveScale:
 
     def _take_in_norm(self, x):
         values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
-        total = np.sum((np.clip(values, -scaling.CLIP, scaling.CLIP) if self.is_active else values) ** 2)
+        total = np.sum((np.clip(values, -self.cut, self.cut) if self.is_active else values) ** 2)
         self.weight = self.weight * (1 - 1 / self.memory) + 1
         if self.weight > moments.WARM and self.spread > 0:
             total = min(total, moments.OUTLIER**2 * self.spread)
@@ -139,10 +140,16 @@ class NaiveScale:
 
     def _wanted(self, f):
         """The variance by which to scale a feature; 0 to leave it alone."""
-        if not self.scales or self.sparse or not f["varied"]:
+        if self.sparse or not f["varied"]:
             return 0.0
-        is_constant = np.sqrt(self._variance(f)) <= scaling.CONSTANT * max(1.0, abs(f["m"]))
+        if not self.scales:
+            return float(self._is_far(f["m"]))
+        is_constant = np.sqrt(self._variance(f)) <= scaling.CONSTANT * abs(f["m"])
         return 1.0 if is_constant else self._variance(f)
+
+    def _is_far(self, off):
+        limit = self.far[0] + self.far[1] * self.spread
+        return limit > 0 and off**2 > limit
 
     def _spread_now(self):
         moments = [] if self.sparse else self.moments.values()
@@ -150,8 +157,11 @@ class NaiveScale:
 
     def _has_moved(self):
         V, used = self._spread_now(), self.spread
-        if V > 0 and max(V / used if used else np.inf, used / V) > moments.SPREAD_FACTOR:
+        gamma_is_a_number = 0 < self.far[0] < np.inf
+        if not gamma_is_a_number and V > 0 and max(V / used if used else np.inf, used / V) > moments.SPREAD_FACTOR:
             return True
+        if not self.scales:
+            return any(self._wanted(f) and self._is_far(f["m"] - f["shift"]) for f in self.moments.values())
         scaled = [f for f in self.moments.values() if f["spread"] > 0]
         ratios = [np.sqrt(self._wanted(f) / f["spread"]) for f in scaled]
         far = [abs(f["m"] - f["shift"]) > np.sqrt(f["spread"]) for f in scaled]
@@ -165,25 +175,26 @@ class NaiveScale:
             if d not in self.moments and (first or self._deserves_place(d, latest)):
                 w = float(min(latest - self.began[d], self.memory))
                 self.moments[d] = {"w": w, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
+        self.spread = self._spread_now() or self.spread
         for f in self.moments.values():
             f["spread"] = self._wanted(f)
             f["shift"] = f["m"] if f["spread"] > 0 else 0.0
         self.renewed = self.n_seen
-        self.spread, self.due, self.wait = self._spread_now() or self.spread, False, self.n_seen + max(1, n_members)
+        self.due, self.wait = False, self.n_seen + max(1, n_members)
         if first:
             self.norm = 0.0
 
     def scaled(self, x):
         """The features as the kernel sees them: {column: float32 value}, without zeros."""
         if self.is_active:
-            x = {d: np.clip(v, -scaling.CLIP, scaling.CLIP) for d, v in x.items() if d not in self.moments} | {
+            x = {d: np.clip(v, -self.cut, self.cut) for d, v in x.items() if d not in self.moments} | {
                 d: self._z(f, x.get(d, 0.0)) for d, f in self.moments.items()
             }
         return {d: np.float32(v) for d, v in sorted(x.items()) if np.float32(v) != 0}
 
     def _z(self, f, v):
         z = (v - f["shift"]) / (np.sqrt(f["spread"]) or 1.0)
-        return np.clip(z, -scaling.CLIP, scaling.CLIP)
+        return np.clip(z, -self.cut, self.cut)
 
 
 # ----------------------------------------------------------------------------------------------------- the dual problem

@@ -37,6 +37,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.centring import centre_of, centred
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.inputs import without_duplicates
 from streamsvm.core.kernels import Kernel, map_row, self_products
@@ -122,6 +123,7 @@ class Features:
         self._X = NOTHING
         if sp.issparse(X):
             X = without_duplicates(sp.csr_matrix(X))
+        X = centred(X, centre_of(X, kernel))
         if sp.issparse(X) and X.nnz < MIN_DENSITY * self.n * self.n_features:
             self._compress(X)
         else:

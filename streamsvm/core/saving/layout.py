@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MAGIC = b"\x89SSVM\r\n\x1a"
-FORMAT = 1
+FORMAT = 2  # 1 had no scale of a model whose gamma is a number; such a model had not shifted its features
 PRELUDE = struct.Struct("<8sIQQ")
 DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64
@@ -123,7 +123,7 @@ def verify(data: bytes) -> int:
     _, number, header_length, total = PRELUDE.unpack_from(data)
     if number > FORMAT:
         raise SnapshotError(f"written by a newer streamsvm: snapshot format {number}, this version reads {FORMAT}")
-    if number != FORMAT:
+    if number < 1:
         raise SnapshotError(f"unknown snapshot format {number}, this version reads {FORMAT}")
     if len(data) < total:
         raise SnapshotError(f"snapshot is truncated: {len(data)} of {total} bytes")

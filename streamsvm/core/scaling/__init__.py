@@ -63,10 +63,13 @@ The folder imports `blocks` and the compiler.
 from streamsvm.core.scaling.moments import CONSTANT as CONSTANT
 from streamsvm.core.scaling.moments import observe as observe
 from streamsvm.core.scaling.moments import observe_block as observe_block
+from streamsvm.core.scaling.renewal import awakened as awakened
 from streamsvm.core.scaling.renewal import renewed as renewed
 from streamsvm.core.scaling.state import ACTIVE as ACTIVE
 from streamsvm.core.scaling.state import CLIP as CLIP
 from streamsvm.core.scaling.state import DUE as DUE
+from streamsvm.core.scaling.state import FAR as FAR
+from streamsvm.core.scaling.state import FAR_SQUARE as FAR_SQUARE
 from streamsvm.core.scaling.state import MEMORY as MEMORY
 from streamsvm.core.scaling.state import NO_ROWS as NO_ROWS
 from streamsvm.core.scaling.state import NORM as NORM

@@ -8,6 +8,8 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.scaling.state import (
     ACTIVE,
     DUE,
+    FAR_SPREADS,
+    FAR_SQUARE,
     MEMORY,
     NORM,
     OLD_ENOUGH,
@@ -31,7 +33,7 @@ FIRST, WARM = 3.0, 20.0
 FACTOR = 2.0  # by which a deviation has moved
 SPREAD_FACTOR = 1.5
 FEW = 20  # One feature in so many hardly changes a distance.
-CONSTANT = 1e-9  # a deviation, relative to the mean or to 1, below which a feature is constant
+CONSTANT = 1e-9  # a deviation, relative to the mean, below which a feature is constant
 SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
 YOUNG = 4  # A scale of n examples is renewed after n times as many, until n is large.
 JUDGED_AFTER = 8  # examples: whether input is sparse
@@ -86,7 +88,7 @@ def _squares_without_place(c, columns, values):
     total, most = 0.0, OUTLIER * OUTLIER * c.totals[SPREAD]
     for t in range(columns.shape[0]):
         if c.counts[SPARSE] == 1 or c.place[columns[t]] < 0:
-            v = clipped(values[t]) if c.counts[ACTIVE] == 1 else values[t]
+            v = clipped(c, values[t]) if c.counts[ACTIVE] == 1 else values[t]
             total += v * v
     if c.totals[WEIGHT] > WARM and most > 0.0:
         total = min(total, most)
@@ -113,11 +115,20 @@ def _move_moments(c):
 
 
 @inner
+def is_far(c, off):
+    """Whether a mean this far from the shift costs digits of distances that the kernel sees."""
+    limit = c.limits[FAR_SQUARE] + c.limits[FAR_SPREADS] * c.totals[SPREAD]
+    return off * off > limit > 0.0
+
+
+@inner
 def wanted_spread(c, p):
-    """The variance by which to scale the feature in place p now; 1 for a constant one, 0 to leave it alone."""
-    if c.counts[SCALES] == 0 or c.counts[SPARSE] == 1 or c.varied[p] == 0:
+    """The variance by which to scale the feature in place p now; 1 for one to shift only, 0 to leave it alone."""
+    if c.counts[SPARSE] == 1 or c.varied[p] == 0:
         return 0.0
-    variance, floor = c.S[p] / c.w[p], CONSTANT * max(1.0, abs(c.m[p]))
+    if c.counts[SCALES] == 0:
+        return 1.0 if is_far(c, c.m[p]) else 0.0
+    variance, floor = c.S[p] / c.w[p], CONSTANT * c.m[p]
     return variance if variance > floor * floor else 1.0
 
 
@@ -134,11 +145,19 @@ def sum_of_spreads(c):
 
 
 @inner
+def keeps_gamma(c):
+    """Whether features are shifted for a gamma that is a number: V does not matter then."""
+    return 0.0 < c.limits[FAR_SQUARE] < np.inf
+
+
+@inner
 def _has_moved(c):
     """Whether V, or the moments of one feature in `FEW`, have moved far from the scale in use."""
     V, V_used = sum_of_spreads(c), c.totals[SPREAD]
-    if SPREAD_FACTOR * V_used < V or V_used > SPREAD_FACTOR * V > 0.0:
+    if not keeps_gamma(c) and (SPREAD_FACTOR * V_used < V or V_used > SPREAD_FACTOR * V > 0.0):
         return True
+    if c.counts[SCALES] == 0:
+        return _is_far_from_shift(c)
     n_moved, n_scaled = 0, 0
     for p in range(c.counts[PLACES]):
         used = c.spread[p]
@@ -150,6 +169,24 @@ def _has_moved(c):
 
 
 @inner
+def _is_far_from_shift(c):
+    """Whether the mean of a feature is so far from its shift that distances lose digits."""
+    for p in range(c.counts[PLACES]):
+        if wanted_spread(c, p) > 0.0 and is_far(c, c.m[p] - c.shift[p]):
+            return True
+    return False
+
+
+@inner
+def _is_far_example(c, values):
+    """Whether a feature of an example is far from 0, in single precision, so that it counts as one of a block."""
+    for t in range(values.shape[0]):
+        if is_far(c, np.float64(np.float32(values[t]))):
+            return True
+    return False
+
+
+@inner
 def _is_too_young(c):
     """Whether the scale in use rests on few examples, of which there are many more by now."""
     seen, renewed = c.counts[SEEN], c.counts[RENEWED]
@@ -158,8 +195,13 @@ def _is_too_young(c):
 
 @inner
 def observe(c, columns, values):
-    """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use."""
+    """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use.
+
+    While no moments are kept, it is due when the first example far from 0 has come.
+    """
     if c.counts[TRACKS] == 0:
+        if keeps_gamma(c) and _is_far_example(c, values):
+            c.counts[DUE] = 1
         return
     share, deserving = _note_names(c, columns)
     sparse = _is_sparse(c, share)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamsvm.core.scaling.state import (
+    FAR_SQUARE,
     NORM,
     OF_PLACES,
     PLACES,
@@ -53,7 +54,7 @@ def pooled(scales: Sequence[Scaling], columns: Sequence[np.ndarray], n_features:
         has_place[own[c.feature[: c.counts[PLACES]]]] = True
     feature = np.flatnonzero(has_place)
     n, kind = len(feature), (bool(first.counts[TRACKS]), bool(first.counts[SCALES]))
-    new = empty(*kind, max(n_features, 1), max(n, 1), int(first.counts[SPAN]))
+    new = empty(*kind, max(n_features, 1), max(n, 1), int(first.counts[SPAN]), tuple(first.limits[FAR_SQUARE:]))
     new.place[feature], new.feature[:n] = np.arange(n), feature
     new.counts[SEEN], new.counts[PLACES] = int(seen.sum()), n
     new.counts[SPARSE] = shares @ [c.counts[SPARSE] for c in scales] > 0.5

@@ -8,12 +8,16 @@ from streamsvm.core.compiling._reference import by_reference
 
 MEMORY = 2000  # examples, M, unless a model asks for another memory
 CLIP = 3.0
+FAR = 2.0**10  # of gamma m^2: of the 24 bits of single precision, distances between examples keep at least 14
 OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
 # totals; NORM: running mean of the squares that have no moments; its WEIGHT; SPREAD: V in use
 WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;
 # SCALES: whether features are scaled, or only V is of interest; ACTIVE: whether a feature is scaled by the scale in use
 # SPAN: M
+# limits, from the model's parameters; CUT: of what the kernel sees of a feature; a feature is far from 0 if its squared
+# mean is above FAR_SQUARE + FAR_SPREADS V
+CUT, FAR_SQUARE, FAR_SPREADS = range(3)
 SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE, RENEWED, SPAN, COUNTS = range(11)
 
 
@@ -36,6 +40,7 @@ class Scaling(NamedTuple):
     x: np.ndarray
     totals: np.ndarray
     counts: np.ndarray
+    limits: np.ndarray
 
 
 OF_FEATURES = ("place", "began", "named", "times")
@@ -67,7 +72,14 @@ class RawRows(NamedTuple):
 NO_ROWS = RawRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
-def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4, memory: int = MEMORY) -> Scaling:
+def empty(
+    tracks: bool,
+    scales: bool,
+    n_features: int = 4,
+    n_places: int = 4,
+    memory: int = MEMORY,
+    far: tuple[float, float] = (np.inf, 0.0),
+) -> Scaling:
     """A scale before the first example.
 
     Parameters
@@ -80,6 +92,8 @@ def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4, me
         Room for so many features, and for so many that have a place.
     memory
         Number of examples, M.
+    far
+        The limits `FAR_SQUARE` and `FAR_SPREADS`; default: features are not shifted.
     """
     D, P = n_features, n_places
     c = Scaling(
@@ -91,6 +105,7 @@ def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4, me
         varied=np.zeros(P, np.uint8),
         totals=np.zeros(4),
         counts=np.zeros(COUNTS, np.int64),
+        limits=np.array([CLIP if scales else np.inf, *far]),
     )
     c.counts[TRACKS], c.counts[SCALES], c.counts[SPAN] = tracks, scales, memory
     return c
@@ -102,7 +117,7 @@ def with_room(c: Scaling, n_features: int, n_places: int) -> Scaling:
     for names, used in ((OF_FEATURES, len(c.place)), (OF_PLACES, int(c.counts[PLACES]))):
         for name in names:
             getattr(fresh, name)[:used] = getattr(c, name)[:used]
-    return fresh._replace(totals=c.totals.copy(), counts=c.counts.copy())
+    return fresh._replace(totals=c.totals.copy(), counts=c.counts.copy(), limits=c.limits.copy())
 
 
 def copy(c: Scaling) -> Scaling:

@@ -4,13 +4,13 @@ import numpy as np
 
 from streamsvm.core.blocks import Queries, cut, room, sort_features
 from streamsvm.core.compiling._jit import compiled, inner
-from streamsvm.core.scaling.state import CLIP, PLACES, RawRows, Scaling
+from streamsvm.core.scaling.state import CUT, PLACES, RawRows, Scaling
 
 
 @inner
-def clipped(v):
+def clipped(c, v):
     """A value as far as the kernel sees it while the scale is active."""
-    return min(max(v, -CLIP), CLIP)
+    return min(max(v, -c.limits[CUT]), c.limits[CUT])
 
 
 @inner
@@ -26,7 +26,7 @@ def scatter(c, columns, values):
 @inner
 def scaled(c, p, v):
     """The value that the kernel sees for the value v of the feature in place p, while the scale is active."""
-    return np.float32(clipped((v - c.shift[p]) * c.factor[p]))
+    return np.float32(clipped(c, (v - c.shift[p]) * c.factor[p]))
 
 
 @inner
@@ -44,7 +44,7 @@ def compress_scaled(c, columns, values, indices, scaled_values):
             indices[nnz], scaled_values[nnz] = c.feature[p], v
             nnz += 1
     for t in range(columns.shape[0]):
-        d, v = columns[t], np.float32(clipped(values[t]))
+        d, v = columns[t], np.float32(clipped(c, values[t]))
         if d < 0:
             unknown += np.float64(v) * np.float64(v)
         elif c.place[d] < 0 and v != 0.0:

@@ -9,7 +9,7 @@
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -72,6 +72,8 @@ class FeatureTable:
         Number of columns after each example of the last block to learn.
     rows_of
         The columns and the values, as they were given, of each example of the last block.
+    raw_of
+        Gives the last block as it was given, unscaled.
     max_features
         Largest number of features.  An example that would exceed it is refused.
     """
@@ -83,6 +85,7 @@ class FeatureTable:
         self.n_kept = 0
         self.growth = np.empty(0, np.int64)
         self.rows_of: RowsOf = _no_rows
+        self.raw_of: Callable[[], RawRows] = _no_raw
         self._last = NOTHING
 
     def __len__(self) -> int:
@@ -176,6 +179,11 @@ class FeatureTable:
         else:
             yield from self._dense_batches(*named_columns(X), learning, at_once, form)
 
+    def _made(self, form: Any, way: str, *given: Any) -> Any:
+        """A block of this form."""
+        self.raw_of = partial(getattr(raw_rows, way), *given)
+        return getattr(form, way)(*given)
+
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
         if isinstance(X, list | tuple | NamedRows) or sp.issparse(X):
@@ -196,7 +204,7 @@ class FeatureTable:
             at_once *= NARROW
         for b in range(0, len(X), at_once):
             block = plain(X[b : b + at_once])
-            q = form.from_dense(block, columns)
+            q = self._made(form, "from_dense", block, columns)
             self.growth = np.full(len(q.sq), len(self))
             self.rows_of = partial(dense_rows, columns, block)
             if too_large(q.sq):
@@ -218,7 +226,7 @@ class FeatureTable:
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
             columns = self.lookup(names)
-            q = form.from_sparse(starts, compact, plain(values), columns)
+            q = self._made(form, "from_sparse", starts, compact, plain(values), columns)
             self.rows_of = partial(sparse_rows, starts, columns[compact], values)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
@@ -238,7 +246,7 @@ class FeatureTable:
             if learning:
                 self._add_by_row(part.names, part.first_rows(), len(part))
             columns = self.lookup(part.names)
-            q = form.from_sparse(part.starts, part.inputs, part.values, columns)
+            q = self._made(form, "from_sparse", part.starts, part.inputs, part.values, columns)
             self.rows_of = partial(sparse_rows, part.starts, columns[part.inputs], part.values)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
@@ -263,7 +271,7 @@ class FeatureTable:
             starts = np.arange(0, values.size + 1, len(names))
             self.rows_of = partial(dense_rows, self.lookup(names), values)
             columns = np.tile(self.lookup(names), len(values))
-            return form.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
+            return self._made(form, "from_sparse", starts, np.arange(values.size), values.ravel(), columns)
         parts, growth = [], []
         for t, x in enumerate(rows):
             if not isinstance(x, Mapping):
@@ -283,7 +291,7 @@ class FeatureTable:
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
         columns = np.concatenate([columns for columns, _ in parts])
         values = np.concatenate([values for _, values in parts])
-        return form.from_sparse(starts, np.arange(len(columns)), values, columns)
+        return self._made(form, "from_sparse", starts, np.arange(len(columns)), values, columns)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
@@ -319,7 +327,7 @@ class FeatureTable:
 
     def __getstate__(self) -> dict:
         """Everything except the last block."""
-        return {**self.__dict__, "rows_of": _no_rows}
+        return {**self.__dict__, "rows_of": _no_rows, "raw_of": _no_raw}
 
     def __setstate__(self, state: dict) -> None:
         """Forget the last look-up: its arrays may be mapped from a read-only file."""
@@ -328,6 +336,10 @@ class FeatureTable:
 
 def _no_rows(places: np.ndarray) -> Rows:
     raise IndexError(places)
+
+
+def _no_raw() -> RawRows:
+    raise IndexError
 
 
 def _require_names(names: Sequence[Hashable]) -> None:

@@ -7,15 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from streamsvm.core import scaling
+from streamsvm.core import scaling, storage
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
+from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_PARAMETER, Kernel, about, make_kernel
 from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
     ACTIVE,
     DUE,
+    FAR,
+    FAR_SQUARE,
     NO_ROWS,
     OF_FEATURES,
     OF_PLACES,
@@ -73,18 +77,30 @@ class RunningScale:
     ----------
     state
         The moments and the scale in use.
+    sets_gamma
+        Whether gamma is 1 / V.
     """
 
     def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
-        self._follows_gamma = gamma == SCALE
-        scales = scaling_ == STANDARD or (scaling_ == AUTO and self._follows_gamma)
-        tracks = scales or (self._follows_gamma and "gamma" in about(kernel).parameters)
-        self.state = scaling.empty(tracks, scales, memory=memory)
+        self.sets_gamma = gamma == SCALE
+        scales = scaling_ == STANDARD or (scaling_ == AUTO and self.sets_gamma)
+        tracks = scales or (self.sets_gamma and "gamma" in about(kernel).parameters)
+        far = (np.inf, 0.0)
+        if kernel == "rbf" and not scales:
+            far = (0.0, FAR) if self.sets_gamma else (FAR / gamma, 0.0)
+        self._shifts = far[0] < np.inf
+        self.state = scaling.empty(tracks, scales, memory=memory, far=far)
 
     @property
     def tracks(self) -> bool:
-        """Whether the model's scale or its gamma follows the stream."""
+        """Whether moments are kept: the scale, the shift or gamma follows the stream."""
         return bool(self.state.counts[TRACKS])
+
+    def is_woken_by(self, q: Queries) -> bool:
+        """Whether moments are to be kept from a block with these queries on, because one of them is far from 0."""
+        if self.tracks or not self._shifts or not q.sq.max(initial=0.0) > self.state.limits[FAR_SQUARE]:
+            return False
+        return bool(np.abs(q.values).max() ** 2.0 > self.state.limits[FAR_SQUARE])
 
     @property
     def is_active(self) -> bool:
@@ -110,11 +126,11 @@ class RunningScale:
         """The kernel with the gamma that belongs to the scale in use."""
         spread = float(self.state.totals[SPREAD])
         gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else FIRST_GAMMA
-        return kernel._replace(gamma=gamma) if self._follows_gamma else kernel
+        return kernel._replace(gamma=gamma) if self.sets_gamma else kernel
 
     def fit_room(self, n_features: int) -> None:
         """Make room for so many features: compiled code checks no bounds."""
-        if n_features > len(self.state.place) and self.tracks:
+        if n_features > len(self.state.place) and (self.tracks or self._shifts):
             size = max(n_features, 2 * len(self.state.place))
             self.state = scaling.with_room(self.state, size, len(self.state.m))
 
@@ -127,9 +143,9 @@ class RunningScale:
         return scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted), after
 
     def of(self, column: int) -> tuple[float, float]:
-        """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is left alone."""
+        """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is not scaled."""
         c = self.state
-        place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
+        place = c.place[column] if self.is_active and not self._shifts and 0 <= column < len(c.place) else -1
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
 
     def still(self) -> Scaling:
@@ -142,9 +158,33 @@ class RunningScale:
         """A scale of its own, which can take in other examples."""
         return self._with(scaling.copy(self.state))
 
-    def renewed(self, n_members: int) -> "RunningScale":
-        """A scale whose running moments are in use, for models that have at most so many members."""
-        return self._with(scaling.renewed(self.state, n_members))
+    def renewed(self, n_members: int, vectors: Expansion | None = None) -> "RunningScale":
+        """A scale whose running moments are in use, for models that have at most so many members.
+
+        Those are among the vectors, which are needed if no moments were kept so far.
+        """
+        scale = self if vectors is None else self.awake(vectors)
+        return self._with(scaling.renewed(scale.state, n_members))
+
+    def awake(self, vectors: Expansion) -> "RunningScale":
+        """A scale that keeps moments; if it did not, they are those of the vectors, whose features are as they came."""
+        if self.tracks:
+            return self
+        rows = storage.rows_of(vectors, storage.live_slots(vectors), len(vectors.member_indices))
+        return self._with(scaling.awakened(self.state, rows.astype(np.float64)))
+
+    def sees_like(self, other: "RunningScale") -> bool:
+        """Whether both leave all features alone."""
+        return not (self.is_active or other.is_active)
+
+    def unshifted(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """Stored features of examples without the shift that only serves precision."""
+        if not (self.is_active and self._shifts):
+            return rows
+        c, values = self.state, rows.toarray().astype(np.float64)
+        n_places = int(c.counts[PLACES])
+        values[:, c.feature[:n_places]] += c.shift[:n_places]
+        return sp.csr_matrix(values)
 
     def _with(self, state: Scaling) -> "RunningScale":
         new = object.__new__(type(self))  # `copy.copy` takes 8 us
@@ -168,7 +208,7 @@ class RunningScale:
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def dump(self, n_features: int) -> dict[str, np.ndarray]:
-        """The arrays of a snapshot; none if nothing is tracked."""
+        """The arrays of a snapshot; none if no moments are kept."""
         if not self.tracks:
             return {}
         c = self.state
@@ -183,7 +223,7 @@ class RunningScale:
 
     def restore(self, arrays: Mapping[str, np.ndarray], n_features: int) -> None:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
-        if not self.tracks:
+        if not self.tracks and not (self._shifts and SAVED + "counts" in arrays):
             return
         counts = require_array(arrays, SAVED + "counts", np.int64, self.state.counts.shape)
         n_places = int(counts[PLACES])
@@ -197,6 +237,6 @@ class RunningScale:
         own = {name: require_array(arrays, SAVED + name, DTYPES[name], (n_features,)).copy() for name in OF_FEATURES}
         own |= {name: require_array(arrays, SAVED + name, DTYPES[name], (n_places,)).copy() for name in OF_PLACES}
         totals = require_array(arrays, SAVED + "totals", np.float64, self.state.totals.shape).copy()
-        c = Scaling(**own, x=np.zeros(n_places), totals=totals, counts=counts.copy())
+        c = Scaling(**own, x=np.zeros(n_places), totals=totals, counts=counts.copy(), limits=self.state.limits.copy())
         require_scale(c)
         self.state = c

@@ -1,8 +1,8 @@
 """Warnings about a stream from which a model cannot learn well: they say what is wrong, and what to try.
 
 A model checks at every 1000th example.  So a warning depends on the examples alone, not on how they were cut into
-batches, and the check costs almost nothing.  Models of several classes, and those behind scikit-learn's interface, do
-not check.
+batches, and the check costs almost nothing.  Models of several classes, and those behind scikit-learn's interface,
+check only whether digits are lost.
 """
 
 import warnings
@@ -11,18 +11,51 @@ from collections.abc import Hashable
 import numpy as np
 
 from streamsvm.core import storage
-from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
+from streamsvm.core.expansion import Expansion
+from streamsvm.core.kernels import LARGEST_PARAMETER, NAMES, RBF_KIND, Kernel
+from streamsvm.core.scaling import SPREAD
+from streamsvm.estimators.learner.model import LOOK_EVERY, NEVER, OnlineModel
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 
 EQUAL_PREDICTIONS = 2000  # so many in a row, while both classes occur, are suspicious
 LARGEST_RATIO = 100.0  # of two features' standard deviations
 CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
+ROUNDING = 2.0**-24  # of a number in single precision, relative to its size
+LARGEST_ERROR = 0.1  # of decision values, by rounding: a tenth of the distance from the boundary to the margin
 
 Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
 
 
 class StreamWarning(UserWarning):
     """A stream from which the model cannot learn well: its features, its labels, or the model's parameters."""
+
+
+def warn_of_lost_digits(vectors: Expansion, kernel: Kernel, size: float) -> bool:
+    """Warn if decision values lack digits because kernel values are in single precision; return whether they do.
+
+    The errors of the kernel values with all support vectors add up as independent ones do.  A distance is a difference
+    of squared norms, and has their rounding.
+
+    Parameters
+    ----------
+    vectors, kernel
+        The members of a model, and the kernel.
+    size
+        The Euclidean norm of the coefficients.
+    """
+    live = storage.live_slots(vectors)
+    values = 4.0 * kernel.gamma * vectors.sq[live] if kernel.kind == RBF_KIND else np.abs(vectors.self_k[live])
+    error = ROUNDING * size * float(np.median(values)) if len(live) else 0.0
+    if not error > LARGEST_ERROR:
+        return False
+    warnings.warn(
+        f"single precision leaves an error of about {error:.2g} in decision values, whose margin is 1: the features "
+        f"are too large for the {NAMES[kernel.kind]} kernel; subtract their means and "
+        'divide by their deviations, as scaling="standard" does',
+        StreamWarning,
+        stacklevel=4,
+    )
+    return True
 
 
 class Advice(OnlineModel):
@@ -35,6 +68,13 @@ class Advice(OnlineModel):
             self._warn_of_one_class()
             self._warn_of_scales()
         self._warn_of_equal_predictions()
+        self._warn_of_lost_digits()
+
+    def _warn_of_lost_digits(self) -> None:
+        """Warn once; a model that does not look at all leaves it to its owner."""
+        if self._next_look != NEVER and not self._told_of_lost_digits:
+            size = float(np.linalg.norm(self._expansion.alpha))
+            self._told_of_lost_digits = warn_of_lost_digits(self._expansion, self._kernel, size)
 
     def _warn_of_one_class(self) -> None:
         negatives, positives = self._class_counts
@@ -48,6 +88,14 @@ class Advice(OnlineModel):
 
     def _warn_of_scales(self) -> None:
         is_scaled = self.scaling == "standard" or (self.scaling == "auto" and self.gamma == "scale")
+        spread = float(self._scale.state.totals[SPREAD])
+        if self._scale.sets_gamma and 0.0 < spread < 1.0 / LARGEST_PARAMETER:
+            warnings.warn(
+                f"the features are so small (the sum of their variances is {spread:.2g}) that no gamma fits, and all "
+                'kernel values are 1; use larger units, or scaling="standard"',
+                StreamWarning,
+                stacklevel=4,
+            )
         found = None if is_scaled else self._extreme_spreads()
         if found is not None and found[1][1] > LARGEST_RATIO * found[0][1]:
             (low, smallest), (high, largest) = found

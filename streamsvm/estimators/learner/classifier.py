@@ -32,6 +32,7 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
         tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
         self._finish(self._solver(tol), tol)
+        self._warn_of_lost_digits()
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Finish, then give up the support vectors that the ramp loss does not need.

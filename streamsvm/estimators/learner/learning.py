@@ -208,6 +208,9 @@ class Learning(Leaving, Advice):
                 self._learn_raw(rows.start, raw, examples, margins, self._features.growth)
             return margins
         for rows, q in self._features.batches(X, learning=True):
+            if self._scale.tracks or self._scale.is_woken_by(q):
+                self._learn_raw(rows.start, self._features.raw_of(), examples, margins, self._features.growth)
+                continue
             self._require_kernel(rows.start, q.sq)
             block, rows_of = block_of(q, rows, *examples), self._features.rows_of
             self._learn_queries(block, margins[rows], self._features.growth, rows_of=rows_of)

@@ -32,7 +32,7 @@ from streamsvm.batch.chunks.solver import optimum
 from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.steps import penalties
 from streamsvm.core import storage
-from streamsvm.core.expansion import EVALUATIONS
+from streamsvm.core.expansion import EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled
 from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
 from streamsvm.estimators.learner.rechecking import MAX_ROUNDS, Rechecking, raw_features
@@ -56,7 +56,7 @@ class Merging(Rechecking):
     def _merge(self, models: Sequence[Self], renumber: bool) -> None:
         """Become the model of all that these have learned; this one has learned nothing yet."""
         columns = self._take_names(models)
-        self._take_scale(models, columns)
+        self._take_scale(models, [model._expansion for model in models], columns)
         self._take_counts(models)
         parts = [model._part(own, self._shift_of(model)) for model, own in zip(models, columns, strict=True)]
         if renumber:
@@ -108,9 +108,13 @@ class Merging(Rechecking):
         self._features.n_kept = len(self._features.columns)
         return [self._features.lookup(own).copy() for own in names]
 
-    def _take_scale(self, models: Sequence[Self], columns: list[np.ndarray]) -> None:
+    def _take_scale(self, models: Sequence[Self], vectors: Sequence[Expansion], columns: list[np.ndarray]) -> None:
+        """Use the scale of all models, which have their members among these vectors."""
+        if not any(model._scale.tracks for model in models):
+            return
         scale = self._scale.copy()
-        scale.state = pooled([model._scale.state for model in models], columns, len(self._features.columns))
+        states = [model._scale.awake(s).state for model, s in zip(models, vectors, strict=True)]
+        scale.state = pooled(states, columns, len(self._features.columns))
         scale = scale.renewed(max(model.n_members for model in models))
         self._share_scale(scale, scale.adapted(self._kernel))
 

@@ -110,7 +110,7 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         self._n_seen = 0
         self._class_counts: class_weights.Counts = (0, 0)
         self._next_look = LOOK_EVERY
-        self._told_of_equal_predictions = False
+        self._told_of_equal_predictions = self._told_of_lost_digits = False
         self._next_id = 0
         self._y_name: Any = None
 
@@ -173,7 +173,7 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
     def support_vectors(self) -> sp.csr_matrix:
         """Features of the support vectors as the kernel sees them, that is scaled if the model scales them.
 
-        float32; rows as in `support_ids`, columns as in `feature_names`.
+        Rows as in `support_ids`, columns as in `feature_names`.
         """
         return self.support_vectors_of(self.support_ids)
 
@@ -184,7 +184,7 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         """
         s = self._expansion
         wanted = np.isin(s.ids, ids) & (s.alpha != 0.0)
-        return storage.rows_of(s, np.flatnonzero(wanted), len(self.feature_names))
+        return self._scale.unshifted(storage.rows_of(s, np.flatnonzero(wanted), len(self.feature_names)))
 
     @property
     def feature_names(self) -> list[Hashable]:
@@ -300,9 +300,11 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         if not self._scale.is_due:
             return
         with self._interruptible():
-            scale = self._scale.renewed(self.n_members)
+            s = self._expansion
+            scale = self._scale.renewed(self.n_members, s)
             kernel = scale.adapted(self._kernel)
-            s = rescale(self._expansion, scale.state, self._scale.n_places, kernel, self._problem)
+            if kernel != self._kernel or not scale.sees_like(self._scale):
+                s = rescale(s, scale.state, self._scale.n_places, kernel, self._problem)
         # At once: no interruption may come in between.
         self.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
 

@@ -35,6 +35,7 @@ class ChangeableModels(LearningModels):
         """Optimise each model over its members; see `LASVM.finish`."""
         arguments.require_positive("tol", self._blank.tol if tol is None else tol)
         self._of_each(lambda model: model.finish(tol))
+        self._look()
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Give up the support vectors of each model that the ramp loss does not need; see `LASVM.sparsify`."""

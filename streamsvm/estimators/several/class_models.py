@@ -16,6 +16,7 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
@@ -38,6 +39,7 @@ class ClassModels(SeveralModels):
         self._made: dict[Any, Any] = {}
         self._together: Together | None = None
         self._terms: union.Terms | None = None  # What each model makes of kernel values; None: ask the models.
+        self._told_of_lost_digits = False
 
     @property
     @abstractmethod
@@ -118,16 +120,27 @@ class ClassModels(SeveralModels):
         if self._together is not None:
             self._together.note()
 
+    def _look(self) -> None:
+        if not self._told_of_lost_digits:
+            size = max((float(np.linalg.norm(alpha)) for _, alpha, _ in self._parts()), default=0.0)
+            self._told_of_lost_digits = warn_of_lost_digits(self._union.vectors, self._blank._kernel, size)
+
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
         if not self._blank._scale.is_due:
             return self._blank._scale
         models = list(self._models.values())
         n_known = self._blank._scale.n_places
-        scale = self._blank._scale.renewed(max((model.n_members for model in models), default=0))
+        most = max((model.n_members for model in models), default=0)
+        scale = self._blank._scale.renewed(most, self._union.vectors)
         kernel = scale.adapted(self._blank._kernel)
-        vectors = union.rescaled(self._union, scale.state, n_known, kernel)
-        expansions = [rescale(model._expansion, scale.state, n_known, kernel, model._problem) for model in models]
+        vectors, expansions = self._union, [model._expansion for model in models]
+        if kernel != self._blank._kernel or not scale.sees_like(self._blank._scale):
+            vectors = union.rescaled(vectors, scale.state, n_known, kernel)
+            expansions = [
+                rescale(s, scale.state, n_known, kernel, model._problem)
+                for model, s in zip(models, expansions, strict=True)
+            ]
 
         def step() -> None:
             self._union, self._terms = vectors, None

@@ -58,7 +58,7 @@ def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
     merged.classes = models[0].classes
     blank, blanks = merged._blank, [model._blank for model in models]
     columns = blank._take_names(blanks)
-    blank._take_scale(blanks, columns)
+    blank._take_scale(blanks, [model._union.vectors for model in models], columns)
     blank._take_counts(blanks)
     parts = [_vectors_of(model, own) for model, own in zip(models, columns, strict=True)]
     if renumber:

@@ -20,6 +20,7 @@ from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Storable
+from streamsvm.estimators.learner.model import LOOK_EVERY
 
 
 class CommonColumns(FeatureTable):
@@ -194,7 +195,7 @@ class SeveralModels(Storable, base.MiniBatchClassifier):
         growth: np.ndarray,
     ) -> None:
         """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
-        scale, t, every = self._blank._scale, 0, np.ones(len(labels), bool)
+        scale, t, every, first = self._blank._scale, 0, np.ones(len(labels), bool), self.n_seen
         lo, hi, _ = self._blank._boxes_of(every, weights, born)
         counted = lo < hi
         scale.fit_room(len(self._features.columns))
@@ -216,6 +217,11 @@ class SeveralModels(Storable, base.MiniBatchClassifier):
                 raise
             t += ahead
         self._rescale_if_due()
+        if self.n_seen // LOOK_EVERY > first // LOOK_EVERY:
+            self._look()
+
+    def _look(self) -> None:
+        """Warn of what is wrong by now."""
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""

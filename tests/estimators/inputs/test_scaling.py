@@ -367,7 +367,7 @@ def test_what_the_parameters_mean(kernel, scaling, gamma):
 
 @pytest.mark.parametrize(("unit", "mean", "after"), [(100.0, 0.0, 2000), (1.0, 5.0, 4000), (0.3, 0.0, 6000)])
 def test_another_unit_and_another_mean_are_followed(unit, mean, after):
-    X, y = separable(after + 1400)
+    X, y = separable(after + 1400, seed=1)
     X[1000:, :3] = X[1000:, :3] * unit + mean
     model = LASVM(window=400)
     model.learn_many(X[:-400], y[:-400])
