@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from streamsvm.active.choosing.factor import Factor
 from streamsvm.active.choosing.space import kernel_block, kernel_of, scales
-from streamsvm.active.choosing.vectors import Scale, Table, Vectors
-from streamsvm.core.kernels import make_kernel, self_products
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.core.kernels import RBF_KIND, make_kernel, self_products
 from streamsvm.core.scaling import CLIP
 
 MEMORY = 500  # labelled examples; when there are more, the older half is forgotten
@@ -72,7 +72,7 @@ class Passing:
             query = Vectors(dict(self._vectors.columns))
         query.add([_usable(x)])
         query.become_like(self._vectors)
-        if scales(learner) and not hasattr(learner, "scale_of"):
+        if not (scales(learner) and hasattr(learner, "scale_of")):
             if not self._count:
                 self._measure(self._vectors.matrix)
             self._measure(query.matrix)
@@ -88,14 +88,15 @@ class Passing:
         self._table = Table(scale.of(self._vectors.matrix))
 
     def _scale_of(self, learner: Any) -> Scale:
-        if not scales(learner) or sp.issparse(self._vectors.matrix):
+        standardise = scales(learner)
+        is_shifted = not standardise and kernel_of(learner, 1).kind == RBF_KIND
+        if sp.issparse(self._vectors.matrix) or not (standardise or is_shifted):
             return Scale()
-        if hasattr(learner, "scale_of"):
+        if standardise and hasattr(learner, "scale_of"):
             return Scale(np.array([learner.scale_of(name) for name in self._vectors.columns]).reshape(-1, 2).T, CLIP)
         if self._count >= 2 * self._measured:
             self._measured = self._count
-            deviation = np.sqrt(self._squares / self._count)
-            self._spread = Scale(np.array([self._mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]))
+            self._spread = scale_by(self._mean, np.sqrt(self._squares / self._count), standardise)
         return self._spread
 
     def _measure(self, matrix: Any) -> None:

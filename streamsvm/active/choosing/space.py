@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from streamsvm.active.choosing.decisions import owner_of_kernel
 from streamsvm.active.choosing.factor import Factor
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.vectors import Scale, Table, Vectors
-from streamsvm.core.kernels import Kernel, kernel_values, make_kernel, self_products
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows
 from streamsvm.core.scaling import CLIP
 
@@ -71,22 +71,21 @@ class Space:
             self._pool.add(pool.rows(new))
             places = self._places(keys)
         self._labelled.become_like(self._pool)
-        if scales(model) and len(keys) >= 2 * self._measured:
-            self._measure(places)
+        if len(keys) >= 2 * self._measured:
+            self._measure(places, scales(model))
         return places
 
     def _places(self, keys: list[int]) -> np.ndarray:
         """Where the examples with these keys are; -1: they are new."""
         return np.fromiter(map(self._slots.get, keys, itertools.repeat(-1)), np.int64, len(keys))
 
-    def _measure(self, places: np.ndarray) -> None:
+    def _measure(self, places: np.ndarray, standardise: bool) -> None:
         """Measure the spread of the features, by which distances are scaled if the model scales."""
         if sp.issparse(self._pool.matrix):
             return
         self._measured = len(places)
         matrix = self._pool.matrix[places]
-        deviation = matrix.std(axis=0)
-        self._spread = Scale(np.array([matrix.mean(axis=0), 1.0 / np.where(deviation > 0.0, deviation, 1.0)]))
+        self._spread = scale_by(matrix.mean(axis=0), matrix.std(axis=0), standardise)
         self._near_of = 0
 
     def note(self, key: int, row: Any) -> None:
@@ -166,8 +165,10 @@ class Space:
 
     def _scale_of(self, model: Any) -> Scale:
         """The scale of the features as the model's kernel sees them."""
-        if not scales(model) or sp.issparse(self._pool.matrix):
+        if sp.issparse(self._pool.matrix):
             return Scale()
+        if not scales(model):
+            return self._spread if kernel_of(model, 1).kind == RBF_KIND else Scale()
         if not hasattr(model, "scale_of"):
             return self._spread
         return Scale(np.array([model.scale_of(name) for name in self._columns]).reshape(-1, 2).T, CLIP)
@@ -194,13 +195,15 @@ class Space:
         self._rows, self._row_of = rows, dict(zip(known, range(len(known)), strict=True))
 
     def _members(self, model: Any, ids: list[int]) -> Table:
-        """These support vectors as the kernel sees them."""
+        """These support vectors as the kernel sees them; a model that does not scale gives them as they came."""
         vectors = model.support_vectors_of(ids)
         columns = [self._columns.setdefault(name, len(self._columns)) for name in model.feature_names]
         own = (vectors.data.astype(np.float64), np.array(columns, np.int64)[vectors.indices], vectors.indptr)
         matrix = sp.csr_matrix(own, shape=(len(ids), len(self._columns)))
         matrix.sort_indices()
-        return Table(matrix if sp.issparse(self._pool.matrix) else matrix.toarray())
+        if sp.issparse(self._pool.matrix):
+            return Table(matrix)
+        return Table(matrix.toarray() if scales(model) else self._seen[1].of(matrix.toarray()))
 
     def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:
         """How much of examples the labelled ones do not explain, from 0 to 1: sigma, see `factor`."""

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from river.utils import dataframe
 
 from streamsvm.core.products import add_rows, products
+from streamsvm.core.scaling import FAR
 
 DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
 FEW_FEATURES = 64  # up to which it always is
@@ -130,6 +131,17 @@ class Scale:
         scaled = (matrix - shift) * factor
         is_scaled = (shift != 0.0) | (factor != 1.0)
         return np.where(is_scaled, np.clip(scaled, -self.clip, self.clip), scaled)
+
+
+def scale_by(mean: np.ndarray, deviation: np.ndarray, standardise: bool) -> Scale:
+    """The scale by these moments: all features are standardised, or those far from 0 shifted, which keeps distances.
+
+    Distances are computed in single precision, see `core.scaling`.
+    """
+    if standardise:
+        return Scale(np.array([mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]))
+    far = np.square(mean) > FAR * np.square(deviation)
+    return Scale(np.array([np.where(far, mean, 0.0), np.ones(len(mean))])) if far.any() else Scale()
 
 
 class Table:

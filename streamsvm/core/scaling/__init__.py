@@ -67,6 +67,7 @@ from streamsvm.core.scaling.renewal import awakened as awakened
 from streamsvm.core.scaling.renewal import renewed as renewed
 from streamsvm.core.scaling.state import ACTIVE as ACTIVE
 from streamsvm.core.scaling.state import CLIP as CLIP
+from streamsvm.core.scaling.state import CUT as CUT
 from streamsvm.core.scaling.state import DUE as DUE
 from streamsvm.core.scaling.state import FAR as FAR
 from streamsvm.core.scaling.state import FAR_SQUARE as FAR_SQUARE
