@@ -62,7 +62,7 @@ def test_every_check_of_scikit_learn_passes(check, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_there_are_all_the_checks(name):
-    """Those of SVC.  Among them, for dense and sparse data, that a weight of n is n examples, which SVC does not pass."""
+    """Those of SVC.  For dense and sparse data, a weight of n must be n examples, which SVC does not pass."""
     names = [what for what, _ in checks_of(LASVMClassifier(name))]
     assert Counter(names) == Counter(what for what, _ in checks_of(SVC()))
     assert sum(name.startswith("check_sample_weight_equivalence") for name in names) == 2
