@@ -54,7 +54,7 @@ portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on o
 
 tools: $(VENV)/.python ## Helm and promtool for tests/test_deploy.py, built with Go (minutes)
 	GOBIN=$(abspath $(BIN)) go install helm.sh/helm/v4/cmd/helm@v4.3.1
-	GOBIN=$(abspath $(BIN)) go install github.com/prometheus/prometheus/cmd/promtool@v0.316.0
+	GOBIN=$(abspath $(BIN)) go install -tags remove_all_sd,enable_dns_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
 
 docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
