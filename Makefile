@@ -48,8 +48,12 @@ PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test
   tests/online/test_lasvm.py tests/online/test_finish.py tests/online/test_forget.py tests/online/test_bounded.py \
   tests/online/test_leave_out.py
 
+# The checks of river and scikit-learn are collected, and scikit-learn's run for one algorithm.
+CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/several/test_both_wrappers.py
+
 portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on other processors and on the oldest libraries
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(PORTABLE)
+	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(CHECKED) -k "all_the_checks or lasvm-check"
 	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE)
 
 tools: $(VENV)/.python ## Helm and promtool for tests/test_deploy.py, built with Go (minutes)
