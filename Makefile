@@ -15,7 +15,7 @@ BENCHMARKS ?= lasvm ordinary order merge mnist selection multiclass gap_family r
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test check lint bounds-test portability-test docs bench bench-tables wheel-test clean
+.PHONY: help demo kafka test check lint bounds-test portability-test tools docs bench bench-tables wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -48,9 +48,17 @@ PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test
   tests/online/test_lasvm.py tests/online/test_finish.py tests/online/test_forget.py tests/online/test_bounded.py \
   tests/online/test_leave_out.py
 
+# The checks of river and scikit-learn are collected, and scikit-learn's run for one algorithm.
+CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/several/test_both_wrappers.py
+
 portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on other processors and on the oldest libraries
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(PORTABLE)
+	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(CHECKED) -k "all_the_checks or lasvm-check"
 	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE)
+
+tools: $(VENV)/.python ## Helm and promtool for tests/test_deploy.py, built with Go (minutes)
+	GOBIN=$(abspath $(BIN)) go install helm.sh/helm/v4/cmd/helm@v4.3.1
+	GOBIN=$(abspath $(BIN)) go install -tags remove_all_sd,enable_dns_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
 
 docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

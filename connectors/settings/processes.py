@@ -88,8 +88,9 @@ class HttpSettings:
     port
         Port to listen on; 0: nothing is served.
     names
-        Names that clients may use for this server, beside ``localhost``, `host` and plain addresses.  Empty: a server
-        on a loopback address answers to no other name, and a server on another address answers to any name.
+        Names that clients may use for this server, beside ``localhost``, `host` and plain addresses, such as that of a
+        proxy.  Empty: a server on a loopback address answers to no other name, and a server on another address answers
+        to any name.  The labelling page answers to these names and `labelling.host` only.
     connections
         Number of connections at once, at least 1; the server answers further ones with the status 503.
     request_seconds

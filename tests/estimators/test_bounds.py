@@ -91,7 +91,7 @@ class Trial:
 
     def learn_sparse(self):
         n = int(self.rng.integers(1, 40))
-        self.learn(sp.random(n, 3000, 0.003, format="csr", rng=self.rng), n)
+        self.learn(sp.random(n, 3000, 0.003, format="csr", random_state=self.rng), n)
 
     def learn_dicts(self):
         n = int(self.rng.integers(1, 40))

@@ -26,7 +26,7 @@ def text(seed=2):
     """Wide and sparse: compressed after some hundred examples."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(4, size=400)
-    X = sp.random(400, 12_000, 0.002, format="lil", rng=rng)
+    X = sp.random(400, 12_000, 0.002, format="lil", random_state=rng)
     X[np.arange(400), classes * 3 + rng.integers(6, size=400)] = 1.0
     return X.tocsr(), np.array(NAMES)[classes]
 

@@ -1,98 +1,48 @@
-"""Renders the chart as Helm would: only what its templates use of Helm's language."""
+"""The chart, rendered by Helm.  Without Helm, the tests that need it are skipped."""
 
-import hashlib
+import functools
 import json
-import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 import yaml
 
-TOKEN = re.compile(r"(?P<before>\s*)\{\{(?P<left>-?)\s*(?P<action>.*?)\s*(?P<right>-?)\}\}(?P<after>\s*)", re.DOTALL)
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "streamsvm"
 
 
-class Chart:
-    """A chart's templates, with values.
-
-    Parameters
-    ----------
-    folder
-        Of the chart.
-    values
-        Instead of those of values.yaml, by dotted name.
-    """
-
-    def __init__(self, folder, **values):
-        self.values = yaml.safe_load((folder / "values.yaml").read_text())
-        for name, value in values.items():
-            *path, last = name.split("__")
-            place = self.values
-            for key in path:
-                place = place[key]
-            place[last] = value
-        chart = yaml.safe_load((folder / "Chart.yaml").read_text())
-        self._objects = {
-            "Values": self.values,
-            "Chart": {"AppVersion": chart["appVersion"]},
-            "Release": {"Name": "fraud", "Service": "Helm"},
-        }
-        self._texts = {path.stem: path.read_text() for path in folder.glob("templates/*.yaml")}
-        self._defined = {}
-        for path in folder.glob("templates/*.tpl"):
-            blocks = re.split(r'\{\{- define "([^"]+)" -\}\}\n', path.read_text())
-            self._defined |= {
-                name: text.rstrip().removesuffix("{{- end }}").rstrip()
-                for name, text in zip(blocks[1::2], blocks[2::2], strict=True)
-            }
-
-    def render(self, name):
-        """An object of Kubernetes; None if the values leave it out."""
-        return yaml.safe_load(self._filled(self._texts[name]))
-
-    def _filled(self, text):
-        """Text with all actions done; a dash takes away the white space on its side."""
-        out, shown, at = [], [True], 0
-        for found in TOKEN.finditer(text):
-            before = "" if found["left"] else found["before"]
-            if all(shown):
-                out += [text[at : found.start()], before]
-            at = found.end()
-            words = found["action"].split()
-            if words[0] == "if":
-                shown.append(bool(self._value(words[1])))
-            elif words[0] == "else":
-                shown[-1] = not shown[-1]
-            elif words[0] == "end":
-                shown.pop()
-            elif all(shown):
-                out.append(self._evaluated(found["action"]))
-            if all(shown) and not found["right"]:
-                at -= len(found["after"])
-        return "".join([*out, text[at:]])
-
-    def _evaluated(self, action):
-        first, *filters = (part.split() for part in action.split("|"))
-        if first[0] == "include":
-            value = self._filled(self._defined[first[1].strip('"')])
-        elif first[0] == "toYaml":
-            value = yaml.safe_dump(self._value(first[1])).rstrip()
-        else:
-            value = self._value(first[0])
-        for name, *arguments in filters:
-            value = FILTERS[name](value, *arguments)
-        return str(value)
-
-    def _value(self, name):
-        value = self._objects
-        for key in name.removeprefix(".").split("."):
-            value = value[key]
-        return value
+def tool(name):
+    """The path of a program, beside this Python or elsewhere; without it the test is skipped."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed; `make tools` builds it with Go")
+    return found
 
 
-def nindent(text, n):
-    return "\n" + "\n".join(" " * int(n) + line if line else "" for line in str(text).split("\n"))
+def helm(command, values=None):
+    """What a command of Helm answers for the chart with these values, instead of those of values.yaml."""
+    words = {"lint": ["lint", "--strict"], "template": ["template", "fraud"]}[command]
+    options = ["--values", "-"] if values else []
+    line = [tool("helm"), *words, str(CHART), *options]
+    return subprocess.run(line, input=json.dumps(values), capture_output=True, text=True)
 
 
-FILTERS = {
-    "nindent": nindent,
-    "quote": json.dumps,
-    "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
-}
+@functools.cache
+def _rendered(values):
+    answer = helm("template", json.loads(values))
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def objects(values):
+    """The objects of Kubernetes that the chart makes, by kind and name."""
+    made = [made for made in yaml.safe_load_all(_rendered(json.dumps(values))) if made]
+    return {(each["kind"], each["metadata"]["name"]): each for each in made}
+
+
+def pods(values):
+    """The templates of pods among them, by component."""
+    found = [made["spec"]["template"] for made in objects(values).values() if "template" in made.get("spec", ())]
+    return {template["metadata"]["labels"]["app.kubernetes.io/component"]: template for template in found}

@@ -31,7 +31,7 @@ a browser sends cookies to every port of a host, so also to a server that an eve
 without a referrer, and without the cookies of other sites (Cross-Origin-Embedder-Policy).
 
 Other pages in the same browser can neither answer nor read: they have no token, the server refuses their Origin, and it
-accepts only its own address, ``localhost`` and the configured name as Host.
+accepts only its own address, ``localhost`` and the configured names as Host.
 """
 
 import hmac
@@ -282,8 +282,10 @@ class _Handler(Handler):
 
     def _check_sender(self) -> None:
         host = self.headers.get("Host", "")
-        if not is_own_name(host, (self.server.labelling.host,)):
-            raise Refused(HTTPStatus.FORBIDDEN, "this server does not have that name: use its address")
+        if not is_own_name(host, (self.server.labelling.host, *self.server.limits.names)):
+            raise Refused(
+                HTTPStatus.FORBIDDEN, "this server does not have that name: use its address, or set http.names"
+            )
         origin = self.headers.get("Origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise Refused(HTTPStatus.FORBIDDEN, "a request from another page is refused")

@@ -220,6 +220,14 @@ def test_a_configured_name(desk, tmp_path):
         assert Client(page).ask("GET", "/")[0] == 200
 
 
+def test_the_name_of_a_proxy(desk, tmp_path):
+    """A proxy with TLS hands on the name that the browser has asked for."""
+    here, elsewhere = ({"Host": name, "Origin": f"https://{name}"} for name in ("labels.example.org", "evil.example"))
+    with LabellingPage(desk, configure(tmp_path, 'http.names=["labels.example.org"]')) as page:
+        assert Client(page).ask("GET", "/api/stats", headers=here)[0] == 200
+        assert Client(page).ask("GET", "/api/stats", headers=elsewhere)[0] == 403
+
+
 @pytest.mark.parametrize(("host", "address"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])  # noqa: S104
 def test_a_server_on_all_addresses_tells_one_that_others_can_use(host, address, desk, tmp_path, monkeypatch):
     if host == "::" and not Path("/proc/net/if_inet6").exists():

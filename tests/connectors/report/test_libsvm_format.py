@@ -166,7 +166,7 @@ def test_binary_features(tmp_path, decide):
 @DECIDE
 def test_wide_and_sparse_members(tmp_path, monkeypatch, decide):
     monkeypatch.setattr("streamsvm.core.storage.members.WIDE_BYTES", 4 * 4000)
-    X = sp.random_array((120, 2000), density=0.01, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
+    X = sp.random_array((120, 2000), density=0.01, random_state=np.random.default_rng(0), dtype=np.float32).tocsr()
     y = np.asarray(X[:, :1000].sum(axis=1)).ravel() > np.asarray(X[:, 1000:].sum(axis=1)).ravel()
     model = learned(X=X, y=y, gamma=0.3)
     path, legend = export_model(model, tmp_path / "m.model")
