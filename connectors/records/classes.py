@@ -15,6 +15,10 @@ ClassLabel = bool | str | int  # with two classes, whether the event is positive
 
 MAX_LENGTH = 100  # characters of a class's name
 RESERVED = ("skip", "ignore")  # what an answer says in place of a class
+BLANK = {  # what tables have in place of a missing value, in small letters, as pandas reads them
+    "", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "nan", "-nan", "nat", "null", "none", "1.#ind", "-1.#ind",
+    "1.#qnan", "-1.#qnan",
+}  # fmt: skip
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LARGEST = 10**18
@@ -63,6 +67,8 @@ class Vocabulary:
             raise BadRecord("bad-label", f"y {error}") from None
         if label not in self._known and not self.is_open:
             raise BadRecord("bad-label", f"y must be one of label.classes, got {show(value)}")
+        if label not in self._known and str(label).lower() in BLANK:
+            raise BadRecord("bad-label", f"y must not be {show(value)}, a missing value, unless label.classes lists it")
         return label
 
     def begun(self) -> "KnownClasses":
