@@ -112,7 +112,8 @@ def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = ()) -> Iter
                 mistakes.add(f"{where}: {len(row)} columns, but the header has {len(header)}")
             begins = rows.line_num + 1
     except csv.Error as error:
-        raise FileError(f"{path}, line {begins}: {error}") from None
+        what = str(error).replace("unexpected end of data", "a quotation mark opens a cell that never ends")
+        raise FileError(f"{path}, line {begins}: {what}") from None
 
 
 def csv_header(path: Path) -> list[str]:
