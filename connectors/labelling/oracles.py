@@ -199,7 +199,7 @@ def _rows(path: Path, mistakes: Mistakes) -> Iterator[Row]:
     kind = SUFFIXES.get(path.suffix.lower())
     if kind not in ("csv", "jsonl"):
         raise FileError(f"{path}: the name must end with .csv or .jsonl")
-    return csv_rows(path, mistakes) if kind == "csv" else json_rows(path, mistakes)
+    return csv_rows(path, mistakes, ["id"]) if kind == "csv" else json_rows(path, mistakes)
 
 
 def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:

@@ -15,6 +15,7 @@ from ..runtime.folders import FileError
 from .classes import BLANK, ClassLabel, Vocabulary
 from .formats.base import BadRecord, show
 from .labels import LABELS
+from .text_files import Mistakes
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _MOST_DIGITS = 28  # of a number that decimals compare exactly
@@ -156,7 +157,7 @@ class Columns:
             return True
         if _alike(text) == _alike(wanted):
             raise FileError(f"{where}: label {show(str(label))} is almost {positive!r}; write it in one way only")
-        if self.rest or self._is_one_of(1, text, label):
+        if self._is_one_of(1, text, label) or self.rest:
             return False
         raise FileError(
             f"{where}: label {show(str(label))} is a third one, beside {positive!r} and "
@@ -170,10 +171,12 @@ class Columns:
             self._seen.setdefault(text, str(label))
         return text in self._seen
 
-    def check_positive(self, path: Path) -> None:
-        """Refuse a file without the positive label, which is probably misspelled."""
-        if self.positive is not None and not self._found_positive:
-            raise FileError(f"{path}: no record has the label {self.positive!r} given as --positive")
+    def absence(self, path: Path, mistakes: Mistakes) -> list[str]:
+        """What is wrong if a file was read to its end without the positive label, which is probably misspelled."""
+        was_read = bool(self._seen) or not mistakes.n
+        if self.positive is None or self._found_positive or not was_read:
+            return []
+        return [f"{path}: no record has the label {self.positive!r} given as --positive"]
 
 
 def _alike(text: str) -> str:

@@ -99,9 +99,7 @@ def _checked(
                     raise FileError(f"{where}: no label; {_UNLABELLED if 'y' in fields else _WHERE_LABEL}")
                 if not mistakes.n:
                     yield fields, value, event
-        if not mistakes.n:
-            columns.check_positive(path)
-    mistakes.complain()
+    mistakes.complain(columns.absence(path, mistakes))
 
 
 def _decoded(codec: Codec, value: bytes, where: str) -> Event:

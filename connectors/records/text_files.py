@@ -6,7 +6,7 @@ Files are in UTF-8, perhaps with a byte-order mark, and are read in constant mem
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -67,11 +67,11 @@ class Mistakes:
         if self.n <= _SHOWN:
             self._first.append(mistake)
 
-    def complain(self) -> None:
-        """Raise `FileError` with the first mistakes and the number of the others, if there are any."""
-        if self.n:
-            more = [f"and {self.n - _SHOWN} more"] if self.n > _SHOWN else []
-            raise FileError(*self._first, *more)
+    def complain(self, last: Sequence[str] = ()) -> None:
+        """Raise `FileError` with the first mistakes, how many more there are, and the last ones given, if any."""
+        more = [f"and {self.n - _SHOWN} more"] if self.n > _SHOWN else []
+        if self.n or last:
+            raise FileError(*self._first, *more, *last)
 
 
 @contextmanager

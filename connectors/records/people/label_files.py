@@ -64,9 +64,7 @@ def read_label_file(path: Path, file_format: str, columns: Columns, codec: Codec
                 label = _label(where, row, columns, codec)
                 if not mistakes.n:
                     yield label
-        if not mistakes.n:
-            columns.check_positive(path)
-    mistakes.complain()
+    mistakes.complain(columns.absence(path, mistakes))
 
 
 def _rows(path: Path, file_format: str, columns: Columns, mistakes: Mistakes) -> Iterator[_Row]:
