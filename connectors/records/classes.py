@@ -6,10 +6,15 @@ integer: "7" and 7 are one class.
 A configuration lists its classes, or leaves it to the labels that come, up to a limit, or both.
 """
 
+import logging
 import re
+import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from .formats.base import BadRecord, show
+
+logger = logging.getLogger(__name__)
 
 ClassLabel = bool | str | int  # with two classes, whether the event is positive
 
@@ -22,6 +27,20 @@ BLANK = {  # what tables have in place of a missing value, in small letters, as 
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LARGEST = 10**18
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value of a table stands for a missing one: it is null, NaN, blank, or spelled as tables spell it."""
+    if isinstance(value, str):
+        return value.strip().lower() in BLANK
+    return value is None or bool(value != value)  # only NaN differs from itself
+
+
+def alike(text: str) -> str:
+    """A text without what a reader does not see: case, spaces, and the ways to write one character."""
+    return "".join(
+        mark for mark in unicodedata.normalize("NFKC", text).casefold() if mark.isprintable() and mark != " "
+    )
 
 
 class Vocabulary:
@@ -67,8 +86,6 @@ class Vocabulary:
             raise BadRecord("bad-label", f"y {error}") from None
         if label not in self._known and not self.is_open:
             raise BadRecord("bad-label", f"y must be one of label.classes, got {show(value)}")
-        if label not in self._known and str(label).lower() in BLANK:
-            raise BadRecord("bad-label", f"y must not be {show(value)}, a missing value, unless label.classes lists it")
         return label
 
     def begun(self) -> "KnownClasses":
@@ -142,8 +159,17 @@ class KnownClasses:
             raise BadRecord(
                 "too-many-classes", f"y = {show(label)} would be class {len(self.labels) + 1}; see label.max_classes"
             )
+        self._doubt(label)
         self._numbers[label] = len(self.labels)
         self.labels.append(label)
+
+    def _doubt(self, label: ClassLabel) -> None:
+        """Say so if a new class is probably a mistake."""
+        twins = [known for known in self.labels if alike(str(known)) == alike(str(label))]
+        if twins:
+            logger.warning("the new class %r looks like the class %r in other letters", label, twins[0])
+        if is_blank(label):
+            logger.warning("the new class %r looks like a label that is missing", label)
 
 
 def two_classes() -> KnownClasses:

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.folders import FileError
-from .classes import BLANK, ClassLabel, Vocabulary
+from .classes import ClassLabel, Vocabulary, alike, is_blank
 from .formats.base import BadRecord, show
 from .labels import LABELS
 from .text_files import Mistakes
@@ -21,14 +20,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.I
 _MOST_DIGITS = 28  # of a number that decimals compare exactly
 
 
-def is_blank(value: Any) -> bool:
-    """Whether a value of a file stands for a missing one: it is null, NaN, blank, or spelled as tables spell it."""
-    if isinstance(value, str):
-        return value.strip().lower() in BLANK
-    return value is None or bool(value != value)  # only NaN differs from itself
-
-
-@lru_cache(1000, typed=True)
+@lru_cache(100, typed=True)
 def canonical(label: str | float | Decimal) -> str:
     """A label as text that is equal for equal labels: 1, "+1", 1.0 and True are all "1"."""
     text = str(label).strip()
@@ -155,7 +147,7 @@ class Columns:
         if text == wanted:
             self._found_positive = True
             return True
-        if _alike(text) == _alike(wanted):
+        if alike(text) == alike(wanted):
             raise FileError(f"{where}: label {show(str(label))} is almost {positive!r}; write it in one way only")
         if self._is_one_of(1, text, label) or self.rest:
             return False
@@ -177,10 +169,3 @@ class Columns:
         if self.positive is None or self._found_positive or not was_read:
             return []
         return [f"{path}: no record has the label {self.positive!r} given as --positive"]
-
-
-def _alike(text: str) -> str:
-    """A text without what a reader does not see: case, spaces, and the ways to write one character."""
-    return "".join(
-        mark for mark in unicodedata.normalize("NFKC", text).casefold() if mark.isprintable() and mark != " "
-    )

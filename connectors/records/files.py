@@ -15,6 +15,7 @@ from ..logs.transport import Record
 from ..runtime.folders import FileError
 from ..runtime.text import to_number
 from .arrays import read_arrays
+from .classes import is_blank
 from .codec import Codec, Event
 from .columns import Columns
 from .formats.base import BadRecord, show
@@ -97,6 +98,8 @@ def _checked(
                 event = _decoded(codec, value, where)
                 if labelled and event.y is None:
                     raise FileError(f"{where}: no label; {_UNLABELLED if 'y' in fields else _WHERE_LABEL}")
+                if labelled and columns.group is not None and is_blank(fields["group"]):
+                    raise FileError(f"{where}: no group in {show(columns.group)}")
                 if not mistakes.n:
                     yield fields, value, event
     mistakes.complain(columns.absence(path, mistakes))
@@ -139,6 +142,8 @@ def _read_csv(path: Path, columns: Columns, mistakes: Mistakes) -> Located:
 def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
     special = columns.special
     event: dict[str, Any] = {"id": default_id} | {part: cells[name] for part, name in special.items()}
+    if is_blank(event["id"]):  # all events without an id would be one
+        raise FileError(f"{where}: no id in {show(columns.id)}")
     event |= {part: cells[name] for part, name in columns.shown.items()}
     event |= {part: _series(cells[name], f"{where}, column {show(name)}") for part, name in columns.series.items()}
     if columns.label:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from ...logs.reading import read_all
 from ...logs.transport import Transport
 from ...records.columns import Columns
-from ...records.formats.base import BadRecord
+from ...records.formats.base import BadRecord, show
 from ...records.parquet import ParquetMissing
 from ...records.people.label_files import FileLabel, read_label_file
 from ...runtime.folders import FileError
@@ -105,14 +105,14 @@ class LabelFile:
             homes = {home for home in homes if type(home.id) is type(id_)}
         if len({home[:2] for home in homes}) > 1:
             raise FileError(
-                f"{label.where}: several partitions have an event {id_!r}; say which in a column 'partition'"
+                f"{label.where}: several partitions have an event {show(id_)}; say which in a column 'partition'"
             )
         if homes:
             return min(homes, key=lambda home: home.key or b"")
         if partition is None and self._n_partitions > 1:
             topic = self._settings.log.topic
             raise FileError(
-                f"{label.where}: topic {topic!r} has no event {id_!r}, so its partition must be named in a column "
+                f"{label.where}: topic {topic!r} has no event {show(id_)}, so its partition must be named in a column "
                 "'partition'"
             )
         return Home(partition or 0, id_, None)

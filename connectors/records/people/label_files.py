@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ...logs.transport import Record
 from ...runtime.folders import FileError
 from ...runtime.text import to_number, to_whole
+from ..classes import is_blank
 from ..codec import Codec
-from ..columns import MEANINGS, Columns, canonical, is_blank
+from ..columns import MEANINGS, Columns, canonical
 from ..files import SUFFIXES
 from ..formats.base import BadRecord, show
 from ..parquet import read_rows

@@ -66,6 +66,8 @@ def test_csv_with_ids_quotes_and_a_byte_order_mark(tmp_path):
         ("a,a\n1,2\n", {}, "line 1: column 'a' appears more than once"),
         ("a,b\n1,2\n", {"label": "y"}, "line 1: no column 'y'; there are 'a', 'b'"),
         ("a,b\n1,2\n", {"id": "y"}, "line 1: no column 'y'; there are 'a', 'b'"),
+        ("a,b\nx,2\n ,2\n", {"id": "a"}, "line 3: no id in 'a'"),
+        ("a,b\nx,2\nNaN,2\n", {"id": "a"}, "line 3: no id in 'a'"),
         ("a;b\n1;2\n", {"label": "b"}, "line 1: no column 'b'; there are 'a;b'; separate the columns by commas"),
         (b"a\n\xff\n", {}, "not UTF-8 text: byte 0xff cannot be read"),
         ("a\n" + "1" * 200_000, {}, "line 2, column 'a': '111"),
@@ -161,6 +163,15 @@ def test_examples_without_a_label_are_refused(tmp_path):
         list(read_examples(path, columns=Columns(label="y")))
     hint = "no label; remove the line, or fill its label in"
     assert caught.value.problems == (f"{path}, line 3: {hint}", f"{path}, line 5: {hint}")
+
+
+@pytest.mark.parametrize("group", [None, "", float("nan")])
+def test_examples_without_a_group_are_refused(tmp_path, group):
+    """They were one group."""
+    lines = [{"a": 1, "y": 1, "who": "ann"}, {"a": 1, "y": 0, "who": group}]
+    path = write(tmp_path, "d.jsonl", "\n".join(map(json.dumps, lines)))
+    with pytest.raises(FileError, match="line 2: no group in 'who'"):
+        list(read_examples(path, columns=Columns(label="y", group="who")))
 
 
 def test_labels_are_as_many_as_their_digits(tmp_path):
