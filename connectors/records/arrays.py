@@ -90,7 +90,8 @@ def _load_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
         shape, _, dtype = read_header(member)
         n_bytes, there = math.prod(shape) * dtype.itemsize, info.file_size - member.tell()
     if dtype.hasobject:
-        raise ValueError(f"{name} holds objects of Python; save it as numbers, as in {name}.astype(float)")
+        plain = f"texts, as in {name}.astype(str)" if name == "y" else f"numbers, as in {name}.astype(float)"
+        raise ValueError(f"{name} holds objects of Python; save it as {plain}")
     if n_bytes != there or min(shape, default=0) < 0:
         raise ValueError(f"{name} is {dtype} of shape {shape}: this takes {n_bytes} bytes, but the file has {there}")
     with file.open(info) as member:

@@ -94,12 +94,12 @@ def _checked(
     with mistakes:
         for where, fields in FORMATS[_format(path, file_format)](path, columns, mistakes):
             with mistakes:
+                if labelled and columns.group is not None and is_blank(fields["group"]):
+                    raise FileError(f"{where}: no group in {show(columns.group)}")
                 value = json.dumps(fields, separators=(",", ":")).encode()
                 event = _decoded(codec, value, where)
                 if labelled and event.y is None:
                     raise FileError(f"{where}: no label; {_UNLABELLED if 'y' in fields else _WHERE_LABEL}")
-                if labelled and columns.group is not None and is_blank(fields["group"]):
-                    raise FileError(f"{where}: no group in {show(columns.group)}")
                 if not mistakes.n:
                     yield fields, value, event
     mistakes.complain(columns.absence(path, mistakes))

@@ -364,7 +364,14 @@ def test_dense_and_sparse_npz_are_the_same_events(tmp_path):
         ({"X": [1.0, 2.0]}, "X has shape (2,); 2 dimensions needed"),
         ({"X": 3.0}, "X has shape (); 2 dimensions needed"),
         ({"X": [[1.0]], "y": [7]}, "row 1: label '7'"),
-        ({"X": np.array([[1, None]])}, "not an npz file of plain arrays: X holds objects of Python; save it as"),
+        (
+            {"X": np.array([[1, None]])},
+            "not an npz file of plain arrays: X holds objects of Python; save it as numbers",
+        ),
+        (
+            {"X": [[1.0]], "y": np.array(["a"], object)},
+            "y holds objects of Python; save it as texts, as in y.astype(str)",
+        ),
         ({"data": [1.0], "indices": [0, 1], "indptr": [0, 2]}, "not those of a CSR matrix"),
         ({"data": [1.0, 1.0], "indices": [0, 1], "indptr": [0, 3, 2]}, "not those of a CSR matrix"),
         ({"data": [1.0], "indices": [0.5], "indptr": [0, 1]}, "not those of a CSR matrix"),
