@@ -82,6 +82,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     columns = _columns(arguments, settings)
     topic = arguments.topic or settings.log.topic
+    if settings.log.format != "json" and topic == settings.log.topic:
+        raise ConfigError([f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read"])
 
     def events(description: str, total: int | None = None) -> Iterator[bytes]:
         values = read_events(arguments.file, arguments.format, columns)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..logs.transport import Unavailable
-from ..records.classes import ClassLabel
+from ..records.classes import ClassLabel, is_blank
 from ..records.columns import MEANINGS, canonical
 from ..records.files import SUFFIXES
 from ..records.formats.base import BadRecord, show
@@ -208,6 +208,8 @@ def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:
     None if it is not a label.
     """
     if labels.vocabulary is not None:
+        if is_blank(value) and value not in labels.vocabulary.listed:
+            return None
         try:
             return labels.vocabulary.read(value)
         except BadRecord:

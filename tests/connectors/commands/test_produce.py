@@ -92,6 +92,15 @@ def test_the_configuration_names_the_labels(config, tmp_path, call):
     assert (code, "line 3, column 'y': label 'eggs' is not one of [label]'s 'spam'/'ham'" in err) == (1, True)
 
 
+def test_events_are_not_written_to_a_topic_of_another_format(config, tmp_path, call):
+    config.write_text(f'[log]\nformat = "float32"\n{config.read_text()}')
+    path = tmp_path / "d.csv"
+    path.write_text("a\n1\n")
+    code, _, (err,) = call("produce", path, "--config", config)
+    assert (code, "log.format = 'float32': produce writes JSON" in err) == (2, True)
+    assert call("produce", path, "--config", config, "--topic", "others")[0] == 0
+
+
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device", "log"), KeyboardInterrupt()])
 @pytest.mark.parametrize("kind", ["events", "labels"])
 def test_after_an_interruption_the_rest_can_be_written(config, tmp_path, call, monkeypatch, error, kind):

@@ -811,6 +811,12 @@ def test_a_file_that_is_wrong_says_where(tmp_path, name, content, what):
         truth_from_file(path, SPAM)
 
 
+@pytest.mark.parametrize("value", ["", " ", "NaN", "None", None, float("nan")])
+def test_a_blank_is_no_class(value):
+    assert read_label(value, LabelSettings(max_classes=5)) is None
+    assert read_label("None", LabelSettings(classes=("None", "one", "two"))) == "None"
+
+
 def test_noise_turns_labels_round(settings, trainer):
     trainer.ask(*(f"q{i}" for i in range(60)))
     told = answered(settings, 60, lambda shown: True, noise=0.3, seed=1)

@@ -54,6 +54,12 @@ def test_a_packed_event_needs_an_id_only():
     assert packed.decode(record(b"", [ID])).x == {}
 
 
+@pytest.mark.parametrize("content", [b"", b"null"])
+@pytest.mark.parametrize("header", ["sv-y", "sv-w", "sv-ts"])
+def test_an_empty_header_is_a_missing_one(header, content):
+    assert packed.decode(record(TWO, [ID, (header, content)])) == packed.decode(record(TWO, [ID]))
+
+
 def test_packed_events_have_limits():
     tight = Codec(format="float32", limits=Limits(features=2, text=8))
     assert len(tight.decode(record(TWO, [ID])).x) == 2
