@@ -18,6 +18,7 @@ from ...records.columns import Columns
 from ...records.formats.base import BadRecord, show
 from ...records.parquet import ParquetMissing
 from ...records.people.label_files import FileLabel, read_label_file
+from ...records.text_files import Mistakes
 from ...runtime.folders import FileError
 from ...settings.sections import ConfigError, Settings
 
@@ -81,7 +82,12 @@ class LabelFile:
                 continue  # the trainer has refused it, too
             if str(event.id) in self._homes:
                 self._homes[str(event.id)].add(Home(record.partition, event.id, record.key))
-        return sum(self._home(label) not in self._homes[str(label.fields["id"])] for label in self._labels())
+        n_missing, mistakes = 0, Mistakes()
+        for label in self._labels():
+            with mistakes:
+                n_missing += self._home(label) not in self._homes[str(label.fields["id"])]
+        mistakes.complain()
+        return n_missing
 
     def placed(self) -> Iterator[tuple[bytes, Home]]:
         """The values of the labels' records, and where they belong."""

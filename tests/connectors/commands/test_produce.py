@@ -189,6 +189,8 @@ def test_a_file_of_labels_tells_all_its_mistakes(labelled, tmp_path, call):
     code, _, err = produce_labels(call, labelled, "id,y,rev\n7,x,\n8,1,y\n9\n10,1,\n11,,\n")
     places = [line.removeprefix(f"streamsvm: {tmp_path / 'labels.csv'}, ").split(":")[0] for line in err]
     assert (code, places) == (1, ["line 2", "line 3, column 'rev'", "line 4", "line 6"])
+    code, _, err = produce_labels(call, labelled, "id,y\n77,1\n7,1\n78,0\n")
+    assert (code, ["has no event '77'" in err[0], "line 4" in err[1]], len(err)) == (1, [True, True], 2)
     code, _, (err,) = produce_labels(call, labelled, '{"id": 7, "y": 1, "y": 0}', "labels.jsonl")
     assert (code, "'y' appears more than once" in err) == (1, True)
 
