@@ -119,14 +119,14 @@ def _format(path: Path, file_format: str) -> str:
     return chosen
 
 
-def _number(text: str, where: str, hint: str = "") -> float:
+def _number(text: str, where: str, column: str, hint: str = "", kind: str = "column") -> float:
     try:
         value = to_number(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         found = f"{show(text)} is not a finite number" if text.strip() else "the number is missing"
-        raise FileError(f"{where}: {found}{hint}")
+        raise FileError(f"{where}, {kind} {show(column)}: {found}{hint.format(column=column)}")
     return value
 
 
@@ -145,22 +145,18 @@ def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: s
     if is_blank(event["id"]):  # all events without an id would be one
         raise FileError(f"{where}: no id in {show(columns.id)}")
     event |= {part: cells[name] for part, name in columns.shown.items()}
-    event |= {part: _series(cells[name], f"{where}, column {show(name)}") for part, name in columns.series.items()}
+    event |= {part: _series(cells[name], where, name) for part, name in columns.series.items()}
     if columns.label:
         event["y"] = columns.to_label(event["y"], f"{where}, column {show(columns.label)}")
     features = cells.keys() - {*special.values(), *columns.looked_at.values()}
-    event["x"] = {
-        name: _number(cell, f"{where}, column {show(name)}", columns.hint.format(column=name))
-        for name, cell in cells.items()
-        if name in features
-    }
+    event["x"] = {name: _number(cell, where, name, columns.hint) for name, cell in cells.items() if name in features}
     return event
 
 
-def _series(cell: str, where: str) -> list[float]:
+def _series(cell: str, where: str, column: str) -> list[float]:
     """The numbers of a cell, between spaces, commas or semicolons, perhaps in brackets."""
     parts = re.split(r"[\s,;]+", cell.strip().strip("[]").strip())
-    return [_number(part, where) for part in parts if part]
+    return [_number(part, where, column) for part in parts if part]
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------------------
@@ -217,7 +213,7 @@ def _pair(pair: str, where: str) -> tuple[str, float]:
     index, _, value = pair.partition(":")
     if not (index.isascii() and index.isdecimal()):
         raise FileError(f"{where}: {show(pair)} is not index:value")
-    return index.lstrip("0") or "0", _number(value, f"{where}, feature {index[:20]}")
+    return index.lstrip("0") or "0", _number(value, where, index, kind="feature")
 
 
 def _refuse_columns(path: Path, columns: Columns) -> None:
