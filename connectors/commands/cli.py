@@ -25,6 +25,7 @@ from ..logs.transport import (
 from ..records.formats.base import LibraryMissing
 from ..runtime.folders import AlreadyInUse, FileError
 from ..runtime.log_output import is_json, set_up_logging
+from ..runtime.text import printable
 from ..settings.sections import ConfigError
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import TooManyBadRecords
@@ -70,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain([str(error)], STALLED)
     except (Unavailable, OutputsLost, TakenOver) as error:
         return _complain([str(error)], TEMPORARY)
-    except (FileError, AlreadyInUse, OSError) as error:
+    except FileError as error:
+        return _complain(error.problems, FAILED)
+    except (AlreadyInUse, OSError) as error:
         is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         return _complain([_without_number(error)], TEMPORARY if is_full else FAILED)
     except KeyboardInterrupt:
@@ -82,9 +85,9 @@ def _complain(problems: Sequence[str], code: int) -> int:
         set_up_logging("json")
     for problem in problems:
         if is_json():
-            logger.critical("%s", problem, extra={"exit_code": code})
+            logger.critical("%s", printable(problem), extra={"exit_code": code})
         else:
-            print(f"streamsvm: {problem}", file=sys.stderr)
+            print(f"streamsvm: {printable(problem)}", file=sys.stderr)
     return code
 
 

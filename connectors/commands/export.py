@@ -6,6 +6,7 @@ from pathlib import Path
 from ..report.export import chosen, export_model, read_model
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
+from .shared.configuration import state_folder
 from .shared.options import Subparsers, offset
 
 
@@ -17,7 +18,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "checkpoint is exported."
     )
     command.add_argument(
-        "model", type=Path, metavar="MODEL|DIR", help="a file that save() wrote, or the trainer's state folder"
+        "model",
+        type=Path,
+        metavar="MODEL|DIR|CONFIG.toml",
+        help="a file that save() wrote, or the trainer's state folder, or its configuration",
     )
     command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
     command.add_argument(
@@ -34,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     require_folder(arguments.out)
-    served = read_model(arguments.model, arguments.partition, arguments.key)
+    served = read_model(state_folder(arguments.model), arguments.partition, arguments.key)
     try:
         written, legend = export_model(served.model, arguments.out, served.scaler, arguments.label)
     except ValueError as error:

@@ -295,7 +295,7 @@ def studio(settings: Settings, url: str, project: int, token_file: Path, auth_fi
 
 
 def _secret(path: Path) -> str:
-    text = path.read_text(encoding="utf-8").strip()
+    text = path.read_text(encoding="utf-8-sig").strip()
     if not text:
         raise ConfigError([f"{path} is empty"])
     return text

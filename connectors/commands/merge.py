@@ -13,6 +13,7 @@ from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored import read_state
+from .shared.configuration import state_folder
 from .shared.options import Subparsers
 
 
@@ -27,8 +28,9 @@ def add_parser(subparsers: Subparsers) -> None:
         "models",
         type=Path,
         nargs="+",
-        metavar="MODEL|DIR",
-        help="files that save() wrote, or a trainer's state folder with the models of all its partitions",
+        metavar="MODEL|DIR|CONFIG.toml",
+        help="files that save() wrote, or a trainer's state folder, or its configuration, with the models of all its "
+        "partitions",
     )
     command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
     command.add_argument(
@@ -41,7 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     require_folder(arguments.out)
-    models = [model for path in arguments.models for model in _models_of(path)]
+    models = [model for path in arguments.models for model in _models_of(state_folder(path))]
     try:
         merged = streamsvm.merge(models, renumber=arguments.renumber)
     except (ValueError, TypeError) as error:

@@ -2,16 +2,20 @@
 
 import argparse
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
-from ..logs.transport import Transport
+from ..logs.transport import Transport, Unavailable
 from ..records.columns import Columns
 from ..records.files import read_events
+from ..records.formats.base import show
 from ..runtime.text import plural
 from ..settings import topics
 from ..settings.loading import load
@@ -31,10 +35,11 @@ def add_parser(subparsers: options.Subparsers) -> None:
     command.description = (
         "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
         "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
-        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label. The whole "
-        "file is checked before the first record is written. With --labels, the rows are labels of events that the "
-        "log has: CSV, JSON lines or Parquet with the columns id and y, such as `streamsvm labels` writes. Each label "
-        "goes to the partition of its event, and replaces the label that the event has."
+        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label, and neither "
+        "has an event with a blank, NaN or null in the label's place. The whole file is checked before the first "
+        "record is written. With --labels, the rows are labels of events that the log has: CSV, JSON lines or Parquet "
+        "with the columns id and y, such as `streamsvm labels` writes. Each label goes to the partition of its event, "
+        "and replaces the label that the event has."
     )
     options.add_file(command, "the file to read")
     command.add_argument("--text", metavar="COLUMN", help="column of a text that annotators read; it is not a feature")
@@ -52,12 +57,20 @@ def add_parser(subparsers: options.Subparsers) -> None:
         type=options.topic,
         help="topic to write to (default: log.topic or log.labels of the configuration, else 'events' or 'labels')",
     )
+    command.add_argument(
+        "--skip",
+        type=options.offset,
+        default=0,
+        metavar="N",
+        help="do not write the first N records, because an earlier try has written them",
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     given = LogSettings(dir=arguments.dir, labels="labels")
     settings = load(arguments.config, os.environ) if arguments.config else Settings(log=given)
+    options.check_file(arguments)
     if arguments.positive and settings.label.vocabulary:
         raise ConfigError(["--positive names one of two classes, but the configuration has more (label.classes)"])
     if arguments.labels:
@@ -69,16 +82,45 @@ def run(arguments: argparse.Namespace) -> None:
 def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     columns = _columns(arguments, settings)
     topic = arguments.topic or settings.log.topic
+    if settings.log.format != "json" and topic == settings.log.topic:
+        raise ConfigError([f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read"])
 
     def events(description: str, total: int | None = None) -> Iterator[bytes]:
         values = read_events(arguments.file, arguments.format, columns)
         return tqdm(values, description, total=total, unit=" records", disable=None)
 
     n_records = sum(1 for _ in events("checking"))
-    with _open(settings, topic) as target:
-        for value in events("writing", n_records):
+    _tell_unlabelled(columns)
+    with _open(settings, topic) as target, _saying_how_far(target, topic, arguments.skip):
+        for value in islice(events("writing", n_records), arguments.skip, None):
             target.produce(topic, value)
-        _end(target, topic, settings, f"{n_records} records from {arguments.file}")
+        _end(target, topic, settings, f"{max(0, n_records - arguments.skip)} records from {arguments.file}")
+
+
+def _tell_unlabelled(columns: Columns) -> None:
+    """Say how many labels are missing, because a class may have such a name."""
+    n_blank = columns.blanks.total()
+    if n_blank:
+        texts = ", ".join(map(show, sorted(columns.blanks)[:5]))
+        print(f"{plural(n_blank, 'record')} without a label (in its place: {texts})")
+
+
+@contextmanager
+def _saying_how_far(target: Transport, topic: str, skipped: int) -> Iterator[None]:
+    """If the writing ends early, say what is written: a second try would write it twice."""
+    before = sum(target.end_offsets(topic).values())
+    try:
+        yield
+    except BaseException:
+        n_written = "an unknown number of"
+        with suppress(OSError, Unavailable):
+            n_written = str(sum(target.end_offsets(topic).values()) - before)
+        print(
+            f"streamsvm: topic {topic} has got {n_written} of the records; once the cause is mended, the same command "
+            f"with --skip {skipped + int(n_written) if n_written.isdecimal() else 'N'} writes the others",
+            file=sys.stderr,
+        )
+        raise
 
 
 def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
@@ -96,10 +138,16 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     problems += [f"two columns would be the field {part!r} of an event" for part, n in counted.items() if n > 1]
     if problems:
         raise ConfigError(problems)
-    main, classes = (arguments.label, arguments.id, arguments.positive), settings.label.vocabulary
-    return Columns(
-        *main, shown=dict(named), series=dict(series), hint=_HINT, classes=classes, several_hint=_SEVERAL_HINT
-    )
+    columns = _labels_of(arguments, settings)
+    return replace(columns, shown=dict(named), series=dict(series), hint=_HINT, several_hint=_SEVERAL_HINT)
+
+
+def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:
+    """The columns of ids and labels, and what the configuration says about labels."""
+    label = settings.label
+    names = {} if label.positive is None or label.negative is None else {label.positive: True, label.negative: False}
+    main = (arguments.label, arguments.id, arguments.positive)
+    return Columns(*main, classes=label.vocabulary, names=names, rest=arguments.rest)
 
 
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
@@ -113,16 +161,18 @@ def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
         problems.append("log.labels = '': there is no topic for labels; set log.labels to its name, or use --topic")
     if problems:
         raise ConfigError(problems)
-    columns = Columns(arguments.label, arguments.id, arguments.positive, classes=settings.label.vocabulary)
-    file = LabelFile(arguments.file, arguments.format, columns, settings)
+    file = LabelFile(arguments.file, arguments.format, _labels_of(arguments, settings), settings)
     n_labels = file.check()
     with _open(settings, topic) as target:
         missing = file.find_events(target)
-        for value, place in tqdm(file.placed(), "writing", total=n_labels, unit=" records", disable=None):
-            target.produce(topic, value, key=place.key, partition=place.partition)
-        if missing:
-            print(f"topic {settings.log.topic} has no event yet for {plural(missing, 'label')}")
-        _end(target, topic, settings, f"{plural(n_labels, 'label')} from {arguments.file}")
+        placed = tqdm(file.placed(), "writing", total=n_labels, unit=" records", disable=None)
+        with _saying_how_far(target, topic, arguments.skip):
+            for value, place in islice(placed, arguments.skip, None):
+                target.produce(topic, value, key=place.key, partition=place.partition)
+            if missing:
+                print(f"topic {settings.log.topic} has no event yet for {plural(missing, 'label')}")
+            n_written = max(0, n_labels - arguments.skip)
+            _end(target, topic, settings, f"{plural(n_written, 'label')} from {arguments.file}")
 
 
 def _open(settings: Settings, topic: str) -> AbstractContextManager[Transport]:

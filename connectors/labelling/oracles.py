@@ -5,7 +5,6 @@ know. `truth_from_field` and `truth_from_file` make oracles of known labels, for
 their answers, and can make some of them wrong.
 """
 
-import csv
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..logs.transport import Unavailable
-from ..records.classes import ClassLabel
-from ..records.files import SUFFIXES, parse_object
-from ..records.formats.base import BadRecord
-from ..records.labels import LABELS
+from ..records.classes import ClassLabel, is_blank
+from ..records.columns import MEANINGS, canonical
+from ..records.files import SUFFIXES
+from ..records.formats.base import BadRecord, show
 from ..records.people.questions import Question
+from ..records.text_files import Mistakes, Row, csv_rows, json_rows
 from ..runtime.folders import FileError
 from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop, pause
@@ -175,37 +175,31 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
     Raises
     ------
     FileError
-        At the first line that is wrong.
+        With the lines that are wrong.
     OSError
         If the file cannot be read.
     """
     truth: dict[str, ClassLabel] = {}
-    try:
-        for where, fields in _rows(path):
-            y = read_label(fields.get("y", fields.get("label")), labels)
-            if y is None or fields.get("id") in (None, ""):
-                raise FileError(f"{where}: needs an 'id' and a label 'y' of {label_names(labels)}")
-            if truth.setdefault(str(fields["id"]), y) != y:
-                raise FileError(f"{where}: id {fields['id']!r} has another label on an earlier line")
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"{path}: {error}") from None
+    mistakes = Mistakes()
+    with mistakes:
+        for where, _, fields in _rows(path, mistakes):
+            with mistakes:
+                y = read_label(fields.get("y", fields.get("label")), labels)
+                if y is None or fields.get("id") in (None, ""):
+                    raise FileError(f"{where}: needs an 'id' and a label 'y' of {label_names(labels)}")
+                if truth.setdefault(str(fields["id"]), y) != y:
+                    raise FileError(f"{where}: id {show(fields['id'])} has another label on an earlier line")
+    mistakes.complain()
     if not truth:
         raise FileError(f"{path} has no labels")
     return lambda shown: truth.get(str(shown.id))
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows(path: Path, mistakes: Mistakes) -> Iterator[Row]:
     kind = SUFFIXES.get(path.suffix.lower())
     if kind not in ("csv", "jsonl"):
         raise FileError(f"{path}: the name must end with .csv or .jsonl")
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        if kind == "csv":
-            rows = csv.DictReader(file)
-            yield from ((f"{path}, line {rows.line_num}", row) for row in rows)
-            return
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield f"{path}, line {number}", parse_object(line, f"{path}, line {number}")
+    return csv_rows(path, mistakes, ["id"]) if kind == "csv" else json_rows(path, mistakes)
 
 
 def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:
@@ -214,18 +208,21 @@ def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:
     None if it is not a label.
     """
     if labels.vocabulary is not None:
+        if is_blank(value) and value not in labels.vocabulary.listed:
+            return None
         try:
             return labels.vocabulary.read(value)
         except BadRecord:
             return None
-    if isinstance(value, str):
-        text = value.strip()
-        if labels.positive and text in (labels.positive, labels.negative):
-            return text == labels.positive
-        value = {"true": True, "false": False}.get(text.lower(), text)
-        with suppress(ValueError):
-            value = float(value)
-    return LABELS.get(value) if isinstance(value, int | float) else None
+    if not isinstance(value, str | int | float):
+        return None
+    text = canonical(value)
+    named = (
+        {}
+        if labels.positive is None
+        else {canonical(str(labels.positive)): True, canonical(str(labels.negative)): False}
+    )
+    return value if isinstance(value, bool) else named.get(text, MEANINGS.get(text))
 
 
 def label_names(labels: LabelSettings) -> str:

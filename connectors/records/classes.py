@@ -6,18 +6,41 @@ integer: "7" and 7 are one class.
 A configuration lists its classes, or leaves it to the labels that come, up to a limit, or both.
 """
 
+import logging
 import re
+import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from .formats.base import BadRecord, show
+
+logger = logging.getLogger(__name__)
 
 ClassLabel = bool | str | int  # with two classes, whether the event is positive
 
 MAX_LENGTH = 100  # characters of a class's name
 RESERVED = ("skip", "ignore")  # what an answer says in place of a class
+BLANK = {  # what tables have in place of a missing value, in small letters, as pandas reads them
+    "", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "nan", "-nan", "nat", "null", "none", "1.#ind", "-1.#ind",
+    "1.#qnan", "-1.#qnan",
+}  # fmt: skip
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LARGEST = 10**18
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value of a table stands for a missing one: it is null, NaN, blank, or spelled as tables spell it."""
+    if isinstance(value, str):
+        return value.strip().lower() in BLANK
+    return value is None or bool(value != value)  # only NaN differs from itself
+
+
+def alike(text: str) -> str:
+    """A text without what a reader does not see: case, spaces, and the ways to write one character."""
+    return "".join(
+        mark for mark in unicodedata.normalize("NFKC", text).casefold() if mark.isprintable() and mark != " "
+    )
 
 
 class Vocabulary:
@@ -136,8 +159,17 @@ class KnownClasses:
             raise BadRecord(
                 "too-many-classes", f"y = {show(label)} would be class {len(self.labels) + 1}; see label.max_classes"
             )
+        self._doubt(label)
         self._numbers[label] = len(self.labels)
         self.labels.append(label)
+
+    def _doubt(self, label: ClassLabel) -> None:
+        """Say so if a new class is probably a mistake."""
+        twins = [known for known in self.labels if alike(str(known)) == alike(str(label))]
+        if twins:
+            logger.warning("the new class %r looks like the class %r in other letters", label, twins[0])
+        if is_blank(label):
+            logger.warning("the new class %r looks like a label that is missing", label)
 
 
 def two_classes() -> KnownClasses:

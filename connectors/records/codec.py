@@ -2,8 +2,8 @@
 
 An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``.  Its format is
 one of `FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a
-list of numbers instead, and other fields are ignored.  An id is a string or an integer; the string "7" and the number 7
-are different ids.
+list of numbers instead, and other fields are ignored.  A field that may be missing may be null as well.  An id is a
+string or an integer; the string "7" and the number 7 are different ids.
 
 Labels are JSON in every configuration; see `labels`.
 """
@@ -11,6 +11,7 @@ Labels are JSON in every configuration; see `labels`.
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 from streamsvm.estimators.inputs.named_rows import NamedValues
 
 from ..logs.transport import Record
+from ..runtime.text import to_number
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
 from .formats.base import BadRecord, Fields, Format, show
@@ -140,7 +142,7 @@ class Codec:
         if positive is not None and negative is not None:
             named = {positive: True, negative: False}
             self._outputs = (negative, positive)
-        self._labels |= named
+        self._labels |= named | _as_numbers(named)
         if format == "registry":
             if registry is None:
                 raise ValueError("registry must be given for the format 'registry'")
@@ -198,31 +200,32 @@ class Codec:
     def _to_event(self, fields: Fields) -> Event:
         if "id" not in fields or "x" not in fields:
             raise BadRecord("missing-field", f"the record has no {'x' if 'id' in fields else 'id'!r}")
-        label = fields.get("y")
+        label, weight = fields.get("y"), fields.get("w")
         return Event(
             fields["id"],
             _key(fields["id"], self._limits.text),
             self._features(fields["x"]),
             None if label is None else self._label(label),
-            _weight(fields["w"], "w") if "w" in fields else 1.0,
-            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
+            1.0 if weight is None else _weight(weight, "w"),
+            _timestamp(fields.get("ts"), self._limits.text),
         )
 
     def _to_label(self, fields: Fields) -> Label:
         if "id" not in fields:
             raise BadRecord("missing-field", "the record has no 'id'")
-        op = fields.get("op", "set")
+        op, weight, revision = (fields.get(name) for name in ("op", "weight", "rev"))
+        op = "set" if op is None else op
         if op not in OPERATIONS:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
         return Label(
             fields["id"],
             _key(fields["id"], self._limits.text),
             self._label(fields.get("y")) if op == "set" else None,
-            _weight(fields["weight"], "weight") if "weight" in fields else None,
-            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
-            _revision(fields["rev"]) if "rev" in fields else None,
+            None if weight is None else _weight(weight, "weight"),
+            _timestamp(fields.get("ts"), self._limits.text),
+            None if revision is None else _revision(revision),
             op,
-            _source(fields["source"], self._limits.text) if "source" in fields else None,
+            _source(fields.get("source"), self._limits.text),
         )
 
     def _value(self, record: Record) -> bytes:
@@ -275,11 +278,22 @@ class Codec:
     def _label(self, label: Any) -> ClassLabel:
         if self._classes:
             return self._classes.read(label)
-        known = self._labels.get(label) if type(label) in (bool, int, float, str) else None
+        known = label if type(label) is bool else None  # a name "1" says nothing about true
+        if type(label) in (int, float, str):
+            known = self._labels.get(label)
         if known is None:
             names = "" if self._outputs[1] is True else f", {self._outputs[1]!r}/{self._outputs[0]!r}"
             raise BadRecord("bad-label", f"y must be true/false, 0/1, -1/+1{names}, got {show(label)}")
         return known
+
+
+def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:
+    """The names that are numbers, as numbers: if the positive class is "2" and the negative one "1", 1 is negative."""
+    numbers = {}
+    for name, meaning in named.items():
+        with suppress(ValueError):
+            numbers[to_number(name)] = meaning
+    return numbers
 
 
 def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) -> Format:

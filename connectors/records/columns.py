@@ -1,16 +1,35 @@
 """The columns of a file of events: which one is the id, which one the label, and how a label is read."""
 
+import re
+import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..runtime.folders import FileError
-from .classes import ClassLabel, Vocabulary
-from .formats.base import BadRecord
+from .classes import ClassLabel, Vocabulary, alike, is_blank
+from .formats.base import BadRecord, show
 from .labels import LABELS
+from .text_files import Mistakes
 
-MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_MOST_DIGITS = 28  # of a number that decimals compare exactly
+
+
+@lru_cache(100, typed=True)
+def canonical(label: str | float | Decimal) -> str:
+    """A label as text that is equal for equal labels: 1, "+1", 1.0 and True are all "1"."""
+    text = str(label).strip()
+    digits = {"true": "1", "false": "0"}.get(text.lower(), text)
+    is_exact = len(digits) <= _MOST_DIGITS and _NUMBER.fullmatch(digits)
+    return str(Decimal(digits).normalize() + 0) if is_exact else text
+
+
+MEANINGS = {canonical(number): meaning for number, meaning in LABELS.items()}
 
 
 @dataclass
@@ -24,7 +43,7 @@ class Columns:
     id
         Column or field of the id; default None: ids are ``NAME:LINE``.
     positive
-        Label of the positive class; all others are negative.  Default None: labels are 0/1, -1/+1 or true/false.
+        Label of the positive class; the other label is negative.  Default None: labels are 0/1, -1/+1 or true/false.
     group
         Column or field of the group that an example belongs to, such as a person; default None.  It is not a feature.
     shown
@@ -38,6 +57,16 @@ class Columns:
         The classes, if there are more than two; default None: two.
     several_hint
         What to do if there are more than two classes, for the error message about a third label.  Default: nothing.
+    names
+        What the configuration's names of two classes mean; default: it names none.
+    rest
+        Whether, with `positive`, all other labels are negative, however many there are.  Default: a third label is a
+        mistake.
+
+    Attributes
+    ----------
+    blanks : Counter
+        How often a label was missing, by the text in its place.
     """
 
     label: str | None = None
@@ -49,7 +78,10 @@ class Columns:
     hint: str = ""
     classes: Vocabulary | None = None
     several_hint: str = ""
-    _seen: set[str] = field(default_factory=set, init=False)
+    names: Mapping[str, bool] = field(default_factory=dict)
+    rest: bool = False
+    blanks: Counter[str] = field(default_factory=Counter, init=False)
+    _seen: dict[str, str] = field(default_factory=dict, init=False)  # labels of one class each, as the file has them
     _found_positive: bool = field(default=False, init=False)
 
     @property
@@ -68,40 +100,72 @@ class Columns:
         """The columns that only people look at, by their field in an event."""
         return {**self.shown, **self.series}
 
-    def to_label(self, label: Any, where: str) -> ClassLabel:
-        """Read a label.  Numbers compare by value: +1 is 1.0.  A third label is refused unless `positive` is given.
+    def to_label(self, label: Any, where: str) -> ClassLabel | None:
+        """Read a label; None for a blank, which means that there is no label yet.
 
-        With more than two classes, a label is that of a class.
+        Numbers compare by value: +1 is 1.0.  With more than two classes, a label is that of a class.
         """
+        if self.is_missing(label):
+            self.blanks["" if label is None else str(label).strip()] += 1
+            return None
+        if not isinstance(label, str | int | float | Decimal):
+            raise FileError(f"{where}: a label must be a text, a number or a boolean, got {show(label)}")
         if self.classes:
             try:
                 return self.classes.read(label)
             except BadRecord as error:
                 raise FileError(f"{where}: {error.detail}") from None
+        return self._usual(label, where) if self.positive is None else self._chosen(self.positive, label, where)
+
+    def is_missing(self, label: Any) -> bool:
+        """Whether this is no label; a class may have the name "None", for example, if something says so."""
+        if not is_blank(label):
+            return False
+        return str(label).strip() not in [*self.names, *(self.classes.listed if self.classes else ()), self.positive]
+
+    def _usual(self, label: str | float | Decimal, where: str) -> bool:
+        """The meaning of a label that the configuration names, or that needs no name."""
         text = canonical(label)
-        if self.positive is not None:
-            is_positive = text == canonical(self.positive)
-            self._found_positive |= is_positive
-            return is_positive
-        self._seen.add(text)
-        known = MEANINGS.get(text)
-        if known is None or len(self._seen) > 2:
+        for name, meaning in self.names.items():
+            if text == canonical(name) and not isinstance(label, bool):
+                return meaning
+        if text in MEANINGS and self._is_one_of(2, text, label):
+            return MEANINGS[text]
+        if self.names:
+            known = "/".join(map(repr, self.names))
             raise FileError(
-                f"{where}: label {str(label)!r} is not one of two labels 0/1, -1/+1 or true/false; "
-                f"name the positive label, as in --positive {label}{self.several_hint}"
+                f"{where}: label {show(str(label))} is not one of [label]'s {known}, 0/1, -1/+1 or true/false"
             )
-        return known
+        raise FileError(
+            f"{where}: label {show(str(label))} is not one of two labels 0/1, -1/+1 or true/false; "
+            f"--positive LABEL names the positive one{self.several_hint}"
+        )
 
-    def check_positive(self, path: Path) -> None:
-        """Refuse a file without the positive label, which is probably misspelled."""
-        if self.positive is not None and not self._found_positive:
-            raise FileError(f"{path}: no record has the label {self.positive!r} given as --positive")
+    def _chosen(self, positive: str, label: str | float | Decimal, where: str) -> bool:
+        """Whether a label is the positive one; a misspelt one must not become a negative."""
+        text, wanted = canonical(label), canonical(positive)
+        if text == wanted:
+            self._found_positive = True
+            return True
+        if alike(text) == alike(wanted):
+            raise FileError(f"{where}: label {show(str(label))} is almost {positive!r}; write it in one way only")
+        if self._is_one_of(1, text, label) or self.rest:
+            return False
+        raise FileError(
+            f"{where}: label {show(str(label))} is a third one, beside {positive!r} and "
+            f"{show(next(iter(self._seen.values())))}; correct it, or make every label but {shlex.quote(positive)} "
+            f"negative with --rest{self.several_hint}"
+        )
 
+    def _is_one_of(self, limit: int, text: str, label: Any) -> bool:
+        """Whether a label is among the first so many."""
+        if len(self._seen) < limit:
+            self._seen.setdefault(text, str(label))
+        return text in self._seen
 
-def canonical(label: Any) -> str:
-    """A label as text that is equal for equal labels: 1, "+1", 1.0 and True are all "1"."""
-    text = str(label).strip()
-    try:
-        return f"{float({'true': '1', 'false': '0'}.get(text.lower(), text)):g}"
-    except ValueError:
-        return text
+    def absence(self, path: Path, mistakes: Mistakes) -> list[str]:
+        """What is wrong if a file was read to its end without the positive label, which is probably misspelled."""
+        was_read = bool(self._seen) or not mistakes.n
+        if self.positive is None or self._found_positive or not was_read:
+            return []
+        return [f"{path}: no record has the label {self.positive!r} given as --positive"]

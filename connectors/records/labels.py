@@ -1,8 +1,8 @@
 """Labels on the topic log.labels: what an event's label is, and how an answer to a question is written.
 
 A label is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ..., "op": ...}``.  Only the id
-is always required, and y if there is no ``op``.  `Codec.decode_label` reads labels, because a configuration may give
-the two classes names.
+is always required, and y if there is no ``op``; null means that a field is missing.  `Codec.decode_label` reads labels,
+because a configuration may give the two classes names.
 
 The labels of an event are ordered by revision, and labels of the same revision by offset; the last one holds.  A label
 without a revision, such as a line of a file, takes the highest one so far: it comes after all labels before it.

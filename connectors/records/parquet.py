@@ -1,5 +1,6 @@
 """Parquet files, by pyarrow, which is optional: rows in and out, a group of rows at a time."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from ..runtime.folders import FileError
+from .formats.base import show
 
 GROUP = 10_000  # rows that are in memory at once
 
@@ -67,6 +69,9 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     arrow = require_pyarrow()
     with _translated(arrow, path), arrow.parquet.ParquetFile(path) as file:
+        for name, count in Counter(file.schema_arrow.names).items():
+            if count > 1:  # the rows would have the last of them
+                raise FileError(f"{path}: column {show(name)} appears more than once")
         for batch in file.iter_batches(GROUP):
             yield from batch.to_pylist()
 
@@ -75,5 +80,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 def _translated(arrow: ModuleType, path: Path) -> Iterator[None]:
     try:
         yield
-    except arrow.lib.ArrowException as error:
+    except FileError:
+        raise
+    except (arrow.lib.ArrowException, ValueError, OverflowError) as error:  # of a time that Python cannot express
         raise FileError(f"{path}: {error}") from None

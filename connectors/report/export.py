@@ -208,8 +208,6 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
         raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
-    if path.suffix == ".toml":
-        raise FileError(f"{path}: a configuration has no model; name its daemon.state_dir, the folder with the models")
     data = snapshot.read(path)
     classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), SeveralClassModel)}
     kind = snapshot.kind_of(data)

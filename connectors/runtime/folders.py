@@ -116,4 +116,8 @@ def require_folder(path: Path | None) -> None:
 
 
 class FileError(ValueError):
-    """A file is missing, or does not hold what it should."""
+    """A file is missing, or does not hold what it should; `problems` has one line for each problem."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems

@@ -1,6 +1,36 @@
-"""Texts for people."""
+"""Texts for people, and numbers that people write."""
+
+import re
+
+_MOST_PRINTED = 2000  # characters of a message
 
 
 def plural(count: int, noun: str) -> str:
     """A count with its noun, such as "1 record" or "2 records"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def printable(message: str) -> str:
+    """A message for a terminal: what it quotes of a file can neither control the terminal nor fill it."""
+    cut = message if len(message) <= _MOST_PRINTED else f"{message[:_MOST_PRINTED]}..."
+    return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in cut)
+
+
+def to_number(text: str) -> float:
+    """The number that a text means, perhaps an infinite one or NaN.
+
+    Raises
+    ------
+    ValueError
+        If the text is not a number, or one such as 12_34 that only Python reads.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def to_whole(text: str) -> int:
+    """The whole number that a text means; ValueError as for `to_number`."""
+    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text, re.ASCII):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)

@@ -38,7 +38,7 @@ def with_files(given: Mapping[str, Given], folder: Path, problems: list[str]) ->
             key = key.removesuffix("_file")
             content = None
             try:
-                content = (folder / str(item.value)).read_text(encoding="utf-8").strip()
+                content = (folder / str(item.value)).read_text(encoding="utf-8-sig").strip()
             except (OSError, ValueError) as error:
                 problems.append(f"{item.origin}: kafka.{item.key} = {item.value!r} cannot be read: {error}")
             item = item._replace(key=key, value=content, is_text=True)

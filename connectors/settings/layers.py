@@ -102,8 +102,7 @@ class UnreadableFile(ValueError):  # noqa: N818 - names the condition
 def read_file(path: Path) -> dict[str, Any]:
     """The sections of a TOML file; an UnreadableFile says what is wrong, and where."""
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise UnreadableFile(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

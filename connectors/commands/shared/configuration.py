@@ -36,6 +36,12 @@ def read_config(
     return load(arguments.config, os.environ, arguments.set, log_must_exist=log_must_exist, needs=needs)
 
 
+def state_folder(path: Path) -> Path:
+    """The state folder of a configuration; another path as it is."""
+    is_config = path.suffix == ".toml" and not path.is_dir()
+    return load(path, os.environ).daemon.state_dir if is_config else path
+
+
 def was_only_checked(arguments: argparse.Namespace) -> bool:
     """Whether ``--check`` was given; if so, say that nothing is wrong."""
     if arguments.check:

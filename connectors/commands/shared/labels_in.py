@@ -15,9 +15,10 @@ from tqdm import tqdm
 from ...logs.reading import read_all
 from ...logs.transport import Transport
 from ...records.columns import Columns
-from ...records.formats.base import BadRecord
+from ...records.formats.base import BadRecord, show
 from ...records.parquet import ParquetMissing
 from ...records.people.label_files import FileLabel, read_label_file
+from ...records.text_files import Mistakes
 from ...runtime.folders import FileError
 from ...settings.sections import ConfigError, Settings
 
@@ -81,7 +82,12 @@ class LabelFile:
                 continue  # the trainer has refused it, too
             if str(event.id) in self._homes:
                 self._homes[str(event.id)].add(Home(record.partition, event.id, record.key))
-        return sum(self._home(label) not in self._homes[str(label.fields["id"])] for label in self._labels())
+        n_missing, mistakes = 0, Mistakes()
+        for label in self._labels():
+            with mistakes:
+                n_missing += self._home(label) not in self._homes[str(label.fields["id"])]
+        mistakes.complain()
+        return n_missing
 
     def placed(self) -> Iterator[tuple[bytes, Home]]:
         """The values of the labels' records, and where they belong."""
@@ -105,14 +111,14 @@ class LabelFile:
             homes = {home for home in homes if type(home.id) is type(id_)}
         if len({home[:2] for home in homes}) > 1:
             raise FileError(
-                f"{label.where}: several partitions have an event {id_!r}; say which in a column 'partition'"
+                f"{label.where}: several partitions have an event {show(id_)}; say which in a column 'partition'"
             )
         if homes:
             return min(homes, key=lambda home: home.key or b"")
         if partition is None and self._n_partitions > 1:
             topic = self._settings.log.topic
             raise FileError(
-                f"{label.where}: topic {topic!r} has no event {id_!r}, so its partition must be named in a column "
+                f"{label.where}: topic {topic!r} has no event {show(id_)}, so its partition must be named in a column "
                 "'partition'"
             )
         return Home(partition or 0, id_, None)

@@ -15,6 +15,8 @@ from streamsvm.core.kernels import NAMES
 
 from ...logs.transport import TOPIC_NAME
 from ...records.files import FORMATS
+from ...runtime.text import to_number
+from ...settings.sections import ConfigError
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Moment = int | datetime | None  # an offset, a time; None: the default
@@ -34,9 +36,16 @@ def add_file(command: argparse.ArgumentParser, what: str) -> None:
     )
     command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
     command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
+    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; the other one is negative")
     command.add_argument(
-        "--positive", metavar="VALUE", help="label of the positive class; all other labels are negative"
+        "--rest", action="store_true", help="with --positive: all other labels are negative, not only a second one"
     )
+
+
+def check_file(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError if an option of the file lacks another one."""
+    if arguments.rest and arguments.positive is None:
+        raise ConfigError(["--rest goes with --positive, which names the label of the positive class"])
 
 
 def add_device(command: argparse.ArgumentParser, what: str) -> None:
@@ -101,7 +110,7 @@ def positive(text: str) -> float:
     """A positive number, which may be written as a power such as ``2^-5``."""
     base, caret, exponent = text.partition("^")
     try:
-        number = float(base) ** float(exponent) if caret else float(base)
+        number = to_number(base) ** to_number(exponent) if caret else to_number(base)
     except (ValueError, OverflowError, ZeroDivisionError):
         number = math.nan
     if isinstance(number, complex) or not (0 < number < math.inf):
@@ -200,7 +209,7 @@ def _whole(text: str, low: int, high: int, otherwise: str = "") -> int:
 
 def _number(text: str, low: float, high: float, what: str) -> float:
     try:
-        number = float(text)
+        number = to_number(text)
     except ValueError:
         number = math.nan
     if not (low <= number <= high and math.isfinite(number)):

@@ -1,6 +1,5 @@
 """The labelled examples of a file as one matrix, for the batch solvers."""
 
-import csv
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,8 @@ from streamsvm import WarmupScaler
 
 from ...records.columns import Columns
 from ...records.files import SUFFIXES, Example, read_examples
+from ...records.formats.base import show
+from ...records.text_files import csv_header, listed
 from ...runtime.folders import FileError
 
 FEWEST_NUMBERED = 20  # In fewer rows, whole numbers may rise by chance.
@@ -98,9 +99,8 @@ def _require_label(path: Path, file_format: str, columns: Columns) -> None:
     """Ask for the label's column of a CSV file before its text is refused as a feature that is not a number."""
     is_csv = file_format == "csv" or (file_format == "auto" and SUFFIXES.get(path.suffix.lower()) == "csv")
     if is_csv and columns.label is None:
-        with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-            header = next(csv.reader(file), [])
-        named = f"; there are {', '.join(map(repr, header))}" if header else ""
+        header = csv_header(path)
+        named = f"; there are {listed(header)}" if header else ""
         raise FileError(f"{path}: --label is missing: it names the column of the label{named}")
 
 
@@ -111,7 +111,7 @@ def _refuse_numbering(path: Path, rows: list[dict[str, float]], allowed: Collect
     for name in rows[0].keys() - set(allowed):
         if all(name in x for x in rows) and _numbers_rows(np.array([x[name] for x in rows])):
             raise FileError(
-                f"{path}: {name!r} numbers the examples: each has another whole number. If it is the id, use "
+                f"{path}: {show(name)} numbers the examples: each has another whole number. If it is the id, use "
                 f"--id {name} (CSV and flat JSON lines) or remove it; if it is a feature, use --feature {name}"
             )
 

@@ -101,7 +101,10 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
 def _add_folds(command: argparse.ArgumentParser, k: int) -> None:
     folds = command.add_argument_group("folds")
     folds.add_argument(
-        "--folds", choices=FOLDS, help="kind of folds (default: stratified, with equal shares of both classes)"
+        "--folds",
+        type=_not_a_number,
+        choices=FOLDS,
+        help="kind of folds (default: stratified, with equal shares of both classes)",
     )
     folds.add_argument("-k", type=options.count, metavar="N", help=f"number of folds (default: {k})")
     folds.add_argument(
@@ -124,8 +127,17 @@ def _add_folds(command: argparse.ArgumentParser, k: int) -> None:
     folds.add_argument("--seed", type=options.offset, default=0, metavar="N", help="seed of the division (default: 0)")
 
 
+def _not_a_number(text: str) -> str:
+    if text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be a kind of folds ({', '.join(FOLDS)}); their number is -k {text}"
+        )
+    return text
+
+
 def check(arguments: argparse.Namespace, metrics: Iterable[str]) -> None:
     """Raise ConfigError if folds, metrics or the output are wrong, before the examples are read."""
+    options.check_file(arguments)
     _kind_of_folds(arguments)
     for name in metrics:
         if name not in BY_NAME:
@@ -146,7 +158,8 @@ def prepare() -> None:
 
 def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.Folds]:
     """Read the examples of the file, and divide them; print a summary, and warn of unwise scaling."""
-    columns = Columns(arguments.label, arguments.id, arguments.positive, arguments.group)
+    main = (arguments.label, arguments.id, arguments.positive, arguments.group)
+    columns = Columns(*main, rest=arguments.rest)
     examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale, arguments.feature)
     n, n_features = examples.X.shape
     scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"

@@ -6,6 +6,8 @@
 | ``sv-y`` | the label, if known: ``1``, ``+1``, ``0``, ``-1``, ``true``, ``false``, a label's name, or a class |
 | ``sv-w`` | the weight, a JSON number |
 | ``sv-ts`` | the time, a JSON number or other text |
+
+An empty header, or ``null``, counts as missing.
 """
 
 import struct
@@ -19,6 +21,7 @@ from .base import BadRecord, Built, Fields
 
 LABELS = {"1": True, "+1": True, "true": True, "0": False, "-1": False, "false": False}
 
+_MISSING = (b"", b"null")  # a header of Kafka may be null, which is read as an empty one
 _FIELDS = {"sv-id": "id", "sv-y": "y", "sv-w": "w", "sv-ts": "ts"}
 
 
@@ -41,7 +44,7 @@ class Float32Format:
             name = _FIELDS.get(header)
             if name in fields:
                 raise BadRecord("duplicate-field", f"the header {header!r} appears more than once")
-            if name is not None:
+            if name is not None and (name == "id" or content not in _MISSING):
                 fields[name] = self._field(header, name, content)
         if "id" not in fields:
             raise BadRecord("missing-field", "the record has no header 'sv-id'")

@@ -6,6 +6,7 @@ strict one.  In all other cases, and whenever a record is refused, the strict pa
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -135,15 +136,16 @@ def _refuse_constant(name: str) -> Any:
     raise BadRecord("not-json", f"{name} is not JSON")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object; BadRecord if a name occurs twice."""
     result = dict(pairs)
     if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise BadRecord("duplicate-field", f"{max(names, key=names.count)!r} appears more than once")
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise BadRecord("duplicate-field", f"{show(name)} appears more than once")
     return result
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object).decode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=unique).decode
 
 
 def _encode_strictly(fields: Any) -> None:

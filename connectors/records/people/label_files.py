@@ -4,20 +4,23 @@ A row has the fields of a label (see `labels`) as columns; only the id and the l
 ``partition`` says where the label belongs; other columns, such as those that `streamsvm labels` adds, are ignored.
 """
 
-import csv
 import json
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...logs.transport import Record
 from ...runtime.folders import FileError
+from ...runtime.text import to_number, to_whole
+from ..classes import is_blank
 from ..codec import Codec
 from ..columns import MEANINGS, Columns, canonical
-from ..files import SUFFIXES, parse_object
-from ..formats.base import BadRecord
+from ..files import SUFFIXES
+from ..formats.base import BadRecord, show
 from ..parquet import read_rows
+from ..text_files import Mistakes, Row, csv_rows, json_rows
 
 PARQUET = ".parquet"
 
@@ -50,76 +53,77 @@ def read_label_file(path: Path, file_format: str, columns: Columns, codec: Codec
     Raises
     ------
     FileError
-        If the format is unknown, if a row is no label, or, at the end, if no label was the positive one.
+        If the format is unknown, or, at the end of the file, with the rows that are no labels, or if no label was the
+        positive one.  No label comes after the first row that is none.
     OSError
         If the file cannot be read.
     """
-    try:
-        for where, row in _rows(path, file_format):
-            yield _label(where, row, columns, codec)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"{path}: {error}") from None
-    columns.check_positive(path)
+    mistakes = Mistakes()
+    with mistakes:
+        for where, row in _rows(path, file_format, columns, mistakes):
+            with mistakes:
+                label = _label(where, row, columns, codec)
+                if not mistakes.n:
+                    yield label
+    mistakes.complain(columns.absence(path, mistakes))
 
 
-def _rows(path: Path, file_format: str) -> Iterator[_Row]:
+def _rows(path: Path, file_format: str, columns: Columns, mistakes: Mistakes) -> Iterator[_Row]:
     suffix = path.suffix.lower()
     kind = SUFFIXES.get(suffix, file_format) if file_format == "auto" else file_format
     if suffix == PARQUET and file_format == "auto":
         yield from ((f"{path}, row {number}", row) for number, row in enumerate(read_rows(path), 1))
     elif kind == "csv":
-        yield from _csv_rows(path)
+        for row in csv_rows(path, mistakes, [columns.id or "id"]):
+            with mistakes:
+                yield row.where, _typed(row)
     elif kind == "jsonl":
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield f"{path}, line {number}", parse_object(line, f"{path}, line {number}")
+        yield from ((row.where, row.fields) for row in json_rows(path, mistakes))
     else:
         raise FileError(f"{path}: labels are CSV (.csv), JSON lines (.jsonl) or Parquet (.parquet)")
 
 
-def _csv_rows(path: Path) -> Iterator[_Row]:
-    """The rows of a CSV file, with the types that the columns of a label have; an empty cell is a missing one."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.DictReader(file)
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            if None in row or None in row.values():
-                raise FileError(f"{where}: the number of columns is not that of the header")
-            cells: dict[str, Any] = {name: cell for name, cell in row.items() if cell != ""}
-            for name, read in (("weight", float), ("rev", int), ("partition", int)):
-                if name in cells:
-                    cells[name] = _converted(read, cells[name], f"{where}, column {name!r}")
-            if "ts" in cells:
-                cells["ts"] = _time(cells["ts"])
-            yield where, cells
+def _typed(row: Row) -> dict[str, Any]:
+    """The cells of a CSV row with the types that the columns of a label have; an empty cell is a missing one."""
+    cells: dict[str, Any] = {name: cell for name, cell in row.fields.items() if cell.strip()}
+    for name, read in _READ.items():
+        if is_blank(cells.get(name)):
+            cells.pop(name, None)
+        else:
+            cells[name] = _converted(read, cells[name], f"{row.where}, column {name!r}")
+    return cells
 
 
-def _converted(read: type, cell: str, where: str) -> Any:
+def _converted(read: Callable[[str], Any], cell: str, where: str) -> Any:
     try:
         return read(cell)
     except ValueError:
-        raise FileError(f"{where}: {cell!r} is not a {'whole ' if read is int else ''}number") from None
+        raise FileError(f"{where}: {show(cell)} is not a {'whole ' if read is to_whole else ''}number") from None
 
 
 def _time(cell: str) -> str | float:
     """A time as a label has it: a number, or a text in ISO 8601."""
     try:
-        return float(cell)
+        return to_number(cell)
     except ValueError:
         return cell
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "weight": to_number, "rev": to_whole, "partition": to_whole, "ts": _time
+}  # fmt: skip
 
 
 def _label(where: str, row: Mapping[str, Any], columns: Columns, codec: Codec) -> FileLabel:
     id_ = row.get(columns.id or "id")
     if id_ is None:
         raise FileError(f"{where}: no {columns.id or 'id'!r}")
-    fields = {"id": id_, "op": row.get("op") or "set"}
+    fields = {"id": _plain(id_, f"{where}: id"), "op": row.get("op") or "set"}
     if fields["op"] == "set":
         fields["y"] = _y(row, columns, where)
     for name in ("weight", "rev", "ts"):
-        if row.get(name) is not None:
-            fields[name] = row[name].isoformat() if isinstance(row[name], datetime) else row[name]
+        if not is_blank(row.get(name)):
+            fields[name] = _plain(row[name], f"{where}: {name}")
     fields |= {name: str(row[name]) for name in _TEXTS if row.get(name) is not None}
     try:
         codec.decode_label(Record("", 0, 0, 0, None, json.dumps(fields).encode(), ()))
@@ -127,16 +131,28 @@ def _label(where: str, row: Mapping[str, Any], columns: Columns, codec: Codec) -
         raise FileError(f"{where}: {error.detail}") from None
     partition = row.get("partition")
     if partition is not None and (type(partition) is not int or partition < 0):
-        raise FileError(f"{where}: partition must be a whole number, got {partition!r}")
+        raise FileError(f"{where}: partition must be a whole number, got {show(partition)}")
     return FileLabel(where, fields, partition)
 
 
 def _y(row: Mapping[str, Any], columns: Columns, where: str) -> Any:
     """The label as its record has it: texts that mean a boolean or a number are one, names of classes stay texts."""
     y = row.get(columns.label) if columns.label else row.get("y", row.get("label"))
-    if y is None:
-        named = repr(columns.label) if columns.label else "'y'"
+    if columns.is_missing(y):
+        named = show(columns.label) if columns.label else "'y'"
         raise FileError(f"{where}: no {named}; to take a label back, set the column 'op' to retract")
     if columns.positive is not None or columns.classes:
         return columns.to_label(y, where)
-    return MEANINGS.get(canonical(y), y) if isinstance(y, str) else y
+    text = y.strip() if isinstance(y, str) else None
+    return _plain(y, f"{where}: y") if text is None or text in columns.names else MEANINGS.get(canonical(text), text)
+
+
+def _plain(value: Any, where: str) -> Any:
+    """A value of a table as JSON has it."""
+    if isinstance(value, date):  # or a datetime
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    if not isinstance(value, str | int | float):
+        raise FileError(f"{where} must be a text or a number, got {show(value)}")
+    return value

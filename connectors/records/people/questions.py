@@ -206,7 +206,7 @@ def _to_question(record: Record, found: Fields) -> Question:
         _check_field(found, name, is_right, wanted)
     if found["query_id"] != read_query_id(record):
         raise BadRecord("bad-question", f"the key of question {show(found['query_id'])} is {show(record.key)}")
-    several = {name: found[name] for name in _OF_CLASSES if name in found}
+    several = {name: found[name] for name in _OF_CLASSES if found.get(name) is not None}
     for name in several:
         _check_field(found, name, *_OF_CLASSES[name])
     return Question(partition=record.partition, **{name: found[name] for name in _QUESTION}, **several)
@@ -214,7 +214,7 @@ def _to_question(record: Record, found: Fields) -> Question:
 
 def _to_status(found: Fields) -> dict[str, Any]:
     _check_field(found, "status", lambda value: type(value) is dict, "an object")
-    status: dict[str, Any] = found["status"]
+    status = {name: field for name, field in found["status"].items() if field is not None or name == "remaining"}
     for name in status.keys() & _STATUS.keys():
         _check_field(status, name, *_STATUS[name])
     return status

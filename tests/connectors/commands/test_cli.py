@@ -62,8 +62,11 @@ def test_more_than_two_labels_ask_for_the_positive_one(tmp_path, call):
     path = write_csv(tmp_path / "d.csv", last="1,2,3")
     code, _, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
     assert code == 1
-    assert "--positive 3; for more than two classes, list them in [label] classes and use --config" in err[0]
-    assert call("produce", path, "--dir", tmp_path / "log", "--label", "y", "--positive", 3)[0] == 0
+    hint = "for more than two classes, list them in [label] classes and use --config"
+    assert f"--positive LABEL names the positive one; {hint}" in err[0]
+    code, _, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y", "--positive", 3)
+    assert (code, len(err), hint in err[0]) == (1, 11, True)
+    assert call("produce", path, "--dir", tmp_path / "log", "--label", "y", "--positive", 3, "--rest")[0] == 0
     assert [json.loads(record.value)["y"] for record in read(tmp_path / "log")] == [False] * 99 + [True]
 
 

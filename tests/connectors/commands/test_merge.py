@@ -60,7 +60,9 @@ def test_files_become_one_model(tmp_path, call, files, examples):
 @pytest.mark.usefixtures("no_waiting_for_the_disk")
 def test_the_partitions_of_a_state_folder_become_one_model(tmp_path, call, trained, examples):
     assert call("merge", trained(), "--out", tmp_path / "m.ssvm")[0] == 0
+    assert call("merge", tmp_path / "app.toml", "--out", tmp_path / "c.ssvm")[0] == 0
     model = LASVM.load(tmp_path / "m.ssvm")
+    assert LASVM.load(tmp_path / "c.ssvm").n_seen == model.n_seen
     rows = [dict(zip("abc", x, strict=True)) for x in examples[0].tolist()]
     assert model.n_seen == 400
     assert np.mean(model.predict_many(rows) == examples[1]) > 0.95

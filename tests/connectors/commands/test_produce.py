@@ -1,11 +1,15 @@
 """The command `streamsvm produce`: what annotators see of a file's rows, and labels that find their events."""
 
 import csv
+import errno
 import json
+from datetime import date, time
+from decimal import Decimal
 
 import pytest
 from logged import append, read, read_json, write_config
 
+from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
@@ -66,9 +70,60 @@ def test_json_lines_are_shown_alike(tmp_path, call, event):
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(mails, tmp_path, call, options, said):
-    code, out, (err,) = call("produce", mails, "--dir", tmp_path / "log", *options)
-    assert (code in (1, 2), out, said in err) == (True, [], True), err
+    code, out, err = call("produce", mails, "--dir", tmp_path / "log", *options)
+    assert (code in (1, 2), out, said in err[0]) == (True, [], True), err
     assert read(tmp_path / "log") == []
+
+
+# --- labels of events -------------------------------------------------------------------------------------------------
+
+
+def test_the_configuration_names_the_labels(config, tmp_path, call):
+    """They were unknown, and the advice to name the first label as the positive one turned the classes round."""
+    config.write_text(config.read_text() + '[label]\npositive = "spam"\nnegative = "ham"\n')
+    path = tmp_path / "d.csv"
+    path.write_text("a,y\n1,ham\n2,spam\n3,1\n4,\n")
+    code, out, err = call("produce", path, "--config", config, "--label", "y")
+    assert (code, err) == (0, [])
+    assert out[0] == "1 record without a label (in its place: '')"
+    assert [event["y"] for event in read_json(tmp_path / "log", "events")] == [False, True, True, None]
+    path.write_text("a,y\n1,ham\n2,eggs\n")
+    code, _, (err,) = call("produce", path, "--config", config, "--label", "y")
+    assert (code, "line 3, column 'y': label 'eggs' is not one of [label]'s 'spam'/'ham'" in err) == (1, True)
+
+
+def test_events_are_not_written_to_a_topic_of_another_format(config, tmp_path, call):
+    config.write_text(f'[log]\nformat = "float32"\n{config.read_text()}')
+    path = tmp_path / "d.csv"
+    path.write_text("a\n1\n")
+    code, _, (err,) = call("produce", path, "--config", config)
+    assert (code, "log.format = 'float32': produce writes JSON" in err) == (2, True)
+    assert call("produce", path, "--config", config, "--topic", "others")[0] == 0
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device", "log"), KeyboardInterrupt()])
+@pytest.mark.parametrize("kind", ["events", "labels"])
+def test_after_an_interruption_the_rest_can_be_written(config, tmp_path, call, monkeypatch, error, kind):
+    """A second try wrote the records twice."""
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(f'{{"id": {i}, "x": [1], "y": 1}}\n' for i in range(7)))
+    command = ["produce", path, "--dir", tmp_path / "log", *(["--labels"] if kind == "labels" else [])]
+    append(tmp_path / "log", [b"{}"], kind)
+
+    numbers, produce = iter(range(10)), LocalLog.produce
+
+    def interrupted(log, topic, value, **options):
+        if next(numbers) in (3, 5):
+            raise error
+        produce(log, topic, value, **options)
+
+    monkeypatch.setattr(LocalLog, "produce", interrupted)
+    for given, n_written in ([], 3), (["--skip", 3], 4):
+        code, _, err = call(*command, *given)
+        assert code != 0
+        assert any(f"--skip {n_written} writes the others" in line for line in err), err
+    assert call(*command, "--skip", 4)[0] == 0
+    assert [value.get("id") for value in read_json(tmp_path / "log", kind)] == [None, *range(7)]
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------
@@ -112,9 +167,14 @@ def test_a_label_gets_the_id_the_key_and_the_partition_of_its_event(labelled, tm
     [
         ("id,y\n7,perhaps\n", "line 2: y must be true/false, 0/1, -1/+1, 'fraud'/'genuine', got 'perhaps'"),
         ("id,y\n7,\n", "line 2: no 'y'; to take a label back, set the column 'op' to retract"),
-        ("y\n1\n", "line 2: no 'id'"),
+        ("id,y\n7,NaN\n", "line 2: no 'y'; to take a label back"),
+        ("y\n1\n", "line 1: no column 'id'; there are 'y'"),
+        ("id;y\n7;1\n", "line 1: no column 'id'; there are 'id;y'; separate the columns by commas"),
+        ("id,y,y\n7,1,0\n", "line 1: column 'y' appears more than once"),
+        ("id,y,rev\n7,1,1_0\n", "line 2, column 'rev': '1_0' is not a whole number"),
+        ("id,y,weight\n7,1,\uff11\n", "line 2, column 'weight': '\uff11' is not a number"),
         ("id,y,rev\n7,1,soon\n", "line 2, column 'rev': 'soon' is not a whole number"),
-        ("id,y\n7,1\n7\n", "line 3: the number of columns is not that of the header"),
+        ("id,y\n7,1\n7\n", "line 3: 1 columns, but the header has 2"),
         ("id,y\n77,1\n", "topic 'events' has no event '77', so its partition must be named"),
         ("id,y,partition\n7,1,-1\n", "partition must be a whole number, got -1"),
     ],
@@ -123,6 +183,82 @@ def test_a_wrong_label_is_refused_before_anything_is_written(labelled, tmp_path,
     code, out, (err,) = produce_labels(call, labelled, text)
     assert (code, out, said in err) == (1, [], True), err
     assert read(tmp_path / "log", "labels") == []
+
+
+def test_a_file_of_labels_tells_all_its_mistakes(labelled, tmp_path, call):
+    code, _, err = produce_labels(call, labelled, "id,y,rev\n7,x,\n8,1,y\n9\n10,1,\n11,,\n")
+    places = [line.removeprefix(f"streamsvm: {tmp_path / 'labels.csv'}, ").split(":")[0] for line in err]
+    assert (code, places) == (1, ["line 2", "line 3, column 'rev'", "line 4", "line 6"])
+    code, _, err = produce_labels(call, labelled, "id,y\n77,1\n7,1\n78,0\n")
+    assert (code, ["has no event '77'" in err[0], "line 4" in err[1]], len(err)) == (1, [True, True], 2)
+    code, _, (err,) = produce_labels(call, labelled, '{"id": 7, "y": 1, "y": 0}', "labels.jsonl")
+    assert (code, "'y' appears more than once" in err) == (1, True)
+
+
+@pytest.mark.parametrize("text", ['{"id": 7, "y": 1}\n', "id,y\n7,1\n"])
+def test_files_of_labels_may_begin_with_a_byte_order_mark(labelled, call, text):
+    name = "labels.jsonl" if text.startswith("{") else "labels.csv"
+    assert produce_labels(call, labelled, f"\ufeff{text}", name)[0] == 0
+
+
+def test_missing_values_of_a_table_are_missing_fields(labelled, tmp_path, call):
+    assert produce_labels(call, labelled, "id,y,weight,rev,ts\n7,1,NaN,NA, \n")[0] == 0
+    assert read_json(tmp_path / "log", "labels") == [{"id": 7, "op": "set", "y": True}]
+
+
+def test_a_third_label_in_a_file_of_labels_is_a_mistake(labelled, call):
+    path = labelled.parent / "checked.csv"
+    path.write_text("id,y\n7,bad\n8,fine\n9,Fine\n")
+    command = ("produce", path, "--config", labelled, "--labels", "--positive", "bad")
+    code, _, (err,) = call(*command)
+    assert (code, "line 4: label 'Fine' is a third one, beside 'bad' and 'fine'" in err) == (1, True)
+    assert call(*command, "--rest")[0] == 0
+
+
+def test_names_come_before_numbers_in_files_of_labels(labelled, tmp_path, call):
+    labelled.write_text(labelled.read_text().replace('"fraud"', '"2"').replace('"genuine"', '"1"'))
+    assert produce_labels(call, labelled, "id,y\n7,1\n8,2\n")[0] == 0
+    codec = load(labelled, {}).codec()
+    found = {label.id: label.y for label in map(codec.decode_label, read(tmp_path / "log", "labels"))}
+    assert found == {7: False, 8: True}
+
+
+def write_parquet(path, **columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    names = [name.removesuffix("_") for name in columns]
+    parquet.write_table(pyarrow.table(list(columns.values()), names=names), path)
+    return path
+
+
+def test_parquet_has_other_types(labelled, tmp_path, call):
+    path = tmp_path / "labels.parquet"
+    write_parquet(path, id=[7, 8], y=[1.0, 0.0], weight=[Decimal("2.5"), None], ts=[date(2026, 1, 2), None])
+    assert call("produce", path, "--config", labelled, "--labels")[0] == 0
+    found = {value["id"]: value for value in read_json(tmp_path / "log", "labels")}
+    assert found == {
+        7: {"id": 7, "op": "set", "y": 1.0, "weight": 2.5, "ts": "2026-01-02"}, 8: {"id": 8, "op": "set", "y": 0.0}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"id": [7], "y": [float("nan")]}, "row 1: no 'y'"),
+        ({"id": [7], "y": [{"a": 1}]}, "row 1: y must be a text or a number, got {'a': 1}"),
+        ({"id": [7], "y": [b"1"]}, "row 1: y must be a text or a number"),
+        ({"id": [7], "y": [date(2026, 1, 2)]}, "row 1: y must be true/false"),
+        ({"id": [[7]], "y": [1]}, "row 1: id must be a text or a number"),
+        ({"id": [7], "y": [1], "ts": [time(1)]}, "row 1: ts must be a text or a number"),
+        ({"id": [7], "y": [1], "y_": [0]}, "column 'y' appears more than once"),
+    ],
+    ids=str,
+)
+def test_wrong_parquet_is_refused(labelled, tmp_path, call, columns, said):
+    code, _, (err,) = call(
+        "produce", write_parquet(tmp_path / "l.parquet", **columns), "--config", labelled, "--labels"
+    )
+    assert (code, said in err) == (1, True), err
 
 
 def test_a_label_may_come_before_its_event_if_its_partition_is_known(labelled, tmp_path, call):

@@ -791,10 +791,13 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
     ("name", "content", "what"),
     [
         ("truth.csv", "id,y\n1,spam\n2,eggs\n", "line 3: needs an 'id' and a label 'y' of 'spam'/'ham', true/false"),
-        ("truth.csv", "y\n1\n", "line 2: needs an 'id'"),
+        ("truth.csv", "id,y\n1,\n2,NaN\n", "line 3: needs an 'id' and a label"),
+        ("truth.csv", "id,y\n1,x\n2,z\n", "line 2: needs an 'id' .*\n.*, line 3: needs an 'id'"),
+        ("truth.csv", "id,y,y\n1,1,0\n", "line 1: column 'y' appears more than once"),
+        ("truth.csv", "y\n1\n", "line 1: no column 'id'"),
         ("truth.jsonl", "[]\n", "line 1: not a JSON object"),
         ("truth.jsonl", "{\n", "line 1: not a JSON object: Expecting"),
-        ("truth.csv", "id,y\n\xff,1\n", "codec can't decode"),
+        ("truth.csv", "id,y\n\xff,1\n", "not UTF-8 text: byte 0xff cannot be read"),
         ("truth.npz", "", "the name must end with .csv or .jsonl"),
         ("truth.csv", "id,y\n", "has no labels"),
         ("truth.jsonl", "", "has no labels"),
@@ -806,6 +809,12 @@ def test_a_file_that_is_wrong_says_where(tmp_path, name, content, what):
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(FileError, match=what):
         truth_from_file(path, SPAM)
+
+
+@pytest.mark.parametrize("value", ["", " ", "NaN", "None", None, float("nan")])
+def test_a_blank_is_no_class(value):
+    assert read_label(value, LabelSettings(max_classes=5)) is None
+    assert read_label("None", LabelSettings(classes=("None", "one", "two"))) == "None"
 
 
 def test_noise_turns_labels_round(settings, trainer):
@@ -846,6 +855,8 @@ def test_delay_and_noise_are_checked(settings, options):
         (None, None),
         ([1], None),
         ("nan", None),
+        ("1_", None),
+        ("\uff11", None),
     ],
 )
 def test_labels_are_read_as_on_a_topic(value, meaning):

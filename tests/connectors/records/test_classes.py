@@ -139,3 +139,19 @@ def test_a_model_of_several_classes_can_be_published():
     served = unpack_model(pack_model(model, None, {}))
     assert served.model.digest() == model.digest()
     assert unpack_model(pack_model(OneVsRest(LASVM()), None, {})).model.labels == []
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("Cat", "the new class 'Cat' looks like the class 'cat' in other letters"),
+        ("c at", "the new class 'c at' looks like the class 'cat' in other letters"),
+        ("nan", "the new class 'nan' looks like a label that is missing"),
+        ("bird", ""),
+    ],
+)
+def test_a_new_class_that_is_probably_a_mistake_is_spoken_of_once(caplog, label, said):
+    classes = KnownClasses(["cat"], 5)
+    for _ in range(2):
+        classes.admit(label)
+    assert [record.getMessage() for record in caplog.records] == ([said] if said else [])

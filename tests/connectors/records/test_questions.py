@@ -71,6 +71,11 @@ def test_a_status_is_read_as_it_was_written():
     assert read_status(record(write_status(status), b"status")) == status
 
 
+def test_null_is_a_missing_field_of_a_status():
+    status = {"asked": 3, "remaining": None, "verdict": None, "curve": None, "missed": None}
+    assert read_status(record(write_status(status), b"status")) == {"asked": 3, "remaining": None}
+
+
 def test_an_answer_is_a_label_that_names_its_question():
     answer = record(write_answer("events-2-7", Place(2, "e1"), "set", True, 5, "page:ann"), None)
     assert answered_question(answer) == "events-2-7"

@@ -95,6 +95,19 @@ def test_the_schema_changes_in_the_midst_of_the_stream(registry):
     assert [codec.decode(record(value)).x for value in values * 2] == [WRITTEN["x"], {"a": 1.0, "b": 2.0}] * 2
 
 
+def test_times_in_microseconds_and_features_that_are_null(registry):
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    values = {"type": "map", "values": ["null", "int"]}
+    schema = {**EVENT, "fields": [FIELDS[0], {"name": "x", "type": values}, {"name": "ts", "type": ["null", micros]}]}
+    fields = {"id": "e", "x": {"a": 1, "b": None}, "ts": 1_700_000_000_123_456}
+    plain = json.loads(json.dumps(schema).replace("logicalType", "other"))
+    value = framed(registry.register("events-value", json.dumps(schema)), avro(plain, fields))
+    codec = codec_of(registry)
+    event = codec.decode(record(value))
+    assert (event.x, event.ts) == ({"a": 1}, 1_700_000_000_123)
+    assert codec.features(value) == event.x
+
+
 def test_a_schema_with_references(registry):
     number = {"type": "record", "name": "org.Features", "fields": [{"name": "a", "type": "double"}]}
     registry.register("org/features", json.dumps(number))
@@ -262,6 +275,7 @@ def test_a_record_without_the_header_is_refused(registry, value):
         ("no JSON", "AVRO", "schema 1 cannot be used: JSONDecodeError"),
         ('"string"', "AVRO", "must be of a record"),
         ('{"type": "record", "name": "E", "fields": [{"name": "x", "type": "nothing"}]}', "AVRO", "nothing"),
+        (json.dumps({**EVENT, "fields": [{"name": "n", "type": {"type": "array", "items": "null"}}]}), "AVRO", "null"),
         ("{}", "XML", "it is of the type 'XML', not AVRO, PROTOBUF or JSON"),
     ],
 )

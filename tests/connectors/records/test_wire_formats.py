@@ -54,6 +54,12 @@ def test_a_packed_event_needs_an_id_only():
     assert packed.decode(record(b"", [ID])).x == {}
 
 
+@pytest.mark.parametrize("content", [b"", b"null"])
+@pytest.mark.parametrize("header", ["sv-y", "sv-w", "sv-ts"])
+def test_an_empty_header_is_a_missing_one(header, content):
+    assert packed.decode(record(TWO, [ID, (header, content)])) == packed.decode(record(TWO, [ID]))
+
+
 def test_packed_events_have_limits():
     tight = Codec(format="float32", limits=Limits(features=2, text=8))
     assert len(tight.decode(record(TWO, [ID])).x) == 2
@@ -257,6 +263,85 @@ def avsc(*fields):
     return {"type": "record", "name": "E", "fields": list(fields)}
 
 
+NOTHING = {"type": "record", "name": "N", "fields": [{"name": "n", "type": "null"}]}
+LOGICAL = {"type": "long", "logicalType": "timestamp-micros"}
+M = {"type": "record", "name": "M", "fields": [{"name": "k", "type": "string"}]}
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        (M, {"k": "v"}),
+        (["null", M], None),
+        ({"type": "enum", "name": "C", "symbols": ["R"]}, "R"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, b"\1"),
+        ({"type": "fixed", "name": "F", "size": 3}, b"abc"),
+        ({"type": "array", "items": M}, [{"k": "v"}] * 3),
+        ({"type": "map", "values": {"type": "array", "items": "string"}}, {"a": ["b"]}),
+        (LOGICAL, 10**15),
+        ({"type": "string", "logicalType": "uuid"}, "no uuid"),
+    ],
+    ids=str,
+)
+def test_other_fields_of_any_type_are_ignored(tmp_path, type_, value):
+    schema = avsc(*fields(id="string", more=type_, x=MAP))
+    found = codec_of(tmp_path, schema).decode(record(write(plain_types(schema), 1, id="e", more=value, x={"a": 1.5})))
+    assert (found.id, found.x) == ("e", {"a": 1.5})
+
+
+def plain_types(node):
+    """A schema without logical types, to write values as they are."""
+    if isinstance(node, dict):
+        return {key: plain_types(value) for key, value in node.items() if key != "logicalType"}
+    return [plain_types(item) for item in node] if isinstance(node, list) else node
+
+
+def codec_of(folder, schema):
+    (folder / "1.avsc").write_text(json.dumps(schema))
+    return Codec(format="avro", schemas=folder)
+
+
+@pytest.mark.parametrize(
+    ("type_", "x", "expected"),
+    [
+        ({"type": "map", "values": "int"}, {"a": 2}, {"a": 2}),
+        ({"type": "map", "values": ["null", "double"]}, {"a": None, "b": 1.5}, {"b": 1.5}),
+        ({"type": "array", "items": ["long", "float"]}, [2, 1.5], {"0": 2, "1": 1.5}),
+        (["null", MAP], {"a": 1.5}, {"a": 1.5}),
+        ({"type": "record", "name": "X", "fields": [
+            {"name": "a", "type": "int"}, {"name": "b", "type": ["null", "double"]}
+        ]}, {"a": 1, "b": None}, {"a": 1}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_features_are_numbers_of_every_kind_and_null_is_a_missing_one(tmp_path, type_, x, expected):
+    schema = avsc(*fields(id="string", x=type_))
+    codec, value = codec_of(tmp_path, schema), write(schema, 1, id="e", x=x)
+    assert codec.decode(record(value)).x == codec.features(value) == expected
+
+
+def test_features_may_refer_to_a_type_of_another_field(tmp_path):
+    features = {"type": "record", "name": "F", "namespace": "org", "fields": [{"name": "a", "type": "double"}]}
+    schema = avsc(*fields(id="string", old=features, x="org.F"))
+    value = write(schema, 1, id="e", old={"a": 0}, x={"a": 1.5})
+    assert codec_of(tmp_path, schema).decode(record(value)).x == {"a": 1.5}
+
+
+def test_an_enumeration_may_be_the_label(tmp_path):
+    schema = avsc(*fields(id="string", x=MAP, y={"type": "enum", "name": "Y", "symbols": ["ham", "spam"]}))
+    (tmp_path / "1.avsc").write_text(json.dumps(schema))
+    codec = Codec(positive="spam", negative="ham", format="avro", schemas=tmp_path)
+    assert codec.decode(record(write(schema, 1, id="e", x={}, y="spam"))).y is True
+
+
+@pytest.mark.parametrize("local", ["", "local-"])
+@pytest.mark.parametrize(("unit", "ts"), [("millis", 1_700_000_000_123), ("micros", 1_700_000_000_123_456)])
+def test_times_of_every_unit_are_milliseconds(tmp_path, local, unit, ts):
+    schema = avsc(*fields(id="string", x=MAP, ts=["null", {"type": "long", "logicalType": f"{local}timestamp-{unit}"}]))
+    value = write(plain_types(schema), 1, id="e", x={}, ts=ts)
+    assert codec_of(tmp_path, schema).decode(record(value)).ts == 1_700_000_000_123
+
+
 BAD_SCHEMAS = {
     "not JSON": ("{", "not the schema"),
     "a list": ([], "not the schema"),
@@ -264,12 +349,22 @@ BAD_SCHEMAS = {
     "an enumeration": ({"type": "enum", "name": "e", "fields": []}, "must be of a record, got 'enum'"),
     "no id": (avsc(*fields(x=MAP)), "no field 'id'"),
     "no x": (avsc(*fields(id="long")), "no field 'x'"),
-    "x not a map": (avsc(*fields(id="long", x="double")), "'x' must be a map or array"),
-    "x of text": (avsc(*fields(id="long", x={"type": "map", "values": "string"})), "'x' must be a map or array"),
-    "x of null": (avsc(*fields(id="long", x={"type": "array", "items": "null"})), "'x' must be a map or array"),
-    "nested": (avsc(*fields(id="long", x=MAP, more={"type": "array", "items": "null"})), "'more' must be a primitive"),
+    "x not a map": (avsc(*fields(id="long", x="double")), "'x' must be a map, an array or a record of numbers"),
+    "x of text": (avsc(*fields(id="long", x={"type": "map", "values": "string"})), "'x' must be a map, an array or"),
+    "x of null": (avsc(*fields(id="long", x={"type": "array", "items": "null"})), "'x' must be a map, an array or"),
+    "x null": (avsc(*fields(id="long", x=["null"])), "'x' must be a map, an array or"),
+    "x of a union of unions": (avsc(*fields(id="long", x={"type": "map", "values": [["int"]]})), "'x' must be a map"),
+    "endless": (avsc(*fields(id="long", x=MAP, more={"type": "array", "items": "null"})), "null does not"),
+    "endless by name": (
+        avsc(*fields(id="long", x=MAP, more=NOTHING, most={"type": "array", "items": "N"})),
+        "take bytes",
+    ),
+    "unknown": (avsc(*fields(id="long", x=MAP, more="nothing")), "nothing"),
     "a union with a list": (avsc(*fields(id=["null", MAP], x=MAP)), "'id' must be a primitive"),
-    "micros": (avsc(*fields(id="long", x=MAP, ts={"type": "long", "logicalType": "timestamp-micros"})), "'ts' must be"),
+    "a decimal weight": (
+        avsc(*fields(id="long", x=MAP, w={"type": "bytes", "logicalType": "decimal", "precision": 9})),
+        "'w' must be",
+    ),
     "a union in a union": (avsc(*fields(id=["null", ["long"]], x=MAP)), "'id' must be a primitive"),
     "an empty union": (avsc(*fields(id=[], x=MAP)), "'id' must be a primitive"),
 }

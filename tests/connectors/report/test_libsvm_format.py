@@ -397,9 +397,7 @@ def test_what_is_no_model_is_one_line(tmp_path, call, make, arguments, code, mes
     assert not (tmp_path / "m.model").exists()
 
 
-def test_a_configuration_leads_to_its_state_folder(tmp_path, call):
-    path = tmp_path / "app.toml"
-    path.write_text('[log]\ndir = "log"\n')
-    code, _, err = call("export", path, "--out", tmp_path / "m.model")
-    assert code == 1
-    assert f"{path}: a configuration has no model; name its daemon.state_dir" in err
+def test_a_configuration_leads_to_its_state_folder(tmp_path, call, make_state):
+    (state,) = make_state().values()
+    assert call("export", tmp_path / "app.toml", "--out", tmp_path / "m.model")[0] == 0
+    assert len(read(tmp_path / "m.model")[1]) == state.model.n_support

@@ -316,6 +316,12 @@ def test_equal_label_names_are_refused(tmp_path):
     assert "differ" in problems(write(tmp_path, "[label]\npositive = 'a'\nnegative = 'a'\n"))[0]
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    path = tmp_path / "app.toml"
+    path.write_text("[model]\r\nC = 2.5\r\n", "utf-8-sig")
+    assert load(path, {}).model.C == 2.5
+
+
 def test_bad_toml_names_the_file_and_the_line(tmp_path):
     path = write(tmp_path, "[model]\nC = \n")
     (problem,) = problems(path)

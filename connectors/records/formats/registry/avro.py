@@ -1,12 +1,10 @@
 """Readers of Avro records, from schemas of a registry."""
 
-import io
 import json
 from collections.abc import Callable
-from typing import Any
 
-from ..avro import AvroMissing
-from ..base import BadRecord, Fields
+from .. import avro
+from ..base import Fields
 from .client import Client, Schema
 
 _MAX_REFERENCES = 100  # of a schema, together with those of its references
@@ -29,27 +27,7 @@ def make_reader(schema: Schema, client: Client) -> Callable[[bytes], Fields]:
     AvroMissing
         If fastavro is not installed.
     """
-    try:
-        import fastavro
-    except ImportError:
-        raise AvroMissing("a schema of Avro needs fastavro: pip install 'streamsvm[avro]'") from None
-    named: dict[str, Any] = {}
-    for text in [*_referred(schema, client), schema.text]:
-        parsed = fastavro.parse_schema(_plain(json.loads(text)), named)
-    if not isinstance(parsed, dict) or parsed.get("type") != "record":
-        raise ValueError("the schema must be of a record")
-
-    def read(body: bytes) -> Fields:
-        stream = io.BytesIO(body)
-        try:
-            fields: Any = fastavro.schemaless_reader(stream, parsed, None)
-        except Exception as error:  # the parser may raise anything for foreign bytes
-            raise BadRecord("not-avro", f"no record of the schema: {type(error).__name__}: {error}") from None
-        if stream.tell() != len(body):
-            raise BadRecord("not-avro", f"{len(body) - stream.tell()} bytes follow the record")
-        return {name: field for name, field in fields.items() if field is not None}
-
-    return read
+    return avro.make_reader([json.loads(text) for text in [*_referred(schema, client), schema.text]])
 
 
 def _referred(schema: Schema, client: Client) -> list[str]:
@@ -71,12 +49,3 @@ def _referred(schema: Schema, client: Client) -> list[str]:
 
     add(schema)
     return texts
-
-
-def _plain(node: Any) -> Any:
-    """A schema without logical types: their plain values are what we need."""
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {key: _plain(value) for key, value in node.items() if key not in ("logicalType", "default")}

@@ -544,6 +544,9 @@ def test_lists_and_ranges(text, expected):
             "--folds grouped needs --group, the column or field that holds the group of an example",
         ),
         (["--folds", "magic"], 2, "invalid choice"),
+        (["--folds", "5"], 2, "'5' must be a kind of folds (stratified, v-fold, "),
+        (["--folds", "5"], 2, "; their number is -k 5"),
+        (["--C", "1_0"], 2, "'1_0' must be a positive number"),
         (["--C", 0], 2, "'0' must be a positive number"),
         (["--gamma", "2^x"], 2, "'2^x' must be a positive number"),
         (["--tol", "nan"], 2, "'nan' must be a positive number"),
@@ -575,6 +578,13 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
     assert len(out) <= 1  # nothing was trained
 
 
+@pytest.mark.parametrize("command", ["crossval", "search", "produce"])
+def test_all_others_are_negative_only_beside_a_positive_label(points, tmp_path, call, command):
+    log = ["--dir", tmp_path / "log"] if command == "produce" else []
+    code, _, err = call(command, points, "--label", "class", "--id", "id", "--rest", *log)
+    assert (code, err) == (2, ["streamsvm: --rest goes with --positive, which names the label of the positive class"])
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
@@ -582,7 +592,10 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
         ("a,y\n", ["--label", "y"], "no examples; examples of both classes are needed"),
         ("a,y\n1,1\n2,1\n", ["--label", "y"], "all 2 labels are positive"),
         ("a,y\n1,1\n2,0\n", [], "--label is missing: it names the column of the label; there are 'a', 'y'"),
-        ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "name the positive label, as in --positive 2"),
+        ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "--positive LABEL names the positive one"),
+        ("a,y\n1,1\n2,0\n3,\n", ["--label", "y"], "line 4: no label; remove the line, or fill its label in"),
+        ("a,y\n1,x\n2,z\n3,NaN\n", ["--label", "y", "--positive", "x"], "line 4: no label; remove the line"),
+        ("a,y\n1,x\n2,z\n3,X\n", ["--label", "y", "--positive", "x"], "line 4, column 'y': label 'X' is almost 'x'"),
         ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': the number is missing"),
     ],
 )
@@ -616,6 +629,7 @@ def test_files_that_cannot_be_used(tmp_path, call, command, content, options, me
             "--metric roc_auc is not defined on fold 1, which tests one class only",
         ),
         (["--seeding", "sir"], 2, "invalid choice"),
+        (["--folds", "5"], 2, "; their number is -k 5"),
         (["--plot", "x.bmpx"], 2, "the suffix '.bmpx' is not that of a picture"),
         (["--plot", "nowhere/x.png"], 1, "there is no folder 'nowhere'"),
     ],
