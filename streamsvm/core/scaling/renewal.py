@@ -6,23 +6,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.scaling.moments import JUDGED_AFTER, SPARSE_BELOW, sum_of_spreads, wanted_spread
+from streamsvm.core.scaling.moments import observe_block, sum_of_spreads, wanted_spread
 from streamsvm.core.scaling.state import (
     ACTIVE,
     DUE,
-    FAR_SQUARE,
     NORM,
     OLD_ENOUGH,
     PLACES,
     RENEWED,
     SEEN,
-    SHARE,
     SPAN,
     SPARSE,
     SPREAD,
     TRACKS,
     WAIT,
-    WEIGHT,
     Scaling,
     with_room,
 )
@@ -31,30 +28,15 @@ AT_ONCE = 4096  # features that get a place when the stream begins; more have to
 
 
 def awakened(c: Scaling, X: sp.csr_matrix) -> Scaling:
-    """A copy that keeps moments from now on, as if it had observed these examples, which are not scaled.
-
-    Features with a mean far from 0 get a place.
-    """
-    n, n_features = X.shape
-    means = np.bincount(X.indices, X.data, minlength=n_features) / max(n, 1)
-    far = np.flatnonzero(np.square(means) > c.limits[FAR_SQUARE])
-    squares = np.bincount(X.indices, np.square(X.data - means[X.indices]), minlength=n_features)
-    squares += (n - np.bincount(X.indices, minlength=n_features)) * np.square(means)
-    own, weight = slice(len(far)), min(n, int(c.counts[SPAN]))
-    new = with_room(c, max(len(c.place), n_features), max(len(c.m), len(far)))
-    new.place[far], new.feature[own], new.varied[own] = np.arange(len(far)), far, 1
-    new.w[own], new.m[own], new.S[own] = weight, means[far], squares[far] * weight / max(n, 1)
-    new.counts[TRACKS], new.counts[SEEN], new.counts[PLACES] = 1, n, len(far)
-    new.totals[WEIGHT], new.totals[SHARE] = weight, _share_of(X)
-    new.counts[SPARSE] = n >= JUDGED_AFTER and new.totals[SHARE] < SPARSE_BELOW
-    return new
-
-
-def _share_of(X: sp.csr_matrix) -> float:
-    """The mean share of an example's features that the example before it has, too; 1 for one example."""
-    named = sp.csr_matrix((np.ones(len(X.data)), X.indices, X.indptr), shape=X.shape)
-    again = np.asarray(named[1:].multiply(named[:-1]).sum(axis=1)).ravel()
-    return float(np.mean(again / np.maximum(np.diff(X.indptr)[1:], 1))) if len(again) else 1.0
+    """A copy that keeps moments from now on, as if it had observed these examples, which are not scaled."""
+    c = with_room(c, max(len(c.place), X.shape[1]), len(c.m))
+    c.counts[TRACKS], c.counts[DUE] = 1, 0
+    indptr, columns = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+    t, counted = 0, np.ones(X.shape[0], bool)
+    while t < len(counted):
+        t += observe_block(c, indptr[t:], columns, X.data, counted[t:])
+        c = renewed(c, 0) if c.counts[DUE] else c
+    return c
 
 
 def renewed(c: Scaling, n_members: int) -> Scaling:

@@ -17,7 +17,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.kernels import kernel_values
 from streamsvm.core.saving.snapshot import pack, unpack
-from streamsvm.core.scaling import CUT, FAR, FAR_SQUARE, PLACES, SEEN, SPREAD
+from streamsvm.core.scaling import CUT, FAR, PLACES, SEEN, SPREAD
 from streamsvm.estimators.learner.advice import StreamWarning
 
 START = datetime.datetime(2026, 1, 1)
