@@ -9,7 +9,6 @@ Labels are JSON in every configuration; see `labels`.
 """
 
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -32,6 +31,7 @@ from .formats.json import JsonFormat, read_json
 from .formats.registry.client import Place
 from .formats.registry.format import RegistryFormat, pause
 from .labels import LABELS, OPERATIONS, Label
+from .times import read_time
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ class Event(NamedTuple):
         The event's own label, or None.
     w
         Weight.
-    ts
-        When it happened, or None; see `times`.
+    ts, time
+        When it happened, as the record writes it and in milliseconds since 1970, or None; see `times`.
     """
 
     id: str | int
@@ -70,6 +70,7 @@ class Event(NamedTuple):
     y: ClassLabel | None
     w: float
     ts: str | int | float | None
+    time: int | None = None
 
 
 class Limits(NamedTuple):
@@ -205,7 +206,8 @@ class Codec:
             self._features(fields["x"]),
             None if label is None else self._label(label),
             _weight(fields["w"], "w") if "w" in fields else 1.0,
-            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
+            fields.get("ts"),
+            _time(fields.get("ts"), self._limits.text),
         )
 
     def _to_label(self, fields: Fields) -> Label:
@@ -219,10 +221,11 @@ class Codec:
             _key(fields["id"], self._limits.text),
             self._label(fields.get("y")) if op == "set" else None,
             _weight(fields["weight"], "weight") if "weight" in fields else None,
-            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
+            fields.get("ts"),
             _revision(fields["rev"]) if "rev" in fields else None,
             op,
             _source(fields["source"], self._limits.text) if "source" in fields else None,
+            _time(fields.get("ts"), self._limits.text),
         )
 
     def _value(self, record: Record) -> bytes:
@@ -329,12 +332,21 @@ def _weight(weight: Any, name: str) -> float:
     return float(weight)
 
 
-def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
+def _time(ts: Any, max_length: int) -> int | None:
+    if ts is None:
+        return None
     if type(ts) is str and len(ts) > max_length:
         raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than limits.text_length")
-    if type(ts) not in (str, int, float, NoneType) or (type(ts) is float and not math.isfinite(ts)):
+    if type(ts) not in (str, int, float):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
-    return ts
+    try:
+        return read_time(ts)
+    except (ValueError, OverflowError):
+        raise BadRecord(
+            "bad-ts",
+            "ts must be a time from 1678 to 2261, in ISO 8601 or as a number of seconds, milliseconds, microseconds or "
+            f"nanoseconds since 1970, got {show(ts)}",
+        ) from None
 
 
 def _revision(rev: Any) -> int:

@@ -34,8 +34,8 @@ class Label(NamedTuple):
         The class: with two, whether the event is positive.  None unless the operation is "set".
     w
         Weight in place of the event's, or None.
-    ts
-        When it was given, or None; see `times`.
+    ts, time
+        When it was given, as the record writes it and in milliseconds since 1970, or None; see `times`.
     rev
         Revision: of two labels of an event, the one with the higher revision holds.  None: the label has the revision
         of the one that holds, so that it replaces whatever came before it on the topic.
@@ -53,6 +53,7 @@ class Label(NamedTuple):
     rev: int | None
     op: str
     source: str | None
+    time: int | None = None
 
 
 class Place(NamedTuple):
