@@ -60,8 +60,8 @@ class Event(NamedTuple):
         The event's own label, or None.
     w
         Weight.
-    ts, time
-        When it happened, as the record writes it and in milliseconds since 1970, or None; see `times`.
+    ts
+        When it happened, as the record writes it, or None; see `times`.
     """
 
     id: str | int
@@ -70,7 +70,11 @@ class Event(NamedTuple):
     y: ClassLabel | None
     w: float
     ts: str | int | float | None
-    time: int | None = None
+
+    @property
+    def time(self) -> int | None:
+        """The same in milliseconds since 1970."""
+        return None if self.ts is None else read_time(self.ts)
 
 
 class Limits(NamedTuple):
@@ -206,8 +210,7 @@ class Codec:
             self._features(fields["x"]),
             None if label is None else self._label(label),
             _weight(fields["w"], "w") if "w" in fields else 1.0,
-            fields.get("ts"),
-            _time(fields.get("ts"), self._limits.text),
+            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
         )
 
     def _to_label(self, fields: Fields) -> Label:
@@ -221,11 +224,10 @@ class Codec:
             _key(fields["id"], self._limits.text),
             self._label(fields.get("y")) if op == "set" else None,
             _weight(fields["weight"], "weight") if "weight" in fields else None,
-            fields.get("ts"),
+            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
             _revision(fields["rev"]) if "rev" in fields else None,
             op,
             _source(fields["source"], self._limits.text) if "source" in fields else None,
-            _time(fields.get("ts"), self._limits.text),
         )
 
     def _value(self, record: Record) -> bytes:
@@ -332,21 +334,21 @@ def _weight(weight: Any, name: str) -> float:
     return float(weight)
 
 
-def _time(ts: Any, max_length: int) -> int | None:
-    if ts is None:
-        return None
+def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
     if type(ts) is str and len(ts) > max_length:
         raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than limits.text_length")
-    if type(ts) not in (str, int, float):
+    if type(ts) not in (str, int, float, NoneType):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     try:
-        return read_time(ts)
+        if ts is not None:
+            read_time(ts)
     except (ValueError, OverflowError):
         raise BadRecord(
             "bad-ts",
-            "ts must be a time from 1678 to 2261, in ISO 8601 or as a number of seconds, milliseconds, microseconds or "
-            f"nanoseconds since 1970, got {show(ts)}",
+            "ts must be ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970, of a time from "
+            f"1678 to 2261, got {show(ts)}",
         ) from None
+    return ts
 
 
 def _revision(rev: Any) -> int:

@@ -7,6 +7,7 @@ _EARLIEST = round(datetime(1678, 1, 1, tzinfo=UTC).timestamp() * 1000)  # the ye
 _LATEST = round(datetime(2262, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _UNKNOWN_FIRST = _ANY_SKEW = 1 << 62
 _IS_NUMBER = re.compile(r"(?:\d{10}|\d{13}|\d{16}|\d{19})(?:\.\d+)?").fullmatch  # no date has so many digits in a row
+_MANY_DIGITS = re.compile(r"\d{9}").match
 
 
 def read_time(ts: str | int | float) -> int:
@@ -28,10 +29,10 @@ def read_time(ts: str | int | float) -> int:
         time = _of_number(ts)
     elif _IS_NUMBER(ts):
         time = _of_number(float(ts))
-    elif ts[:9].isdecimal():  # Python would take the ninth digit for what separates a date from a time
+    elif _MANY_DIGITS(ts):  # Python would take the ninth one for what separates a date from a time
         raise ValueError("digits that are neither a date nor a time since 1970")
     else:
-        when = datetime.fromisoformat(ts)
+        when = datetime.fromisoformat(ts.removesuffix(" UTC"))
         time = round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
     if not _EARLIEST <= time < _LATEST:
         raise ValueError("not a time from 1678 to 2261")

@@ -37,7 +37,7 @@ _LOADING_SECONDS = 300.0  # for the merged model to be read
 _DROPPED_MODELS = "models were dropped to make room for those of other keys (daemon.max_keys)"
 _UNMATCHED = "labels found no event (join.ttl_seconds, join.labels_mb)"
 _DROPPED = "events were dropped before their labels came: there was no room for them (join.pending_mb)"
-_DOUBTED = "records have a time far ahead of all records before: they count as of the time of those"
+_DOUBTED = "records had a time far ahead of the records before and after them: it was not believed"
 _CUT = (
     "records have a ts that is more than join.max_skew_seconds from their timestamp, and was moved there: for old "
     "data, raise it; otherwise correct the clocks of the producers"

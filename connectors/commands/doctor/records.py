@@ -79,10 +79,10 @@ def _clocks(settings: Settings, found: Sequence[Decoded]) -> Findings:
         )
     timeless = [message for record, message in found if not is_known(record.timestamp)]
     if timeless:
-        lacking = sum(isinstance(message, Event | Label) and message.time is None for message in timeless)
+        n_lacking = sum(isinstance(message, Event | Label) and message.ts is None for message in timeless)
         yield Finding(
             WARNING,
-            f"{plural(len(timeless), 'record')} of {len(found)} without a timestamp, {lacking} of them also without a ts: "
+            f"{plural(len(timeless), 'record')} of {len(found)} without a timestamp, {n_lacking} of them without a ts: "
             "what has neither counts as of the time of the newest record before it",
             "let the producers set timestamps, or write a ts into each record",
         )
