@@ -43,7 +43,8 @@ _CUT = (
     "data, raise it; otherwise correct the clocks of the producers"
 )
 _UNKNOWN = "records have neither a ts nor a timestamp: they count as of the time of the newest record before them"
-_USUAL = {_DROPPED_MODELS, _UNMATCHED}
+_EXPIRED = "events expired without a label (join.ttl_seconds)"
+_USUAL = {_DROPPED_MODELS, _UNMATCHED, _EXPIRED}
 
 
 class Partition:
@@ -343,7 +344,7 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
-        self._log_losses(self.state)
+        self._log_losses()
         self._note_saved()
 
     @property
@@ -365,7 +366,7 @@ class Partition:
         self.n_unpublished += n_too_large
         return n_published
 
-    def _log_losses(self, state: State) -> None:
+    def _log_losses(self) -> None:
         """Log what was given up since the last checkpoint."""
         for what, n in (self._losses - self._saved_losses).items():
             logger.log(logging.INFO if what in _USUAL else logging.WARNING, "partition %d: %d %s", self.number, n, what)
@@ -385,6 +386,7 @@ class Partition:
             {
                 _DROPPED_MODELS: self.state.models.n_dropped,
                 _UNMATCHED: joined.unmatched + joined.dropped_labels,
+                _EXPIRED: joined.expired,
                 _DROPPED: joined.dropped,
                 _DOUBTED: odd["doubted"],
                 _CUT: odd["cut"],

@@ -521,9 +521,11 @@ def test_cuts_do_not_depend_on_how_records_are_polled(tmp_path, monkeypatch, lab
 
 def small(folder, **changes):
     settings = configure(folder, daemon={"batch": 8, "checkpoint_records": 40, **changes}, join={})
-    append(
-        settings, traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)
-    )  # which has labels of all kinds
+    rows = traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)  # which has labels of all kinds
+    # Time passes by other labels, too: it does not leap to one of those that are late.
+    rows["labels"] += [says(seconds, "nobody", None) for seconds in range(25, 80, 25)]
+    rows["labels"].sort(key=itemgetter(0))
+    append(settings, rows)
     return settings
 
 
