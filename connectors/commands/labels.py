@@ -119,7 +119,7 @@ def _rows(
             "rev": entry.rev,
             "source": label.source,
             "annotator": entry.annotator or None,
-            "ts": _time(entry.time),
+            "ts": None if entry.time is None else _time(entry.time),
             "partition": entry.place.partition,
             "query_id": entry.query_id,
         }

@@ -27,6 +27,7 @@ from ..records.people.questions import (
     read_status,
     write_question,
 )
+from ..records.times import is_known
 from .ballots import Ballots
 from .given import Given
 from .history import History
@@ -171,7 +172,9 @@ class Book:
             return
         label = self._codec.decode_label(record)
         who = (label.source or "")[:MAX_NAME]
-        rev = record.timestamp if label.rev is None else label.rev  # those of our own answers are their times
+        rev = label.rev  # those of our own answers are their times
+        if rev is None:
+            rev = record.timestamp if is_known(record.timestamp) else record.offset
         given = Given(label.op, label.y, who, rev, Place(record.partition, label.id))
         last = self.last(query_id, who)
         if last is None or last.rev < given.rev:

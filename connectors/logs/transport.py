@@ -21,7 +21,7 @@ class Record(NamedTuple):
     topic: str
     partition: int
     offset: int
-    timestamp: int  # milliseconds since 1970, as the producer says; may be wrong
+    timestamp: int  # milliseconds since 1970, as the producer says; may be wrong; -1: there is none
     key: bytes | None
     value: bytes | None  # None: a tombstone
     headers: Headers

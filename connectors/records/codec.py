@@ -9,7 +9,6 @@ Labels are JSON in every configuration; see `labels`.
 """
 
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -34,6 +33,7 @@ from .formats.json import JsonFormat, read_json
 from .formats.registry.client import Place
 from .formats.registry.format import RegistryFormat, pause
 from .labels import LABELS, OPERATIONS, Label
+from .times import read_time
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Event(NamedTuple):
     w
         Weight.
     ts
-        When it happened, or None; see `times`.
+        When it happened, as the record writes it, or None; see `times`.
     """
 
     id: str | int
@@ -72,6 +72,11 @@ class Event(NamedTuple):
     y: ClassLabel | None
     w: float
     ts: str | int | float | None
+
+    @property
+    def time(self) -> int | None:
+        """The same in milliseconds since 1970."""
+        return None if self.ts is None else read_time(self.ts)
 
 
 class Limits(NamedTuple):
@@ -346,8 +351,17 @@ def _weight(weight: Any, name: str) -> float:
 def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
     if type(ts) is str and len(ts) > max_length:
         raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than limits.text_length")
-    if type(ts) not in (str, int, float, NoneType) or (type(ts) is float and not math.isfinite(ts)):
+    if type(ts) not in (str, int, float, NoneType):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
+    try:
+        if ts is not None:
+            read_time(ts)
+    except (ValueError, OverflowError):
+        raise BadRecord(
+            "bad-ts",
+            "ts must be ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970, of a time from "
+            f"1678 to 2261, got {show(ts)}",
+        ) from None
     return ts
 
 

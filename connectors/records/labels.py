@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..logs.transport import Record
 from .classes import ClassLabel
 from .formats.json import read_json
+from .times import read_time
 
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
 OPERATIONS = ("set", "retract", "skip", "ignore")
@@ -35,7 +36,7 @@ class Label(NamedTuple):
     w
         Weight in place of the event's, or None.
     ts
-        When it was given, or None; see `times`.
+        When it was given, as the record writes it, or None; see `times`.
     rev
         Revision: of two labels of an event, the one with the higher revision holds.  None: the label has the revision
         of the one that holds, so that it replaces whatever came before it on the topic.
@@ -53,6 +54,11 @@ class Label(NamedTuple):
     rev: int | None
     op: str
     source: str | None
+
+    @property
+    def time(self) -> int | None:
+        """The time `ts` in milliseconds since 1970."""
+        return None if self.ts is None else read_time(self.ts)
 
 
 class Place(NamedTuple):

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..logs.reading import read_all
@@ -180,7 +181,7 @@ def said(entries: Iterable[Entry]) -> list[Answer]:
             own.clear()
         else:
             own.append(number)
-            found[number] = Answer(entry.place, entry.label.source, entry.label.y, entry.time)
+            found[number] = Answer(entry.place, entry.label.source, entry.label.y, entry.time or 0)
     return list(found.values())
 
 
@@ -189,9 +190,9 @@ def pace(entries: Iterable[Entry]) -> tuple[list[float], list[int]]:
     hours, counts = [0.0], [0]
     before: int | None = None
     labelled: set[Place] = set()
-    for entry in sorted(entries, key=lambda entry: entry.time):
-        gap = 0 if before is None else entry.time - before
-        before = entry.time
+    for time, entry in sorted(((entry.time or 0, entry) for entry in entries), key=itemgetter(0)):
+        gap = 0 if before is None else time - before
+        before = time
         if entry.label.op == "set":
             labelled.add(entry.place)
         hours.append(hours[-1] + (gap / HOUR if gap <= PAUSE else 0.0))

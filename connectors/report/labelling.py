@@ -204,8 +204,8 @@ def corrections_panel(answers: Answers | None, names: Names, name: str) -> Panel
     table = [("event", "was", "is", "time (UTC)", "by")]
     for entry, before in reversed(found[-LISTED:]):
         was, now = (names[0] if one.after else names[1] for one in (before, entry))
-        when = datetime.fromtimestamp(entry.time / 1000, UTC)
-        table.append((str(entry.label.id), was, now, f"{when:%Y-%m-%d %H:%M}", entry.annotator or "–"))
+        when = "–" if entry.time is None else f"{datetime.fromtimestamp(entry.time / 1000, UTC):%Y-%m-%d %H:%M}"
+        table.append((str(entry.label.id), was, now, when, entry.annotator or "–"))
     n_events = len({entry.place for entry, _ in found})
     n_others = sum(entry.annotator != before.annotator for entry, before in found)
     text = [

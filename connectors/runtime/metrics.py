@@ -37,6 +37,13 @@ METRICS = (
     Metric("streamsvm_learned_total", "counter", "Labelled events that were learned, again for each correction."),
     Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason.", ("reason",)),
     Metric("streamsvm_lost_records_total", "counter", "Records that were removed from the log before they were read."),
+    Metric("streamsvm_tombstones_total", "counter", "Records without a value, which are passed over."),
+    Metric(
+        "streamsvm_odd_times_total",
+        "counter",
+        "Records whose time is not what they say: cut to join.max_skew_seconds, doubted or unknown.",
+        ("outcome",),
+    ),
     Metric("streamsvm_labels_total", "counter", "Labels, by outcome.", ("outcome",)),
     Metric(
         "streamsvm_late_labels_total",

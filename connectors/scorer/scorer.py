@@ -42,6 +42,7 @@ _FROM_THE_START = (
     "streamsvm_records_total",
     "streamsvm_predictions_total",
     "streamsvm_lost_records_total",
+    "streamsvm_tombstones_total",
     "streamsvm_refused_snapshots_total",
     "streamsvm_rebalances_total",
     "streamsvm_cut_seconds",
@@ -344,7 +345,8 @@ class Scorer:
     def _score(self, records: list[Record]) -> None:
         """Predict a batch of events."""
         started = time.perf_counter()
-        requests = [request for record in records if (request := self._read(record)) is not None]
+        events = [record for record in records if record.value is not None]
+        requests = [request for record in events if (request := self._read(record)) is not None]
         answers: dict[int, Said] = {}
         for committee, chosen in by_committee(requests).items():
             said = committee.predict([requests[i].event.x for i in chosen], self._untaught)
@@ -362,6 +364,7 @@ class Scorer:
         self._n_predicted += len(answers)
         self._n_unsaved += len(records)
         self._metrics.add("streamsvm_records_total", len(records))
+        self._metrics.add("streamsvm_tombstones_total", len(records) - len(events))
         self._metrics.add("streamsvm_predictions_total", len(answers))
         self._metrics.observe("streamsvm_cut_seconds", time.perf_counter() - started)
 

@@ -159,7 +159,8 @@ class JoinSettings:
         Megabytes of memory for waiting labels; when it is full, the oldest label is dropped.  It is separate from
         `pending_mb`, so labels with made-up ids never push out events.
     max_skew_seconds
-        Seconds by which an event's own time may differ from its record's time; a larger difference is cut to this.
+        Seconds by which the `ts` of an event or a label may differ from its record's timestamp; a larger difference is
+        cut to this, and the trainer warns of it.
     """
 
     ttl_seconds: float = key(7 * 86400.0, checks.seconds)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from ..logs.transport import OffsetOutOfRange, Record, Transport
+from ..records.times import order
 
 CUT_BYTES = 4 << 20  # a cut ends with the record that reaches it
 
@@ -145,10 +146,9 @@ class Input:
         return self._end is not None and self.has_all_below(self._end)
 
     def heads(self, limit: int) -> list[tuple[int, int]]:
-        """Timestamps and sizes of the first `limit` records."""
-        return [
-            (record.timestamp, size) for record, size in zip(islice(self.records, limit), self._sizes, strict=False)
-        ]
+        """What the first `limit` records are ordered by, and their sizes."""
+        found = zip(islice(self.records, limit), self._sizes, strict=False)
+        return [(order(record.timestamp, record.offset), size) for record, size in found]
 
     def reach(self, offset: int) -> bool:
         """Whether every record before `offset` was polled.  If not, ask for them, however much memory they take."""

@@ -7,6 +7,7 @@ was killed is repeated from its last checkpoint, cut by cut.
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.published import Publisher
 from ..records.several_classes import Model
+from ..records.times import is_known
 from ..settings.sections import Settings
 from .cuts import Cuts
 from .inputs import Input, ReadAhead, RecordsLost
@@ -30,6 +32,19 @@ logger = logging.getLogger(__name__)
 
 _RECORDS_A_MODEL = 10  # that pay for writing a model
 _LOADING_SECONDS = 300.0  # for the merged model to be read
+
+# Losses, as the log tells them:
+_DROPPED_MODELS = "models were dropped to make room for those of other keys (daemon.max_keys)"
+_UNMATCHED = "labels found no event (join.ttl_seconds, join.labels_mb)"
+_DROPPED = "events were dropped before their labels came: there was no room for them (join.pending_mb)"
+_DOUBTED = "records had a time far ahead of the records before and after them: it was not believed"
+_CUT = (
+    "records have a ts that is more than join.max_skew_seconds from their timestamp, and was moved there: for old "
+    "data, raise it; otherwise correct the clocks of the producers"
+)
+_UNKNOWN = "records have neither a ts nor a timestamp: they count as of the time of the newest record before them"
+_EXPIRED = "events expired without a label (join.ttl_seconds)"
+_USUAL = {_DROPPED_MODELS, _UNMATCHED, _EXPIRED}
 
 
 class Partition:
@@ -227,6 +242,17 @@ class Partition:
         """Number of records that were refused since this process began, by reason."""
         return self._processor.refused
 
+    @property
+    def odd_times(self) -> Counter[str]:
+        """Number of records whose times are not what they say, since this process began; see `Times`."""
+        n_doubted = self.state.join.n_doubted if self.state else 0
+        return self._processor.times.odd + Counter(doubted=n_doubted)
+
+    @property
+    def n_tombstones(self) -> int:
+        """Number of records without a value that were passed over since this process began."""
+        return self._processor.n_tombstones
+
     def take_waits(self) -> list[float]:
         """Seconds from events to their labels, for the labels that came since the last call."""
         waits, self._processor.waits = self._processor.waits, []
@@ -243,7 +269,8 @@ class Partition:
     def _consume(self, cut: Cut, state: State) -> int:
         events = self._events.take(cut.events)
         labels = self._labels.take(cut.labels) if self._labels else []
-        self._newest = max((record.timestamp for record in (*events[-1:], *labels[-1:])), default=self._newest)
+        stamps = [record.timestamp for record in (*events[-1:], *labels[-1:]) if is_known(record.timestamp)]
+        self._newest = max(stamps, default=self._newest)
         if cut.kind == Kind.SKIP:
             error = BadRecord("killed-the-process", "the process was killed whenever it consumed this record")
             for record in (*events, *labels):
@@ -317,7 +344,7 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
-        self._log_losses(self.state)
+        self._log_losses()
         self._note_saved()
 
     @property
@@ -339,31 +366,33 @@ class Partition:
         self.n_unpublished += n_too_large
         return n_published
 
-    def _log_losses(self, state: State) -> None:
+    def _log_losses(self) -> None:
         """Log what was given up since the last checkpoint."""
-        n_dropped = state.models.n_dropped - self._saved_dropped
-        if n_dropped:
-            logger.info(
-                "partition %d: %d models were dropped to make room for those of other keys (daemon.max_keys)",
-                self.number,
-                n_dropped,
-            )
-        n_unmatched = self._unmatched - self._saved_unmatched
-        if n_unmatched:
-            logger.info(
-                "partition %d: %d labels found no event (join.ttl_seconds, join.labels_mb)", self.number, n_unmatched
-            )
+        for what, n in (self._losses - self._saved_losses).items():
+            logger.log(logging.INFO if what in _USUAL else logging.WARNING, "partition %d: %d %s", self.number, n, what)
 
     def _note_saved(self) -> None:
         self._saved_at = time.monotonic()
         self._saved_offsets = self._offsets
-        self._saved_unmatched = self._unmatched
-        self._saved_dropped = self.state.models.n_dropped if self.state else 0
+        self._saved_losses = self._losses
 
     @property
-    def _unmatched(self) -> int:
-        """Number of labels so far that have found no event."""
-        return self.state.join.counters.unmatched + self.state.join.counters.dropped_labels if self.state else 0
+    def _losses(self) -> Counter[str]:
+        """What was given up so far: numbers by what they count, in words."""
+        if self.state is None:
+            return Counter()
+        joined, odd = self.state.join.counters, self.odd_times
+        return Counter(
+            {
+                _DROPPED_MODELS: self.state.models.n_dropped,
+                _UNMATCHED: joined.unmatched + joined.dropped_labels,
+                _EXPIRED: joined.expired,
+                _DROPPED: joined.dropped,
+                _DOUBTED: odd["doubted"],
+                _CUT: odd["cut"],
+                _UNKNOWN: odd["unknown"],
+            }
+        )
 
     @property
     def _offsets(self) -> int:

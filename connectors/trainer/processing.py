@@ -25,7 +25,6 @@ from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question
 from ..records.predictions import ModelVersion, Said, predictions_of, send_prediction, source, write_prediction
-from ..records.times import event_time
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, teach
@@ -36,6 +35,7 @@ from .state.lesson import Lesson
 from .state.quality.observe import Drift, Prequential
 from .state.quality.several import ClassPrequential
 from .state.state import State
+from .times import Times
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,10 @@ class Processor:
     ----------
     refused : Counter
         Number of refused records, by reason.
+    n_tombstones : int
+        Number of records without a value, which are passed over: compaction keeps them for a while.
+    times : Times
+        Gives the records their times.
     waits : list
         Seconds from events to their labels, until a caller empties the list.
     drift : Drift
@@ -79,23 +83,26 @@ class Processor:
         self._number = number
         self._joins = bool(settings.log.labels)
         self._is_keyed = settings.daemon.per == "key"
-        self._max_skew = int(1000 * settings.join.max_skew_seconds)
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.refused: Counter[str] = Counter()
+        self.n_tombstones = 0
+        self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self.waits: list[float] = []
         self.drift = Drift()
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
         """Predict all events of a cut, then learn from them and from its labels, in order."""
-        decoded, rows = self._decode_events(events, state)
+        decoded, rows = self._decode_events(self._without_tombstones(events), state)
         if decoded:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         said = self._predict(decoded, rows, state)
         if not self._joins:
-            self._learn(self._own_labels(decoded, said), rows, state)
+            self._learn(self._own_labels(decoded, said, state.join), rows, state)
             return
-        self._learn(*self._join(decoded, rows, said, self._decode_labels(labels, state), state), state)
+        self._learn(
+            *self._join(decoded, rows, said, self._decode_labels(self._without_tombstones(labels), state), state), state
+        )
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
 
@@ -114,6 +121,11 @@ class Processor:
         self.refused[error.reason] += 1
 
     # --- the parts, in order ------------------------------------------------------------------------------------------
+
+    def _without_tombstones(self, records: list[Record]) -> list[Record]:
+        kept = [record for record in records if record.value is not None]
+        self.n_tombstones += len(records) - len(kept)
+        return kept
 
     def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], NamedRows]:
         """The events, and their features as the models take them; refuse the other records."""
@@ -184,15 +196,16 @@ class Processor:
         state.counters.predicted += len(decoded)
         return every
 
-    def _own_labels(self, decoded: list[Decoded], predictions: list[Said]) -> list[Task]:
+    def _own_labels(self, decoded: list[Decoded], predictions: list[Said], join: Join) -> list[Task]:
         """What to learn from the events that have their own labels."""
         tasks = []
         for row, ((record, event, entity), said) in enumerate(zip(decoded, predictions, strict=True)):
+            time = join.pass_time(event.key, self.times.of(event.time, record, join))
             if event.y is not None:
                 lesson = Lesson(
                     event.key, b"", event.y, event.w, said.margin, entity, is_first=True, predicted=said.class_label
                 )
-                tasks.append(Task(lesson, row, self._time(event.ts, record), record))
+                tasks.append(Task(lesson, row, time, record))
         return tasks
 
     def _join(
@@ -210,7 +223,7 @@ class Processor:
             record, event = item.record, item.event
             assert record.value is not None  # it is an event
             row_of[record.value] = row
-            time = self._time(event.ts, record)
+            time = self.times.of(event.time, record, state.join)
             lesson = state.join.add_event(
                 event.key,
                 record.value,
@@ -250,11 +263,12 @@ class Processor:
         query_id = answered_question(record)
         if state.labelling is None or not label.source or query_id is None:
             return label
-        return state.labelling.hear(query_id, label, state.join.label_of(label.key), label.rev or record.timestamp)
+        when = label.rev or max(record.timestamp, 0)
+        return state.labelling.hear(query_id, label, state.join.label_of(label.key), when)
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
         """What a label means for its event, or else for an example that the model may still hold."""
-        lesson = join.add_label(label, record.offset, self._time(label.ts, record))
+        lesson = join.add_label(label, record.offset, self.times.of(label.time, record, join))
         if lesson:
             return lesson
         late = join.without_event(label.key)
@@ -286,9 +300,6 @@ class Processor:
         topic = self._settings.log.estimates
         for estimate in estimates if topic else ():
             self._log.produce(topic, estimate.encode(self._number), key=f"p{self._number}-{estimate.kind}".encode())
-
-    def _time(self, ts: str | int | float | None, record: Record) -> int:
-        return record.timestamp if ts is None else event_time(ts, record.timestamp, self._max_skew)
 
 
 def _observe(lessons: list[Lesson], metrics: Prequential | ClassPrequential) -> None:

@@ -21,12 +21,14 @@ from .state.quality.several import ClassPrequential, Confusion
 
 _SECONDS = 1.0  # between two looks at the partitions
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
-_BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total")
+_BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total", "streamsvm_odd_times_total")
+_ODD_TIMES = ("cut", "doubted", "unknown")
 _FROM_THE_START = (
     "streamsvm_records_total",
     "streamsvm_predictions_total",
     "streamsvm_learned_total",
     "streamsvm_lost_records_total",
+    "streamsvm_tombstones_total",
     "streamsvm_late_labels_total",
     "streamsvm_stranger_labels_total",
     "streamsvm_kernel_evaluations_total",
@@ -66,6 +68,8 @@ class Telemetry:
             metrics.begin("streamsvm_labels_total", outcome=item.name)
         for outcome in OUTCOMES:
             metrics.begin("streamsvm_questions_total", outcome=outcome)
+        for outcome in _ODD_TIMES:
+            metrics.begin("streamsvm_odd_times_total", outcome=outcome)
         self._counted: dict[int, Counter[tuple[str, str]]] = {}
         self._looked_at = 0.0
 
@@ -220,6 +224,9 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     if state.labelling:
         for outcome, n in state.labelling.outcomes().items():
             counts["streamsvm_questions_total", outcome] = n
+    counts["streamsvm_tombstones_total", ""] = partition.n_tombstones
+    for outcome, n in partition.odd_times.items():
+        counts["streamsvm_odd_times_total", outcome] = n
     for reason, n in partition.refused.items():
         counts["streamsvm_bad_records_total", reason] = n
     return counts

@@ -1,7 +1,7 @@
 """What the doctor says about the newest events and labels: their times, ids and keys."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ from ...logs.transport import Record, Transport, Unavailable
 from ...records.codec import DIFFERENT_IDS, Event
 from ...records.formats.base import BadRecord
 from ...records.labels import Label
-from ...records.times import event_time
+from ...records.times import event_time, is_known
 from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.opening import backend_of
@@ -18,15 +18,18 @@ from ...settings.sections import Settings
 
 _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock
-_FOREVER_MS = 10**15
 
 Message = TypeVar("Message", Event, Label)
+Decoded = tuple[Record, Event | Label | BadRecord]
 
 
 def sample(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
-    yield from _clocks(settings, events, labels)
+    read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)
+    found = [*_decoded(events, read_events.decode), *_decoded(labels, read_labels.decode_label)]
+    yield from _refused(found)
+    yield from _clocks(settings, found)
     yield from _ids(settings, events, labels)
     if len(log.start_offsets(settings.log.topic)) > 1:
         yield from _keys(settings, events, labels)
@@ -40,41 +43,67 @@ def _give_up(reason: str) -> None:
 def _newest(log: Transport, topic: str) -> list[Record]:
     ends = log.end_offsets(topic)
     starts = {number: max(start, ends[number] - _SAMPLE) for number, start in log.start_offsets(topic).items()}
-    return list(read(log, topic, starts, ends))
+    return [record for record in read(log, topic, starts, ends) if record.value is not None]
 
 
-def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
-    now = time.time() * 1000
-    ahead = [record for record in (*events, *labels) if record.timestamp > now + _AHEAD_MS]
-    if ahead:
-        seconds = (max(record.timestamp for record in ahead) - now) / 1000
+def _decoded(
+    records: list[Record], decode: Callable[[Record], Event | Label]
+) -> Iterator[tuple[Record, Event | Label | BadRecord]]:
+    for record in records:
+        try:
+            yield record, decode(record)
+        except BadRecord as error:
+            yield record, error
+
+
+def _refused(found: Sequence[Decoded]) -> Findings:
+    errors = [message for _, message in found if isinstance(message, BadRecord)]
+    if errors:
         yield Finding(
             WARNING,
-            f"{plural(len(ahead), 'record')} of {len(events) + len(labels)} from the future, up to {seconds:,.0f} "
+            f"{plural(len(errors), 'record')} of {len(found)} that a trainer refuses, the first with {errors[0]}",
+            "correct the producer; daemon.max_bad says how many bad records stop the trainer",
+        )
+
+
+def _clocks(settings: Settings, found: Sequence[Decoded]) -> Findings:
+    now = time.time() * 1000
+    ahead = [record.timestamp for record, _ in found if record.timestamp > now + _AHEAD_MS]
+    if ahead:
+        seconds = (max(ahead) - now) / 1000
+        yield Finding(
+            WARNING,
+            f"{plural(len(ahead), 'record')} of {len(found)} from the future, up to {seconds:,.0f} "
             "seconds: events and labels are read in the order of their times, so these come too late",
             "correct the clocks of the producers, or this one",
         )
-    codec, of_labels = settings.codec(_give_up), settings.codec(_give_up)
+    timeless = [message for record, message in found if not is_known(record.timestamp)]
+    if timeless:
+        n_lacking = sum(isinstance(message, Event | Label) and message.ts is None for message in timeless)
+        yield Finding(
+            WARNING,
+            f"{plural(len(timeless), 'record')} of {len(found)} without a timestamp, {n_lacking} of them without a ts: "
+            "what has neither counts as of the time of the newest record before it",
+            "let the producers set timestamps, or write a ts into each record",
+        )
     skew = int(1000 * settings.join.max_skew_seconds)
-    n_apart = sum(_is_clamped(record, codec.decode, skew) for record in events)
-    n_apart += sum(_is_clamped(record, of_labels.decode_label, skew) for record in labels)
+    n_apart = sum(_is_cut(record, message, skew) for record, message in found)
     if n_apart:
         yield Finding(
             WARNING,
-            f"{plural(n_apart, 'record')} of {len(events) + len(labels)} with a ts that is ignored, because it is more "
+            f"{plural(n_apart, 'record')} of {len(found)} with a ts that is ignored, because it is more "
             "than join.max_skew_seconds from the record's own time",
             "for old data, raise join.max_skew_seconds; otherwise correct the clocks of the producers",
         )
-    if not ahead and not n_apart:
-        yield Finding(OK, f"the times of {plural(len(events) + len(labels), 'record')} agree with this clock")
+    if not ahead and not timeless and not n_apart:
+        n_read = sum(not isinstance(message, BadRecord) for _, message in found)
+        yield Finding(OK, f"the times of {plural(n_read, 'record')} agree with this clock")
 
 
-def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_skew: int) -> bool:
-    try:
-        ts = decode(record).ts
-    except BadRecord:
+def _is_cut(record: Record, message: Event | Label | BadRecord, max_skew: int) -> bool:
+    if isinstance(message, BadRecord) or message.time is None:
         return False
-    return event_time(ts, record.timestamp, max_skew) != event_time(ts, record.timestamp, _FOREVER_MS)
+    return event_time(message.time, record.timestamp, max_skew) != message.time
 
 
 def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:

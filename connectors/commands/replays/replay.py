@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from ...logs.reading import read
 from ...logs.transport import TopicMismatch, Transport
+from ...records.times import is_known
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
 from ...settings import topics
@@ -235,4 +236,14 @@ def _offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> d
     for number, start in backend_of(settings).search(topic, starts, time_ms).items():
         with closing(read(log, topic, {number: start}, ends)) as records:
             found[number] = next((record.offset for record in records if record.timestamp >= time_ms), ends[number])
+    for number, offset in found.items():
+        if starts[number] < offset == ends[number]:
+            _require_times(log, topic, number, offset - 1)
     return found
+
+
+def _require_times(log: Transport, topic: str, number: int, offset: int) -> None:
+    """Raise an error if the record at `offset` has no timestamp: a partition without times has no record of a time."""
+    with closing(read(log, topic, {number: offset}, {number: offset + 1})) as records:
+        if any(not is_known(record.timestamp) for record in records):
+            raise ConfigError([f"{topic}-{number} has records without timestamps: give --from and --to as offsets"])

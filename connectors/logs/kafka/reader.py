@@ -111,7 +111,13 @@ class Reader(AnyReader):
         batches = self._fetched(timeout, limit)
         records = [
             Record(
-                r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, _headers(r.headers) if r.headers else ()
+                r.topic,
+                r.partition,
+                r.offset,
+                -1 if r.timestamp is None else r.timestamp,  # None: in the oldest format of messages
+                r.key,
+                r.value,
+                _headers(r.headers) if r.headers else (),
             )
             for batch in batches.values()
             for r in batch

@@ -6,7 +6,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition, Uuid
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+    Uuid,
+)
 
 from ..cluster.group import Offsets
 from ..cluster.options import IDLE_SECONDS, KafkaOptions
@@ -197,9 +206,9 @@ class Reader(AnyReader):
             if partition not in self._assigned or offset < self._positions[partition]:
                 continue  # It was fetched before a seek.
             key, value, headers = message.key(), message.value(), message.headers()
-            records.append(
-                Record(*partition, offset, message.timestamp()[1], key, value, _headers(headers) if headers else ())
-            )
+            kind, stamp = message.timestamp()
+            stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
+            records.append(Record(*partition, offset, stamp, key, value, _headers(headers) if headers else ()))
             n_bytes += len(value or b"") + len(key or b"")
             self._positions[partition] = offset + 1
             self._at_end.discard(partition)

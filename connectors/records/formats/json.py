@@ -2,7 +2,7 @@
 
 Two parsers share the work.  The strict one, built on the standard library's, defines what is accepted.  The quick one,
 built on orjson, is several times faster but more lenient.  Its result counts only where it must equal that of the
-strict one.  In all other cases, and whenever a record is refused, the strict parser decides.
+strict one.  In all other cases, and to tell people why a record of usual size is refused, the strict parser decides.
 """
 
 import json
@@ -18,6 +18,7 @@ from .base import BadRecord, Built, Fields, show
 MAX_DEPTH = 100  # of objects and lists; deeper nesting may exhaust the interpreter's stack
 
 _INT64 = 1 << 63
+_LARGE = 1 << 14  # bytes of a record that takes the strict parser long
 _BACKSLASH, _BRACKET = b"\\["  # to search bytes for a number is several times faster than for bytes
 
 
@@ -56,7 +57,9 @@ def read_json(value: bytes, build: Callable[[Fields], Built]) -> Built:
         try:
             return build(fields)
         except BadRecord:
-            pass  # perhaps because orjson reads large integers as floats
+            if len(value) > _LARGE:
+                raise
+            # orjson reads large integers as floats, so the strict parser tells better what is wrong
     return build(_strict(value))
 
 

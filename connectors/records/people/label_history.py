@@ -21,8 +21,6 @@ from ..times import event_time
 from .annotators import person
 from .questions import STATUS, is_recheck, read_question
 
-_MAX_SKEW = 50 * 366 * 86_400_000  # milliseconds; it only keeps times in the range of dates
-
 
 class Entry(NamedTuple):
     """A record of the topic of labels.
@@ -36,7 +34,7 @@ class Entry(NamedTuple):
     rev
         Its revision; of a record without one, the highest revision before it.
     time
-        When it was given, in milliseconds since 1970.
+        When it was given, in milliseconds since 1970; None if neither the label nor its record says it.
     query_id
         The question that it answers, or None.
     before, after
@@ -46,7 +44,7 @@ class Entry(NamedTuple):
     label: Label
     place: Place
     rev: int
-    time: int
+    time: int | None
     query_id: str | None
     before: ClassLabel | None
     after: ClassLabel | None
@@ -88,6 +86,8 @@ class LabelHistory:
     def read(self, log: Transport, topic: str) -> Iterator[Entry]:
         """Yield what the topic says now, one partition after the other."""
         for record in read_all(log, topic):
+            if record.value is None:
+                continue
             try:
                 yield self._enter(record)
             except BadRecord:
@@ -102,8 +102,8 @@ class LabelHistory:
         place = Place(record.partition, label.id)
         held = self.holding.get(place)
         before = held.label.y if held else None
-        time = event_time(label.ts, record.timestamp, _MAX_SKEW)
-        decided = self._decide(place, query_id, label, before, label.rev or record.timestamp)
+        time = event_time(label.time, record.timestamp)
+        decided = self._decide(place, query_id, label, before, label.rev or max(record.timestamp, 0))
         entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
         if decided is None or decided.op not in ("set", "retract"):
             return entry

@@ -4,8 +4,10 @@ The outcome depends only on the sequence of calls.  The rules:
 
 Time
     The clock is the largest time so far, of events and labels alike.  An entry expires when the clock is more than the
-    ttl beyond its value at the entry's arrival.  So a record that comes late still waits for the full ttl.  A record
-    from the future makes the entries before it expire, but none that come after it.
+    ttl beyond its value at the entry's arrival.  So a record that comes late still waits for the full ttl.  One record
+    from the future, of a wrong clock or a hostile producer, must not make all entries expire.  So the clock leaps far
+    ahead only after several records in a row from there; until then, these count as of the clock's time.  If they were
+    right, the stream was silent for long, and they begin to wait when the clock has followed.
 Events
     An event without a label waits for one.  After it was learned it stays, for corrections, until it expires.  A second
     event with the same id is a duplicate and changes nothing.  Once the first is forgotten, it is a new event.
@@ -33,10 +35,11 @@ event that is no duplicate, ends as matched, corrected, confirmed, stale, a dupl
 dropped label.  Old checkpoints also have labels that were not undone: the trainer could not forget then.
 """
 
+import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from operator import attrgetter
 
 import numpy as np
@@ -47,6 +50,10 @@ from ...records.classes import ClassLabel, KnownClasses, two_classes
 from ...records.labels import Label
 from .lesson import ABSENT, JoinCounters, Lesson
 from .packing import packed, unpacked
+
+logger = logging.getLogger(__name__)
+
+AGREEING = 10  # records in a row that are far ahead of the clock before it leaps to them
 
 _OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _INLINE = (0, -1)  # revision and offset of the label in an event
@@ -110,11 +117,28 @@ class Join:
         Memory limit for labels without an event.
     classes
         The classes, for checkpoints; default: two.
+    leap_ms
+        The largest step of the clock that a single record can make; default: no limit.
+
+    Attributes
+    ----------
+    n_doubted : int
+        Records that were too far ahead of the clock, and of the records after them, since this process began.
     """
 
-    def __init__(self, ttl_ms: int, event_bytes: int, label_bytes: int, classes: KnownClasses | None = None) -> None:
+    def __init__(
+        self,
+        ttl_ms: int,
+        event_bytes: int,
+        label_bytes: int,
+        classes: KnownClasses | None = None,
+        leap_ms: int | None = None,
+    ) -> None:
         self._classes = two_classes() if classes is None else classes
         self._ttl = ttl_ms
+        self._leap = math.inf if leap_ms is None else leap_ms
+        self._doubted: list[int] = []  # keys of the last records, which were too far ahead of the clock
+        self.n_doubted = 0
         self._events = _Kept(event_bytes)
         self._labels = _Kept(label_bytes)
         self._clock = _NEVER
@@ -196,8 +220,7 @@ class Join:
         Lesson or None
             What to learn now.
         """
-        if time > self._clock:
-            self._advance(time)
+        self.pass_time(key, time)
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
@@ -232,9 +255,8 @@ class Join:
         Lesson or None
             What to learn or forget now.
         """
-        if time > self._clock:
-            self._advance(time)
         key = label.key
+        self.pass_time(key, time)
         y = label.y if label.op == "set" else None
         entry = self._events.entries.get(key) or self._labels.entries.get(key)
         rev = label.rev if label.rev is not None else max(0, entry.rev if entry else 0)
@@ -284,6 +306,44 @@ class Join:
         waited = self._clock - entry.since
         first, said = taught is None, entry.predicted
         return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, first, entry.at, waited, said)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def pass_time(self, key: int, time: int) -> int:
+        """Move the clock to the time of a record, unless it is too far ahead; return the time that the record gets."""
+        if time - self._clock <= self._leap or self._clock == _NEVER:
+            if self._doubted:
+                self.n_doubted += len(self._doubted)
+                self._doubted.clear()
+            if time > self._clock:
+                self._advance(time)
+            return time
+        self._doubted.append(key)
+        if len(self._doubted) < AGREEING:
+            return self._clock
+        self._leap_to(time)
+        return time
+
+    def _leap_to(self, time: int) -> None:
+        """Believe the last records: they arrived now, and what waited before them has waited long."""
+        for kept in (self._events, self._labels):
+            for key in self._doubted:
+                entry = kept.entries.get(key)
+                if entry is not None and entry.since == self._clock:
+                    entry.since = time
+                    kept.entries.move_to_end(key)
+        seconds, before = (time - self._clock) // 1000, replace(self.counters)
+        self._doubted.clear()
+        self._advance(time)
+        logger.warning(
+            "%d records in a row are far ahead of all before them, the last one by %d seconds: %d events and %d labels "
+            "waited longer than join.ttl_seconds and are given up. If the stream was not silent for so long, correct "
+            "the clocks of the producers",
+            AGREEING,
+            seconds,
+            self.counters.expired - before.expired,
+            self.counters.unmatched - before.unmatched,
+        )
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
@@ -340,6 +400,7 @@ class Join:
         predicted = {} if self._classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
         return {
             "clock": np.array(self._clock),
+            "doubted": np.array(self._doubted, dtype=np.int64),
             "counters": np.array(astuple(self.counters)),
             "key": np.array([*self._events.entries, *self._labels.entries], dtype=np.int64),
             **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
@@ -361,9 +422,10 @@ class Join:
         event_bytes: int,
         label_bytes: int,
         classes: KnownClasses | None = None,
+        leap_ms: int | None = None,
     ) -> "Join":
         """Go on from a checkpoint, possibly with other limits."""
-        self = cls(ttl_ms, event_bytes, label_bytes, classes)
+        self = cls(ttl_ms, event_bytes, label_bytes, classes, leap_ms)
         label_of = self._classes.label_of
         self.counters = JoinCounters(*require_array(arrays, "counters", "i", (None,)).tolist())
         n = len(require_array(arrays, "key", "i", (None,)))
@@ -385,6 +447,8 @@ class Join:
             )
             kept = self._labels if value is None else self._events
             kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson, predicted))
+        if "doubted" in arrays:  # checkpoints of older versions lack it
+            self._doubted = require_array(arrays, "doubted", "i", (None,)).tolist()
         self._advance(int(require_array(arrays, "clock", "i", ())))
         self._shrink(self._events)
         self._shrink(self._labels)

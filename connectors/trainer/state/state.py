@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
 from ...records.several_classes import Model
+from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .candidates import Labelling
@@ -122,7 +124,7 @@ class State:
     def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":
         """The state of a partition before the first record, with an empty model or this one."""
         classes = _known_classes(settings, [] if model is None else getattr(model, "labels", []))
-        join = Join(*_limits(settings), classes)
+        join = Join(*_limits(settings), classes, _leap(settings))
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             models = SingleModel(new_model(settings.model, _listed(settings)) if model is None else model)
@@ -168,7 +170,7 @@ class State:
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
-        join = Join.from_arrays(parts["join"], *_limits(settings), classes)
+        join = Join.from_arrays(parts["join"], *_limits(settings), classes, _leap(settings))
         labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
         if labelling and "labelling" in blobs:
             labelling.restore(blobs["labelling"])
@@ -284,6 +286,15 @@ def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimat
 def _limits(settings: Settings) -> tuple[int, int, int]:
     join = settings.join
     return int(1000 * join.ttl_seconds), int(join.pending_mb * 2**20), int(join.labels_mb * 2**20)
+
+
+def _leap(settings: Settings) -> int | None:
+    """The largest step of the clock, in milliseconds, for a single record: half of the time that anything is kept."""
+    spans = [settings.join.ttl_seconds] if settings.log.labels else []
+    window = None if settings.model.window is None else parse_window(settings.model.window)
+    if isinstance(window, timedelta):
+        spans.append(window.total_seconds())
+    return int(500 * min(spans)) if spans else None
 
 
 def split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

@@ -2,12 +2,15 @@
 
 import json
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from streamsvm.connectors.commands import labels
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.labelling.oracles import truth_from_file
+from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records import parquet as parquet_files
 from streamsvm.connectors.settings.loading import load
@@ -142,6 +145,16 @@ def test_the_history_has_every_answer_in_order(export):
         ("c", "ignore", None, 0, None, None),
     ]
     assert out.startswith("wrote 5 answers to ")
+
+
+def test_a_label_without_any_time_has_none_and_a_tombstone_is_no_label(export, tmp_path, monkeypatch):
+    with LocalLog(tmp_path / "log") as log:
+        log.produce("labels", None, key=b"a")
+    monkeypatch.setattr(local_log, "time", SimpleNamespace(time_ns=lambda: -1, monotonic=time.monotonic))
+    code, text, _, err = export({"id": "a", "y": 1}, {"id": "b", "y": 1, "ts": 0})
+    assert code == 0
+    assert "damaged" not in err
+    assert [row.get("ts") for row in rows(text)] == [None, "1970-01-01T00:00:00.000Z"]
 
 
 def test_a_time_is_the_label_s_own_or_the_record_s(export):

@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from asked import of_questions, until
@@ -21,6 +22,7 @@ from streamsvm.connectors.labelling.oracles import answer_with, read_label, trut
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.web.replies import question as question_of
+from streamsvm.connectors.logs import embedded
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
 from streamsvm.connectors.records.formats.base import BadRecord
@@ -558,6 +560,19 @@ def test_answers_of_others_are_heard(settings, trainer):
         trainer.log.produce("labels", json.dumps(named).encode(), partition=0)
         until(lambda: service.open() == [])
         assert service.answer("q2", True, "ann") == "repeated"
+
+
+def test_of_answers_without_a_revision_and_a_timestamp_the_last_one_holds(settings, trainer, monkeypatch):
+    trainer.ask("q")
+    clock = SimpleNamespace(time_ns=lambda: -1, monotonic=time.monotonic, sleep=time.sleep)
+    with monkeypatch.context() as patch:
+        patch.setattr(embedded, "time", clock)
+        for y in (True, False):
+            value = {"id": "event-q", "y": y, "source": "bob", "query_id": "q"}
+            trainer.log.produce("labels", json.dumps(value).encode(), partition=0)
+    with opened(settings) as service:
+        until(lambda: service.open() == [])
+        assert service.answer("q", False, "bob") == "repeated"
 
 
 def test_a_log_that_cannot_be_written_refuses_the_answer_and_takes_it_again(settings, trainer, monkeypatch):

@@ -250,9 +250,9 @@ def test_a_message_is_short_whatever_a_file_holds(tmp_path, name, content, colum
 
 
 def test_json_lines_of_events_pass_through(tmp_path):
-    lines = '{"id": 1, "x": {"a": 2}, "y": -1, "w": 2.0, "ts": "t"}\n\n{"x": [1, 2], "y": null}\n{"x": {}, "y": true}\n'
+    lines = '{"id": 1, "x": {"a": 2}, "y": -1, "w": 2.0, "ts": 7}\n\n{"x": [1, 2], "y": null}\n{"x": {}, "y": true}\n'
     assert events(write(tmp_path, "d.jsonl", lines)) == [
-        {"id": 1, "x": {"a": 2}, "y": False, "w": 2.0, "ts": "t"},
+        {"id": 1, "x": {"a": 2}, "y": False, "w": 2.0, "ts": 7},
         {"id": "d:3", "x": [1, 2], "y": None},
         {"id": "d:4", "x": {}, "y": True},
     ]

@@ -87,7 +87,6 @@ def test_label_names_come_before_numbers():
         (b"1700000000000", 1700000000000),
         (b"1.5", 1.5),
         (b"2026-11-20T10:11:12Z", "2026-11-20T10:11:12Z"),
-        (b"true", "true"),
     ],
 )
 def test_times_in_a_header(text, ts):
@@ -111,6 +110,8 @@ BAD_PACKED = {
     "weight text": (TWO, [ID, ("sv-w", b"heavy")], "bad-weight"),
     "weight NaN": (TWO, [ID, ("sv-w", b"NaN")], "bad-weight"),
     "weight of Python's": (TWO, [ID, ("sv-w", b"1_0")], "bad-weight"),
+    "time boolean": (TWO, [ID, ("sv-ts", b"true")], "bad-ts"),
+    "time NaN": (TWO, [ID, ("sv-ts", b"NaN")], "bad-ts"),
 }
 
 

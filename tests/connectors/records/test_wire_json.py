@@ -172,3 +172,13 @@ def test_numbers_are_read_as_the_same_floats(number, digits):
 )
 def test_ordinary_records_do_not_need_the_strict_parser(value):
     assert json_format._quick(value) == json.loads(value)
+
+
+def test_a_large_record_is_refused_without_the_strict_parser(monkeypatch):
+    """It takes several times as long as the quick one, and a hostile producer may send many such records."""
+    monkeypatch.setattr(json_format, "_strict", None)
+    many = {f"feature-{i}": 1.0 for i in range(2000)}
+    with pytest.raises(BadRecord, match="bad-weight: w must be a positive number"):
+        codecs["json"].decode(record(json.dumps({"id": 1, "x": many, "w": -1}).encode()))
+    with pytest.raises(BadRecord, match="bad-feature: feature 'high'"):
+        codecs["json"].decode(record(json.dumps({"id": 1, "x": {**many, "high": 10**20}}).encode()))

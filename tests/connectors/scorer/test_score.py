@@ -197,6 +197,8 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
     values = list(some_events(60))
     values[30:33] = [b"{", b'{"id": 1, "x": {"a": "high"}}', {"id": 2, "x": {"b": 9e14}}]
     fill(settings, values)
+    with LocalLog(settings.log.dir) as log:
+        log.produce("events", None, key=b"k")
     train(settings)
     n_refused = len(read(settings, "dlq"))
     run = Run(settings)
@@ -206,7 +208,8 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
         'streamsvm_bad_records_total{reason="not-json"} 1',
     ]
     assert len(read(settings, "dlq")) == n_refused == 3
-    assert committed(settings) == 60
+    assert committed(settings) == 61
+    assert run.metric("tombstones_total") == ["streamsvm_tombstones_total 1"]
 
 
 def test_metrics_and_health(tmp_path, monkeypatch):

@@ -468,7 +468,9 @@ def test_a_correction_of_an_answer_whose_event_is_gone_is_counted(tmp_path):
     world.answer({"id": first["id"], "y": True}, {"id": second["id"], "y": True}, {"id": "unheard of", "y": True})
     world.run()
     assert world.status()["positive"] == 2
-    world.clock += 3 * 3_600_000
+    for _ in range(9):  # time passes by other labels: it does not leap to one of these
+        world.clock += 20 * 60_000
+        world.answer({"id": "nobody", "op": "retract"})
     world.answer(
         {"id": first["id"], "y": False},
         {"id": second["id"], "op": "retract"},

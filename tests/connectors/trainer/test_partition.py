@@ -127,7 +127,8 @@ def append(settings, rows, number=0, segment_bytes=1 << 20):
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(Appender(folder, segment_bytes)) as appender:
             for time, key, value in records:
-                appender.append(time, key, value if isinstance(value, bytes) else json.dumps(value).encode(), ())
+                value = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+                appender.append(time, key, value, ())
 
 
 def predictions(settings):
@@ -220,6 +221,103 @@ def test_a_window_of_the_events_own_time(tmp_path, labels):
     latest = 1000 * (START + 500 * 199)
     assert 55 <= model.n_members <= 60
     assert (latest - s.born[: s.counts[0]][s.y[: s.counts[0]] != 0] < 30e6).all()
+
+
+def in_a_window(folder, labels, stamp, **join):
+    """The state after 100 events in 50 s of their own time and of a window of 30 s; `stamp` makes a timestamp of it."""
+    settings = configure(folder, log={"labels": labels}, model={"algorithm": "full", "window": "30s"}, join=join)
+    rng, rows = np.random.default_rng(3), {"events": [], "labels": []}
+    for i in range(100):
+        event, y = an_event(i, rng)
+        when = START + 500 * i
+        rows["events"].append((stamp(when), None, {**event, "ts": when} | ({} if labels else {"y": y})))
+        rows["labels"].append((stamp(when), None, {"id": i, "y": y}))
+    append(settings, rows)
+    return trainer.run(settings)[0]
+
+
+@pytest.mark.parametrize("labels", ["labels", ""])
+@pytest.mark.parametrize("stamp", [lambda when: -1, lambda when: 1000 * when], ids=["none", "microseconds"])
+def test_without_a_timestamp_an_event_s_own_time_counts(tmp_path, labels, stamp):
+    """Kafka writes -1 for a missing timestamp; then it is not 1970, and labels are read beside their events."""
+    stamped, bare = (in_a_window(tmp_path / name, labels, how) for name, how in (("stamped", int), ("bare", stamp)))
+    assert bare.model.digest() == stamped.model.digest()
+    assert bare.model.n_members < 65
+    assert bare.join.counters == stamped.join.counters
+    assert np.isnan(bare.history.latest.age)
+
+
+def test_what_has_no_time_at_all_counts_as_of_the_newest_record_and_is_told(tmp_path, caplog):
+    settings = configure(tmp_path, log={"labels": ""}, model={"algorithm": "full", "window": "30s"})
+    events = [{"id": i, "x": {"a": i}, "y": i % 2} for i in range(40)]
+    append(settings, {"events": [(START + 1000 * i if i < 20 else -1, None, event) for i, event in enumerate(events)]})
+    assert trainer.run(settings)[0].model.n_members == 40
+    assert "partition 0: 20 records have neither a ts nor a timestamp" in caplog.text
+
+
+@pytest.mark.parametrize("labels", ["labels", ""])
+def test_a_time_that_is_moved_to_the_record_s_is_told(tmp_path, caplog, labels):
+    state = in_a_window(tmp_path, labels, lambda when: when + 86_400_000, max_skew_seconds=60)
+    assert state.model.n_seen == 100
+    told = [
+        record for record in caplog.records if "a ts that is more than join.max_skew_seconds" in record.getMessage()
+    ]
+    assert sum(record.args[1] for record in told) == 100
+
+
+def test_a_time_that_cannot_be_read_is_a_dead_letter(tmp_path):
+    bad = ["9999-99-99", 1e300, "27/11/2026 12:00:00", "soon"]
+    settings = configure(tmp_path, daemon={"max_bad": 1.0})
+    event, label = {"x": {"a": 1.0}}, {"y": True}
+    append(
+        settings,
+        {
+            "events": [(START, None, {"id": i, "ts": ts, **event}) for i, ts in enumerate([START, *bad])],
+            "labels": [(START, None, {"id": 0, "ts": ts, **label}) for ts in [*bad, START]],
+        },
+    )
+    state = trainer.run(settings)[0]
+    expected = {("events", i + 1): "bad-ts" for i in range(4)} | {("labels", i): "bad-ts" for i in range(4)}
+    assert {place: reason for place, (reason, _) in refused(settings).items()} == expected
+    assert (state.counters.predicted, state.counters.learned, state.counters.bad) == (1, 1, 8)
+
+
+@pytest.mark.parametrize("topic", ["events", "labels"])
+def test_a_record_from_the_future_makes_no_waiting_event_expire(tmp_path, caplog, topic):
+    settings = configure(tmp_path, join={"ttl_seconds": 60.0})
+    rng = np.random.default_rng(3)
+    events, truth = zip(*(an_event(i, rng) for i in range(50)), strict=True)
+    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)], "labels": []})
+    trainer.run(settings)
+    future = {"events": an_event(50, rng)[0], "labels": {"id": 51, "y": True}}
+    append(settings, {topic: [(START + 86_400_000, None, future[topic])]})
+    trainer.run(settings)
+    append(settings, {"labels": [says(1, i, y) for i, y in enumerate(truth)]})
+    state = trainer.run(settings)[0]
+    assert (state.join.counters.matched, state.join.counters.expired) == (50, 0)
+    assert "partition 0: 1 records had a time far ahead of the records before and after them" in caplog.text
+
+
+def test_an_event_from_the_future_makes_a_model_forget_nothing(tmp_path):
+    settings = configure(tmp_path, log={"labels": ""}, model={"algorithm": "full", "window": "30s"})
+    events = [{"id": i, "x": {"a": i}, "y": i % 2} for i in range(20)]
+    when = [START + (86_400_000 if i == 10 else i) for i in range(20)]
+    append(settings, {"events": list(zip(when, [None] * 20, events, strict=True))})
+    assert trainer.run(settings)[0].model.n_members == 20
+
+
+def test_tombstones_are_passed_over_and_counted(tmp_path):
+    """A compacted topic has them; they are neither bad nor dead letters, however many they are."""
+    settings = configure(tmp_path)
+    rows = traffic(300)
+    holes = {topic: [row for each in found for row in (each, (each[0], b"k", None))] for topic, found in rows.items()}
+    append(change(settings, log={"dir": tmp_path / "log"}), holes)
+    whole = configure(tmp_path / "whole")
+    append(whole, rows)
+    (state, *_), (expected, *_) = trainer.run(settings).values(), trainer.run(whole).values()
+    assert state.counters.bad == expected.counters.bad == 3
+    assert state.join.counters == expected.join.counters
+    assert len(read(settings, settings.log.dlq)) == 3
 
 
 def test_what_is_learned_is_what_the_labels_say(tmp_path):
@@ -331,6 +429,8 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     xs = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
     events = [(START + i, key, {"id": i, "x": x, "y": i > 1}) for i, x in enumerate(xs)]
     late = [says(200, 0, None), says(201, 3, False), says(202, 17, True), says(203, 18, None), says(204, 3, False)]
+    if why == "time":  # it passes by other labels: the clock does not leap to one record
+        late = [*(says(seconds, f"other-{seconds}", True) for seconds in range(25, 200, 25)), *late]
     append(settings, {"events": events, "labels": [(time, key, value) for time, _, value in late]})
     state = trainer.run(settings)[0]
     expected = LASVM(**settings.model.parameters())
@@ -421,9 +521,11 @@ def test_cuts_do_not_depend_on_how_records_are_polled(tmp_path, monkeypatch, lab
 
 def small(folder, **changes):
     settings = configure(folder, daemon={"batch": 8, "checkpoint_records": 40, **changes}, join={})
-    append(
-        settings, traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)
-    )  # which has labels of all kinds
+    rows = traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)  # which has labels of all kinds
+    # Time passes by other labels, too: it does not leap to one of those that are late.
+    rows["labels"] += [says(seconds, "nobody", None) for seconds in range(25, 80, 25)]
+    rows["labels"].sort(key=itemgetter(0))
+    append(settings, rows)
     return settings
 
 

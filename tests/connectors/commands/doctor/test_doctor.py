@@ -86,6 +86,7 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
     said = [(level, text.split(":")[0]) for level, text in found if level != "ok"]
     assert said == [
         ("warning", "1 dead letter not put back yet"),
+        ("warning", "1 record of 4 that a trainer refuses, the first with not-json"),
         ("warning", "4 records of 4 from the future, up to 1,000 seconds"),
         (
             "warning",

@@ -107,6 +107,14 @@ def test_a_range_may_be_given_by_times(tmp_path, config, call, monkeypatch):
     assert len(read(tmp_path / "log", "predictions-x")) == 100
 
 
+def test_records_without_timestamps_have_no_range_of_times(tmp_path, config, call, monkeypatch):
+    monkeypatch.setattr(local_log, "time", SimpleNamespace(time_ns=lambda: -1, monotonic=time.monotonic))
+    append(tmp_path / "log", some_events(5))
+    code, _, err = call("replay", config, "--app", "x", "--from", "2026-05-31T13:00")
+    assert code == 2
+    assert "events-0 has records without timestamps: give --from and --to as offsets" in " ".join(err)
+
+
 def test_a_replay_may_not_touch_the_original(config):
     for app, flags, problem in (
         ("streamsvm", [], "--app streamsvm is the original"),

@@ -1,18 +1,16 @@
 """The join: every rule by example, and all of them against a twin that keeps lists and scans them."""
 
-import time
 from collections import Counter
 from dataclasses import asdict
 from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm.connectors.records.labels import Label
-from streamsvm.connectors.records.times import event_time
-from streamsvm.connectors.trainer.state.join import Join
+from streamsvm.connectors.trainer.state.join import AGREEING, Join
 from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson
 from streamsvm.core.saving import snapshot
 
@@ -741,70 +739,58 @@ def test_smaller_limits_hold_at_once_after_a_restart():
     assert Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY).counters.dropped == 6
 
 
-# --- the time of a record ---------------------------------------------------------------------------------------------
+# --- records from the future ------------------------------------------------------------------------------------------
 
-NOON = 1_700_000_000_123
-HOUR = 3_600_000
+
+@pytest.fixture
+def wary():
+    """A join with 20 events that wait for their labels; a single record moves its clock by half the ttl at most."""
+    join = Join(TTL, ROOMY, ROOMY, leap_ms=TTL // 2)
+    for key in range(20):
+        add_event(join, key, time=key)
+    return join
+
+
+def label_all(join, time):
+    return [add_label(join, True, key, key=key, time=time) is not None for key in range(20)]
 
 
 @pytest.mark.parametrize(
-    "ts",
-    [
-        NOON,
-        float(NOON),
-        NOON / 1000,
-        "2023-11-14T22:13:20.123Z",
-        "2023-11-14 22:13:20.123",
-        "20231114T221320.123+0000",
-        "2023-11-15T03:43:20.123+05:30",
-    ],
+    "send", [lambda join: add_event(join, 99, time=10**9), lambda join: add_label(join, True, 0, key=99, time=10**9)]
 )
-def test_a_time_is_read_in_every_usual_form(ts):
-    assert event_time(ts, NOON + HOUR, 2 * HOUR) == NOON
+def test_a_record_from_the_future_makes_nothing_expire(wary, send):
+    for _ in range(3):  # a broken clock among others
+        send(wary)
+        add_event(wary, 98, time=20)
+    assert (wary.clock, wary.n_doubted) == (20, 3)
+    assert all(label_all(wary, 21))
+    assert (wary.counters.expired, wary.counters.unmatched) == (0, 0)
 
 
-@pytest.mark.parametrize("ts", [None, "", "yesterday", "2023-02-30", "23:59:60", "\ud800", float("nan"), float("inf")])
-def test_a_time_that_is_missing_or_cannot_be_read_is_the_log_s(ts):
-    assert event_time(ts, NOON, HOUR) == NOON
+def test_after_a_long_silence_the_clock_follows_the_records(wary, caplog):
+    """What waited before the silence expires; what comes after it waits for its labels."""
+    for key in range(50, 50 + AGREEING):
+        assert wary.clock == 19
+        add_event(wary, key, time=10**6)
+    assert (wary.clock, wary.n_doubted, wary.counters.expired) == (10**6, 0, 20)
+    assert "20 events and 0 labels waited longer than join.ttl_seconds" in caplog.text
+    for key in range(50, 50 + AGREEING):
+        assert add_label(wary, True, 0, key=key, time=10**6 + TTL // 2).waited == TTL // 2
+    add_event(wary, 1, time=10**6 + TTL)
+    assert wary.counters.expired == 20
 
 
-def test_a_time_without_a_zone_is_utc_wherever_it_is_read(monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "Asia/Tokyo")
-        time.tzset()
-        assert event_time("2023-11-14 22:13:20.123", NOON, HOUR) == NOON
-    time.tzset()
-
-
-def test_whole_seconds_and_a_date_alone():
-    assert event_time(1_700_000_000, NOON, HOUR) == 1_700_000_000_000
-    assert event_time("2023-11-14", NOON, 24 * HOUR) == 1_699_920_000_000
-    assert event_time(0, NOON, 10**15) == 0
-    assert event_time(-1.5, 0, 10**15) == -1500
-    assert event_time(1e11, NOON, 10**15) == 100_000_000_000
-    assert event_time(1e11 - 1, NOON, 10**15) == 99_999_999_999_000
-
-
-def test_a_time_far_from_the_log_s_is_brought_back():
-    year = 365 * 24 * HOUR
-    assert event_time(NOON + year, NOON, HOUR) == NOON + HOUR
-    assert event_time(NOON - year, NOON, HOUR) == NOON - HOUR
-    assert event_time(NOON + HOUR, NOON, HOUR) == NOON + HOUR
-    assert event_time(10**400, NOON, HOUR) == NOON + HOUR
-    assert event_time("0001-01-01T00:00+23:59", NOON, HOUR) == NOON - HOUR
-    assert event_time(NOON + 1, NOON, 0) == NOON
-
-
-@given(
-    st.none() | st.integers() | st.floats() | st.text() | st.datetimes().map(str) | st.datetimes().map("{:%c}".format),
-    st.integers(-1, 1 << 62),
-    st.integers(0, 1 << 40),
-)
-@example("2023-W01", NOON, HOUR)
-def test_any_time_is_a_whole_number_near_the_log_s(ts, stamp, max_skew):
-    result = event_time(ts, stamp, max_skew)
-    assert type(result) is int
-    assert abs(result - stamp) <= max_skew
+def test_doubts_survive_a_checkpoint(wary):
+    for key in range(50, 50 + AGREEING // 2):
+        add_event(wary, key, time=10**6)
+    again = Join.from_arrays(wary.to_arrays(), TTL, ROOMY, ROOMY, leap_ms=TTL // 2)
+    for key in range(60, 60 + AGREEING):
+        for join in (wary, again):
+            add_event(join, key, time=10**6)
+    assert (again.clock, again.counters) == (wary.clock, wary.counters)
+    assert {name: a.tolist() for name, a in again.to_arrays().items()} == {
+        name: a.tolist() for name, a in wary.to_arrays().items()
+    }
 
 
 # --- what is told to those who ask ------------------------------------------------------------------------------------
