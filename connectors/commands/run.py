@@ -3,6 +3,7 @@
 import argparse
 
 from ..trainer import trainer
+from ..trainer.state.state import TooManyBadRecords
 from .shared.configuration import add_check, add_config, read_config, was_only_checked
 from .shared.long_running import show_states, working
 from .shared.options import Subparsers
@@ -23,6 +24,10 @@ def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments)
     if was_only_checked(arguments):
         return
-    with working(settings) as stop:
-        states = trainer.run(settings, stop)
+    try:
+        with working(settings) as stop:
+            states = trainer.run(settings, stop)
+    except TooManyBadRecords as error:
+        show_states(settings.log.topic, error.states)
+        raise
     show_states(settings.log.topic, states)

@@ -41,7 +41,7 @@ from .state.remote.ledger import Ledger
 from .state.remote.objects import ObjectPlace, open_objects
 from .state.remote.places import LedgerPlace, TopicPlace
 from .state.remote.store import RemoteStore
-from .state.state import State
+from .state.state import State, TooManyBadRecords
 from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -136,10 +136,16 @@ class Trainer:
                 raise OutputsLost("the last transaction was not committed; its records will be consumed again")
             if self._publisher:
                 self._publish(self._publisher)
-            return {number: partition.state for number, partition in self._partitions.items() if partition.state}
+            return self._states()
+        except TooManyBadRecords as error:
+            error.states = self._states()
+            raise
         finally:
             self._drop(list(self._partitions))
             self._opened.close()
+
+    def _states(self) -> dict[int, State]:
+        return {number: partition.state for number, partition in self._partitions.items() if partition.state}
 
     def _progress(self, topic: str) -> Progress:
         if self._settings.daemon.follow:

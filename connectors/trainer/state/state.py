@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,15 @@ _BREAKER_WINDOW = 1000  # records
 
 
 class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
-    """So many records are bad that the stream is probably not what the configuration says."""
+    """So many records are bad that the stream is probably not what the configuration says.
+
+    Attributes
+    ----------
+    states
+        The state of each partition when the trainer stopped.
+    """
+
+    states: "Mapping[int, State]" = MappingProxyType({})
 
 
 class Breaker:

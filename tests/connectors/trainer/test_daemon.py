@@ -504,8 +504,9 @@ def test_too_many_bad_records_stop_the_daemon_until_it_may_pass(tmp_path):
     events[50:61] = [b"bad"] * 11
     append(settings, events)
     for _ in range(2):  # also when a supervisor starts it again
-        with pytest.raises(TooManyBadRecords, match="11 of the last 61 records are bad"):
+        with pytest.raises(TooManyBadRecords, match="11 of the last 61 records are bad") as stopped:
             run(settings)
+        assert stopped.value.states[0].counters.bad == 11
     assert run(configure(tmp_path, daemon={"max_bad": 0.011})).counters.bad == 11
 
 
