@@ -23,7 +23,7 @@ _SERIALIZED = "serialized"
 _MAX_FILES = 100
 _MAX_INDEXES = 100
 _COMPILER = "grpc_tools"
-_COMPILE_SECONDS = 20
+_SECONDS = 20  # to compile a file
 _WRAPPER = "google.protobuf."
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 _USED = ("id", "x", "y", "w", "ts")
@@ -154,8 +154,7 @@ def _compiled(text: str, imported: Any) -> Any:
         options = (f"--proto_path={name}", f"--descriptor_set_in={known}", f"--descriptor_set_out={result}")
         # A process of its own, because protoc prints what is wrong.
         command = [sys.executable, "-m", f"{_COMPILER}.protoc", *options, str(source)]
-        running = {"capture_output": True, "text": True, "cwd": name, "timeout": _COMPILE_SECONDS}
-        done = subprocess.run(command, **running)  # noqa: S603 - a folder, and files of fixed names
+        done = subprocess.run(command, capture_output=True, text=True, cwd=name, timeout=_SECONDS)  # noqa: S603
         if done.returncode:
             raise ValueError(f"protoc does not compile it: {done.stderr.strip() or done.returncode}")
         (file,) = descriptor_pb2.FileDescriptorSet.FromString(result.read_bytes()).file
