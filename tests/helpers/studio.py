@@ -165,15 +165,15 @@ class Trainer:
 class Desk:
     """Our side, running."""
 
-    def __init__(self, settings, studio, *, token=TOKEN, auth=None):
-        self.settings, self.studio, self.token, self.auth = settings, studio, token, auth
+    def __init__(self, settings, studio, *, token=TOKEN, auth=None, project=7):
+        self.settings, self.studio, self.token, self.auth, self.project = settings, studio, token, auth, project
         self.stop = threading.Event()
         self.error = None
 
     def __enter__(self):
         self.service = LabellingService(self.settings)
         self.service.__enter__()
-        self.ours = LabelStudio(self.service, self.settings, Api(self.studio.url, self.token), 7, self.auth)
+        self.ours = LabelStudio(self.service, self.settings, Api(self.studio.url, self.token), self.project, self.auth)
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
         return self
