@@ -88,6 +88,11 @@ def connect(studio, port):
     assert studio.api.call("GET", f"/api/ml/{model['id']}/versions")["versions"] == ["streamsvm"]
 
 
+def shown(studio, name):
+    tasks = studio.api.call("GET", f"/api/tasks/?project={studio.project}&fields=all")["tasks"]
+    return next((task["id"] for task in tasks if task["data"]["query_id"] == name), None)
+
+
 def use(studio, settings, desk):
     numbers = {task.query_id: task.id for task in desk.ours._tasks.values()}
     choice = {"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["spam"]}}
@@ -97,7 +102,7 @@ def use(studio, settings, desk):
     said = [(item["op"], item["query_id"], item["source"]) for item in read_json(settings, "labels")]
     assert said == [("set", "q1", "label-studio:1"), ("skip", "q2", "label-studio:1")]
     studio.api.call("DELETE", f"/api/tasks/{numbers['q3']}/")
-    again = until(lambda: [n for n, task in desk.ours._tasks.items() if task.query_id == "q3" and n != numbers["q3"]])
-    studio.api.call("POST", f"/api/tasks/{again[0]}/annotations/", {"result": [choice]})
+    again = until(lambda: shown(studio, "q3"))  # it has the same number, because Label Studio's database is SQLite
+    studio.api.call("POST", f"/api/tasks/{again}/annotations/", {"result": [choice]})
     until(lambda: len(read_json(settings, "labels")) == 3)
     assert desk.service.open() == []

@@ -65,6 +65,11 @@ class _Task(NamedTuple):
     place: Place
 
 
+def _is_of(data: Any, task: _Task) -> bool:
+    """Whether these are the data of a task that was made of the same question."""
+    return isinstance(data, dict) and data.get("query_id") == task.query_id
+
+
 class _Annotation(NamedTuple):
     """An answer in Label Studio."""
 
@@ -227,6 +232,8 @@ class LabelStudio:
     def _learn(self, task_id: Any, data: Any) -> _Task | None:
         """Remember a task; None if it was not made of a question of this configuration."""
         if not isinstance(data, dict) or data.get("streamsvm") != self._mark:
+            with self._lock:  # Label Studio on SQLite gives the number of a deleted task to the next one
+                self._tasks.pop(task_id, None)
             return None
         try:
             task = _Task(int(task_id), str(data["query_id"]), Place(int(data["partition"]), data["event_id"]))
@@ -278,14 +285,25 @@ class LabelStudio:
         return any(last is not None and last[0] != "retract" for last in said)
 
     def _is_waiting(self, task: _Task) -> bool:
-        """Whether a task has no annotation yet; a deleted one is forgotten."""
+        """Whether a task has no annotation yet."""
+        found = self._find(task)
+        return found is not None and not found.get("annotations")
+
+    def _find(self, task: _Task) -> dict[str, Any] | None:
+        """A task as Label Studio has it; one that was deleted is forgotten, also if another task has its number now."""
         try:
             found = self._api.call("GET", f"/api/tasks/{task.id}/")
-            return isinstance(found, dict) and not found.get("annotations")
         except Gone:
-            with self._lock:
-                self._tasks.pop(task.id, None)
-            return False
+            found = None
+        if isinstance(found, dict) and _is_of(found.get("data"), task):
+            return found
+        self._forget(task)
+        return None
+
+    def _forget(self, task: _Task) -> None:
+        with self._lock:
+            if self._tasks.get(task.id) == task:
+                del self._tasks[task.id]
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -336,10 +354,10 @@ class LabelStudio:
 
     def _remove(self, task: _Task) -> None:
         try:
-            found = self._api.call("GET", f"/api/tasks/{task.id}/")
-            if isinstance(found, dict) and not found.get("annotations") and not found.get("drafts"):
+            found = self._find(task)
+            if found is not None and not found.get("annotations") and not found.get("drafts"):
+                self._forget(task)
                 with self._lock:  # the question may be opened again
-                    self._tasks.pop(task.id, None)
                     self._pushed.pop(task.query_id, None)
                 self._api.call("DELETE", f"/api/tasks/{task.id}/")
         except Gone:
@@ -363,10 +381,10 @@ class LabelStudio:
         try:
             match body.get("action"):
                 case "ANNOTATION_CREATED" | "ANNOTATION_UPDATED":
-                    self._hear_live(body["annotation"])
+                    self._hear_live(body["annotation"], body.get("task"))
                 case "ANNOTATIONS_CREATED":
                     for annotation in body["annotations"]:
-                        self._hear_live(annotation)
+                        self._hear_live(annotation, None)
                 case "ANNOTATION_DELETED" | "ANNOTATIONS_DELETED":
                     gone = body.get("annotations") or [body.get("annotation") or body]
                     for annotation in gone:
@@ -379,10 +397,13 @@ class LabelStudio:
             self._must_sync.set()
             raise
 
-    def _hear_live(self, annotation: Mapping[str, Any]) -> None:
+    def _hear_live(self, annotation: Mapping[str, Any], told: Any) -> None:
+        """Hear an annotation; Label Studio mostly tells its task, too."""
         number = annotation["task"]
         with self._lock:
             task = self._tasks.get(number["id"] if isinstance(number, dict) else number)
+        if task is not None and isinstance(told, dict) and not _is_of(told.get("data"), task):
+            task = task if self._find(task) else None
         if task is None:
             self._must_sync.set()  # a task may have been made meanwhile
         else:
@@ -407,7 +428,7 @@ class LabelStudio:
             before = self._annotations.get(number)
         if y is None and not is_skip and before != item:
             logger.warning("annotation %d of task %d has no known label: it counts as a skip", number, task.id)
-        if y is None and before is not None and before.y is not None:
+        if y is None and before is not None and before.y is not None and before.query_id == task.query_id:
             self._take_back(number)
         with self._lock:
             self._annotations[number] = item

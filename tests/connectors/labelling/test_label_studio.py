@@ -133,7 +133,7 @@ def look_again(desk):
 
 
 def of_question(studio, name):
-    return [number for number, task in studio.tasks.items() if task["data"]["query_id"] == name]
+    return [number for number, task in studio.tasks.items() if task["data"].get("query_id") == name]
 
 
 @pytest.mark.parametrize("is_told", [False, True])
@@ -154,6 +154,25 @@ def test_an_open_question_whose_task_was_deleted_gets_another_one(settings, trai
         assert (len(studio.tasks), of_question(studio, "q2")) == (2, [])
         desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "ham"))
     assert answers(settings) == [("set", True, "q2", "label-studio:1"), ("set", False, "q1", "label-studio:1")]
+
+
+def test_a_number_that_another_task_gets(settings, trainer, studio):
+    """Label Studio on SQLite gives the number of the last task, if it is deleted, to the next one."""
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        other = {"id": 100, "data": {"text": "not ours"}, "annotations": [], "drafts": []}
+        studio.tasks[100] = other
+        annotation = studio.annotate(100, "spam")
+        assert desk.hear("ANNOTATION_CREATED", annotation=annotation, task=other)[0] == 200
+        until(lambda: of_question(studio, "q1") == [101])
+        desk.wait_for_tasks(1)
+        studio.tasks[101] = {**other, "id": 101}
+        trainer.withdraw("q1")
+        until(lambda: ("GET", "/api/tasks/101/") in studio.requests)
+        desk.service.wait(0.1)
+    assert list(studio.tasks) == [100, 101]
+    assert answers(settings) == []
 
 
 def test_a_task_that_a_list_misses_is_not_made_twice(settings, trainer, studio):
