@@ -257,8 +257,8 @@ def test_a_registry_that_sends_protobuf_as_text(registry):
     ("text", "detail"),
     [
         ('syntax = "proto3"; message Event { nothing id = 1; }', '"nothing" is not defined'),
-        ('syntax = "proto3"; import "/etc/passwd";', "/etc/passwd"),
-        ('syntax = "proto3"; import "../x.proto";', "../x.proto"),
+        ('syntax = "proto3"; import "/etc/passwd";', "/etc/passwd: File not found"),
+        ('syntax = "proto3"; import "../x.proto";', 'Import "../x.proto" was not found'),
         ("message Event {", "Reached end of input"),
     ],
 )
