@@ -16,6 +16,8 @@ from streamsvm.connectors.labelling.label_studio.api import Api
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.labelling import LabellingSettings
 
+pytestmark = pytest.mark.long
+
 SECRET = "word"  # noqa: S105 - of the server in this test
 OPEN = {"ML_BLOCK_LOCAL_IP": "false", "SSRF_PROTECTION_ENABLED": "false"}
 

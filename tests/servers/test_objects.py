@@ -11,6 +11,8 @@ from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
+pytestmark = pytest.mark.long
+
 AWAY_SECONDS = 20
 KEYS = {"ACCESS_KEY_ID": "me", "SECRET_ACCESS_KEY": "secret-key", "DEFAULT_REGION": "us-east-1", "ALLOW_HTTP": "true"}
 

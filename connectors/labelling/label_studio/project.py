@@ -193,14 +193,19 @@ class LabelStudio:
         """Read all tasks with their annotations, and take the answers that were missed."""
         if not self._service.stats()["loaded"]:
             raise Unavailable("the questions are still being read")
+        with self._lock:
+            known = dict(self._annotations)  # one that is made from now on may be missing from the list
         listed: dict[str, _Listed] = {}
         for task in self._list():
             try:
                 self._sync_task(task, listed)
             except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
                 logger.warning("passing over a task of an unknown form: %r: %.200r", error, task)
+        for number, item in known.items():
+            if item.query_id in listed and number not in listed[item.query_id].annotations:
+                self._take_back(number)
         for query_id, found in listed.items():
-            self._look_for_deletions(query_id, found)
+            self._look_for_lost_labels(query_id, found.place)
         self._look_for_lost_tasks({query_id for query_id, found in listed.items() if found.is_shown})
 
     def _sync_task(self, task: Mapping[str, Any], listed: dict[str, _Listed]) -> None:
@@ -208,11 +213,11 @@ class LabelStudio:
         if ours is None:
             return
         annotations = sorted(task.get("annotations") or [], key=time_of)
+        for annotation in annotations:
+            self._hear(ours, annotation, int(1000 * time_of(annotation)) or None)
         before = listed.get(ours.query_id, _Listed(ours.place))
         numbers = before.annotations | {annotation.get("id") for annotation in annotations}
         listed[ours.query_id] = _Listed(ours.place, numbers, before.is_shown or not annotations)
-        for annotation in annotations:
-            self._hear(ours, annotation, int(1000 * time_of(annotation)) or None)
 
     def _list(self) -> Iterator[dict[str, Any]]:
         page, n_seen = 1, 0
@@ -245,27 +250,25 @@ class LabelStudio:
             self._pushed[task.query_id] = 0.0
         return task
 
-    def _look_for_deletions(self, query_id: str, found: _Listed) -> None:
-        """Retract the answers whose annotations lost their label, also before the start if the service remembers them.
+    def _look_for_lost_labels(self, query_id: str, place: Place) -> None:
+        """Retract an answer whose annotation is gone or has lost its label, maybe before our start.
 
         An annotation that is left holds again.
         """
-        for number in [number for number, _ in self._answers_to(query_id) if number not in found.annotations]:
-            self._take_back(number)
-        left = [item for _, item in self._answers_to(query_id)]
         last = self._service.last_word(query_id)
         if last is None or not last[2].startswith(_WHO):
             return
+        left = self._answers_to(query_id)
         if last[0] == "set" and not any(item.who == last[2] and item.y is not None for item in left):
-            self._service.retract(query_id, last[2], place=found.place)
+            self._service.retract(query_id, last[2], place=place)
         elif last[0] != "retract":
             return
         if left:
             self._answer(left[-1])
 
-    def _answers_to(self, query_id: str) -> list[tuple[int, _Annotation]]:
+    def _answers_to(self, query_id: str) -> list[_Annotation]:
         with self._lock:
-            return [(number, item) for number, item in self._annotations.items() if item.query_id == query_id]
+            return [item for item in self._annotations.values() if item.query_id == query_id]
 
     def _look_for_lost_tasks(self, shown: set[str]) -> None:
         """Forget that the open questions have tasks which Label Studio does not show, so that they get new ones."""
@@ -274,15 +277,16 @@ class LabelStudio:
             with self._lock:
                 is_due = query_id not in shown and self._pushed.get(query_id, math.inf) < time.monotonic()
                 tasks = [task for task in self._tasks.values() if task.query_id == query_id]
-            if not is_due or self._counts(query_id) or any(self._is_waiting(task) for task in tasks):
+            if not is_due or any(self._counts(item) for item in self._answers_to(query_id)):
                 continue
-            with self._lock:
-                self._pushed.pop(query_id, None)
+            if not any(self._is_waiting(task) for task in tasks):
+                with self._lock:
+                    self._pushed.pop(query_id, None)
 
-    def _counts(self, query_id: str) -> bool:
+    def _counts(self, item: _Annotation) -> bool:
         """Whether an annotation is one of several answers that an open question wants."""
-        said = (self._service.last_word(query_id, item.who) for _, item in self._answers_to(query_id))
-        return any(last is not None and last[0] != "retract" for last in said)
+        last = self._service.last_word(item.query_id, item.who)
+        return last is not None and last[0] != "retract"
 
     def _is_waiting(self, task: _Task) -> bool:
         """Whether a task has no annotation yet."""

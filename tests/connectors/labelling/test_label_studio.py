@@ -2,6 +2,7 @@
 
 import base64
 import http.server
+import json
 import logging
 import os
 import threading
@@ -297,23 +298,46 @@ def test_what_is_none_of_ours_is_not_heard(settings, trainer, studio):
     assert answers(settings) == []
 
 
-@pytest.mark.parametrize("is_away", [False, True])
+@pytest.mark.parametrize("way", ["heard", "missed", "away"])
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_an_annotation_that_lost_its_label(settings, trainer, studio, is_away, cancelled):
+def test_an_annotation_that_lost_its_label(settings, trainer, studio, way, cancelled):
     """The model must not keep what the annotator has taken away."""
     trainer.ask("q1")
     with Desk(settings, studio) as desk:
         desk.wait_for_tasks(1)
         annotation = studio.annotate(studio.find("q1")["id"], "spam")
         desk.hear("ANNOTATION_CREATED", annotation=annotation)
-        if not is_away:
-            desk.hear("ANNOTATION_UPDATED", annotation=studio.change(annotation, None, cancelled=cancelled))
-    if is_away:
+        if way != "away":
+            studio.change(annotation, None, cancelled=cancelled)
+            if way == "heard":
+                desk.hear("ANNOTATION_UPDATED", annotation=annotation)
+            else:
+                look_again(desk)
+    if way == "away":
         studio.change(annotation, None, cancelled=cancelled)
         with Desk(settings, studio):
             until(lambda: len(answers(settings)) == 3)
     who = "label-studio:1"
     assert answers(settings) == [("set", True, "q1", who), ("retract", None, "q1", who), ("skip", None, "q1", who)]
+
+
+def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer, studio, monkeypatch):
+    trainer.ask("q1", "q2")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(2)
+        list_, is_late = desk.ours._list, iter([True])
+
+        def slowly():
+            tasks = json.loads(json.dumps(list(list_())))
+            if next(is_late, False):
+                desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "spam"))
+            yield from tasks
+
+        monkeypatch.setattr(desk.ours, "_list", slowly)
+        look_again(desk)
+        until(lambda: next(is_late, None) is None)
+        desk.service.wait(0.1)
+    assert answers(settings) == [("set", True, "q1", "label-studio:1")]
 
 
 def test_the_label_of_another_annotator_stays(settings, trainer, studio):
