@@ -11,11 +11,10 @@ from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.formats.registry.client import Client, Place
 
+pytestmark = pytest.mark.long
 FEATURES = 'syntax = "proto3"; package org; message Features { double a = 1; optional double b = 2; }'
 EVENT = """syntax = "proto3"; package org;
 import "features.proto"; import "google/protobuf/timestamp.proto";
-
-pytestmark = pytest.mark.long
 message Event { int64 id = 1; Features x = 2; optional bool y = 3; google.protobuf.Timestamp ts = 4; }"""
 
 PLAIN = (
