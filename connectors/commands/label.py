@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..labelling.label_studio.api import Api
+from ..labelling.label_studio.checks import check
 from ..labelling.label_studio.project import LabelStudio
 from ..labelling.oracles import Oracle, answer_with, truth_from_field, truth_from_file
 from ..labelling.service import LabellingService
@@ -85,6 +86,8 @@ def add_parser(subparsers: options.Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, partial(needs, train=arguments.train))
     front_end = choose(settings, arguments)
+    if arguments.check and arguments.label_studio:
+        check(Api(arguments.label_studio, _secret(arguments.token_file)), arguments.project, settings)
     if was_only_checked(arguments):
         return
     with ExitStack() as stack:

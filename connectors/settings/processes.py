@@ -41,7 +41,7 @@ class StateSettings:
         Address of the object store, and the beginning of the objects' names: ``"s3://bucket/prefix"``,
         ``"gs://bucket/prefix"``, ``"az://container/prefix"`` or ``"file:///folder"``.  Credentials come from the
         environment variables of the provider, such as ``AWS_ACCESS_KEY_ID``.  So does the address of another server,
-        such as ``AWS_ENDPOINT_URL``.
+        such as ``AWS_ENDPOINT_URL``; one that begins with http:// needs ``AWS_ALLOW_HTTP=true``, too.
     """
 
     store: str = key("dir", checks.one_of("dir", "topic", "objects"))

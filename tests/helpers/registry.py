@@ -15,6 +15,8 @@ class Registry(http.server.ThreadingHTTPServer):
     ----------
     failing : list of int
         Status codes of the next answers, as of a registry in trouble.
+    broken : set of int
+        Ids of the schemas for which the registry fails although it is well.
     login : str
         "USER:PASSWORD" that each request must have; empty: none.
     asked : list of str
@@ -29,10 +31,14 @@ class Registry(http.server.ThreadingHTTPServer):
         self.schemas = {}  # by id
         self.versions = {}  # ids by subject
         self.failing, self.login, self.asked = [], "", []
+        self.broken = set()
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def register(self, subject, schema, kind="AVRO", references=()):
-        """Add a schema, text or a descriptor of Protobuf; return its id."""
+        """Add a schema; return its id.
+
+        A schema is text, or a descriptor of Protobuf.  Text of Protobuf has no descriptor, as in Apicurio's registry.
+        """
         id_ = len(self.schemas) + 1
         self.schemas[id_] = (
             kind,
@@ -63,6 +69,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             if int(found[1]) not in server.schemas:
                 return self.answer(404, {"error_code": 40403, "message": f"Schema {found[1]} not found"})
+            if int(found[1]) in server.broken:
+                return self.answer(500, {"error_code": 50001, "message": "NullPointerException"})
             return self.answer(200, self.shown(int(found[1]), query))
         if found := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+)", path):
             ids = server.versions.get(unquote(found[1]), [])
@@ -71,14 +79,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if not 0 < int(found[2]) <= len(ids):
                 return self.answer(404, {"error_code": 40402, "message": f"Version {found[2]} not found."})
             id_ = ids[int(found[2]) - 1]
+            if id_ in server.broken:
+                return self.answer(500, {"error_code": 50001, "message": "NullPointerException"})
             more = {"subject": unquote(found[1]), "version": int(found[2]), "id": id_}
             return self.answer(200, {**more, **self.shown(id_, query)})
         return self.answer(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
     def shown(self, id_, query):
         kind, schema, references = self.server.schemas[id_]
-        if kind == "PROTOBUF":
-            is_serialized = query.get("format") == ["serialized"]
+        is_serialized = query.get("format") == ["serialized"]
+        if kind == "PROTOBUF" and isinstance(schema, str):
+            schema = "\n\x05Event\x12\x03org\ufffd\x01" if is_serialized else schema
+        elif kind == "PROTOBUF":
             schema = base64.b64encode(schema.SerializeToString()).decode() if is_serialized else f"// {schema.name}"
         shown = {"schema": schema}
         if kind != "AVRO":

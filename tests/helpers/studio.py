@@ -23,7 +23,7 @@ REFRESH = "head.body.tail"
 
 
 class Studio(http.server.ThreadingHTTPServer):
-    """A Label Studio with one project, number 7."""
+    """A Label Studio with one project, number 7.  It answers as version 1.23.2 does."""
 
     daemon_threads = True
 
@@ -36,6 +36,10 @@ class Studio(http.server.ThreadingHTTPServer):
         self.access = None
         self.failing = 0  # how many requests are answered with 500
         self.tells_ids = True
+        self.coming = None  # a list: imported tasks that it has not made yet
+        self.unlisted = set()  # tasks that a list misses, because others were deleted meanwhile
+        self.protects = True  # refuses to call addresses of this machine
+        self.maximum_annotations = 1
         self.requests = []
 
     def annotate(self, task_id, choice, *, user=1, when=None, cancelled=False):
@@ -72,7 +76,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers["Authorization"] not in (f"Token {TOKEN}", f"Bearer {studio.access}"):
             return self.answer(401, {"detail": "Invalid token."})
         if (self.command, path) == ("GET", "/api/projects/7/"):
-            return self.answer(200, {"id": 7, "label_config": studio.config})
+            shown = {"label_config": studio.config, "maximum_annotations": studio.maximum_annotations}
+            return self.answer(200, {"id": 7, **shown})
+        if self.command == "POST" and path in ("/api/ml/", "/api/webhooks/"):
+            return self.connect(json.loads(body))
         if (self.command, path) == ("POST", "/api/projects/7/import"):
             return self.take(json.loads(body))
         if (self.command, path) == ("GET", "/api/tasks/"):
@@ -86,14 +93,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(204, None)
         return self.answer(200, task)
 
+    def connect(self, body):
+        if self.server.protects:
+            return self.answer(403, {"detail": "URL resolves to a reserved network address (block: 127.0.0.0/8)"})
+        if "actions" in body:
+            return self.answer(400, {"validation_errors": {"actions": {"0": ['"NO_ACTION" is not a valid choice.']}}})
+        return self.answer(400, {"validation_errors": {"non_field_errors": ["Can't connect to ML backend"]}})
+
     do_GET = do_POST = do_DELETE = handle_request  # noqa: N815 - names of the base class
 
     def take(self, items):
         if any("text" not in item["data"] for item in items):
             return self.answer(400, {"detail": '"text" key is expected in task data'})
         numbers = []
+        if self.server.coming is not None:
+            self.server.coming += items
+            return self.answer(201, {"import": 1})
         for item in items:
-            number = len(self.server.tasks) + 100
+            number = max(self.server.tasks, default=99) + 1
             self.server.tasks[number] = {"id": number, "data": item["data"], "annotations": [], "drafts": []}
             numbers.append(number)
         return self.answer(
@@ -102,7 +119,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def show(self, query):
         page, size = int(query["page"][0]), int(query["page_size"][0])
-        tasks = list(self.server.tasks.values())
+        tasks = [task for number, task in self.server.tasks.items() if number not in self.server.unlisted]
         part = tasks[(page - 1) * size : page * size]
         if not part and page > 1:
             return self.answer(404, {"detail": "Invalid page."})
@@ -148,15 +165,15 @@ class Trainer:
 class Desk:
     """Our side, running."""
 
-    def __init__(self, settings, studio, *, token=TOKEN, auth=None):
-        self.settings, self.studio, self.token, self.auth = settings, studio, token, auth
+    def __init__(self, settings, studio, *, token=TOKEN, auth=None, project=7):
+        self.settings, self.studio, self.token, self.auth, self.project = settings, studio, token, auth, project
         self.stop = threading.Event()
         self.error = None
 
     def __enter__(self):
         self.service = LabellingService(self.settings)
         self.service.__enter__()
-        self.ours = LabelStudio(self.service, self.settings, Api(self.studio.url, self.token), 7, self.auth)
+        self.ours = LabelStudio(self.service, self.settings, Api(self.studio.url, self.token), self.project, self.auth)
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
         return self

@@ -3,7 +3,7 @@
 import secrets
 import time
 
-from ...logs.transport import AccessDenied, TopicMismatch, Unavailable
+from ...logs.transport import AccessDenied, OptionRefused, TopicMismatch, Unavailable
 from ...records.formats.registry.client import Client, Unknown
 from ...runtime.findings import OK, PROBLEM, Finding, Findings
 from ...settings.sections import Settings
@@ -39,12 +39,12 @@ def check_objects(settings: Settings) -> Findings:
     started = time.perf_counter()
     try:
         place = ObjectPlace(open_objects(url), f"doctor-{secrets.token_hex(8)}", repr(url))
-    except (ObjectsMissing, ValueError) as error:
+    except (ObjectsMissing, OptionRefused) as error:
         yield Finding(PROBLEM, f"state.url = {url!r}: {error}", "correct state.url, or install what is missing")
         return
     try:
         _use(place)
-    except (AccessDenied, Unavailable, TopicMismatch) as error:
+    except (AccessDenied, OptionRefused, TopicMismatch, Unavailable) as error:
         yield Finding(PROBLEM, str(error), "the trainer must list, read, create and delete objects there")
         return
     yield Finding(OK, f"{url} took an object and gave it back in {time.perf_counter() - started:.3f} seconds")

@@ -13,7 +13,7 @@ from ..oracles import read_label
 MODEL = "streamsvm"  # version of the model, as Label Studio shows it
 
 _EXAMPLE = """<View><Table name="record" value="$x"/>
-<Choices name="label" toName="record">{}</Choices></View>"""
+<Choices name="label" toName="record" required="true">{}</Choices></View>"""
 
 _WORDS = {"positive": True, "yes": True, "negative": False, "no": False}
 

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Predictor:
-    """Answers the requests ``/setup`` and ``/predict``; follows the published models inside a ``with`` block.
+    """Answers ``/setup``, ``/versions`` and ``/predict``; follows the published models inside a ``with`` block.
 
     Parameters
     ----------
@@ -42,6 +42,10 @@ class Predictor:
         if Interface.read(str(body.get("schema") or ""), self._labels) is None:
             logger.warning("the labelling interface that Label Studio sent has no Choices with both labels")
         return {"model_version": self._models.version}
+
+    def versions(self) -> dict[str, Any]:
+        """The versions that people can choose from: the newest one."""
+        return {"versions": [self._models.version]}
 
     def predict(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The model's predictions of tasks."""

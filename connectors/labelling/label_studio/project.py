@@ -5,17 +5,21 @@ Questions become tasks over Label Studio's REST API. In the other direction, Lab
 
 =================  =====================================================================================================
 ``GET /health``    Says that this process is running.
+``GET /versions``  The version of the models in use.
 ``POST /setup``    Label Studio connects; the labels of the project are checked.
 ``POST /predict``  Returns a prediction of each task by the newest published models; without log.model, the one of the
                    time when its question was asked.
 ``POST /webhook``  ANNOTATION_CREATED and ANNOTATION_UPDATED are answers and corrections, ANNOTATION_DELETED (or
-                   ANNOTATIONS_DELETED) takes an answer back, a cancelled annotation is a skip.
+                   ANNOTATIONS_DELETED) takes an answer back, an annotation that is cancelled or has no known label is a
+                   skip.  After TASKS_DELETED, open questions get new tasks.
 ``POST /train``    Reads all annotations again soon, as START_TRAINING does. Nothing else is needed: the trainer learns
                    each answer when it comes.
 =================  =====================================================================================================
 
-Label Studio sends each webhook only once, so webhooks get lost. To make up for them, all annotations of the project are
-read at the start and every few minutes. Annotations that were heard before change nothing.
+Label Studio sends each webhook only once, so webhooks get lost. To make up for them, all tasks of the project are read
+with their annotations at the start and every few minutes. Annotations that were heard before change nothing. An open
+question that Label Studio no longer shows, because its task was deleted or has annotations that do not count, gets a
+new task.
 
 The data of a task is the event's fields, for the labelling interface (``$text``), and these: ``query_id``,
 ``event_id``, ``partition``, ``x`` (for a Table), ``score``, ``margin``, ``reason``, and ``streamsvm``, which marks the
@@ -37,10 +41,10 @@ from ...records.people.questions import Question
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
-from ..choices import Choices
 from ..service import LabellingService
 from .api import Api, Gone, RequestRefused, member, time_of
-from .interface import Interface, example
+from .checks import check_project, too_few
+from .interface import Interface
 from .predictor import Predictor
 from .server import Server
 
@@ -49,6 +53,7 @@ logger = logging.getLogger(__name__)
 _SYNC_SECONDS = 300.0
 _RETRY_SECONDS = 5.0
 _PAGE = 100  # tasks in one reply
+_WHO = "label-studio:"  # begins the names of annotators
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -60,6 +65,11 @@ class _Task(NamedTuple):
     place: Place
 
 
+def _is_of(data: Any, task: _Task) -> bool:
+    """Whether these are the data of a task that was made of the same question."""
+    return isinstance(data, dict) and data.get("query_id") == task.query_id
+
+
 class _Annotation(NamedTuple):
     """An answer in Label Studio."""
 
@@ -67,6 +77,14 @@ class _Annotation(NamedTuple):
     place: Place
     who: str
     y: ClassLabel | None  # None: skipped
+
+
+class _Listed(NamedTuple):
+    """What the project has of a question."""
+
+    place: Place
+    annotations: frozenset[Any] = frozenset()  # their numbers
+    is_shown: bool = False  # whether one of its tasks has no annotation yet, so that annotators get it
 
 
 class LabelStudio:
@@ -106,15 +124,16 @@ class LabelStudio:
         self._mark = f"{settings.group.id}/{settings.log.questions}"
         self._lock = threading.Lock()  # guards the next four
         self._tasks: dict[int, _Task] = {}
-        self._pushed: set[str] = set()  # questions that have a task
+        self._pushed: dict[str, float] = {}  # questions that have a task, or will have one before this time
         self._tidied: set[str] = set()  # closed questions
         self._annotations: dict[int, _Annotation] = {}
         self._must_sync = threading.Event()
         self._interface: Interface | None = None
+        self._n_asked: int | None = None  # annotations of a task, of which Label Studio is content with so many
         self._predictor = Predictor(settings)
         own = {"/setup": self._predictor.setup, "/predict": self._predictor.predict}
         routes = {**own, "/webhook": self.webhook, "/train": self.train}
-        self._server = Server(settings, auth, routes)
+        self._server = Server(settings, auth, routes, {"/versions": self._predictor.versions})
 
     @property
     def port(self) -> int:
@@ -164,43 +183,41 @@ class LabelStudio:
     # --- what Label Studio has ----------------------------------------------------------------------------------------
 
     def _check_project(self) -> None:
-        try:
-            project = self._api.call("GET", f"/api/projects/{self._project}/")
-        except Gone:
-            problem = "Label Studio has no such project, or the token's user may not see it"
-            raise ConfigError([f"--project {self._project}: {problem}"]) from None
-        self._interface = Interface.read(member(project, "label_config", str), self._settings.label)
+        self._interface, n_asked = check_project(self._api, self._project, self._settings)
         self._predictor.interface = self._interface
-        if self._interface is None:
-            names = [self._settings.label.shown_as(y) for y in Choices(self._settings.label).classes({})] or [
-                "cat",
-                "dog",
-            ]
-            raise ConfigError(
-                [
-                    f"--project {self._project}: its labelling interface has no Choices with "
-                    f"{' and '.join(map(repr, names))}; for example:\n{example(names)}"
-                ]
-            )
+        if n_asked != self._n_asked and (few := too_few(self._project, n_asked, self._settings)):
+            logger.warning("%s", few)
+        self._n_asked = n_asked
 
     def _sync(self) -> None:
         """Read all tasks with their annotations, and take the answers that were missed."""
         if not self._service.stats()["loaded"]:
             raise Unavailable("the questions are still being read")
+        with self._lock:
+            known = dict(self._annotations)  # one that is made from now on may be missing from the list
+        listed: dict[str, _Listed] = {}
         for task in self._list():
             try:
-                self._sync_task(task)
+                self._sync_task(task, listed)
             except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
                 logger.warning("passing over a task of an unknown form: %r: %.200r", error, task)
+        for number, item in known.items():
+            if item.query_id in listed and number not in listed[item.query_id].annotations:
+                self._take_back(number)
+        for query_id, found in listed.items():
+            self._look_for_lost_labels(query_id, found.place)
+        self._look_for_lost_tasks({query_id for query_id, found in listed.items() if found.is_shown})
 
-    def _sync_task(self, task: Mapping[str, Any]) -> None:
+    def _sync_task(self, task: Mapping[str, Any], listed: dict[str, _Listed]) -> None:
         ours = self._learn(task.get("id"), task.get("data"))
         if ours is None:
             return
         annotations = sorted(task.get("annotations") or [], key=time_of)
         for annotation in annotations:
             self._hear(ours, annotation, int(1000 * time_of(annotation)) or None)
-        self._look_for_deletions(ours, {annotation.get("id") for annotation in annotations})
+        before = listed.get(ours.query_id, _Listed(ours.place))
+        numbers = before.annotations | {annotation.get("id") for annotation in annotations}
+        listed[ours.query_id] = _Listed(ours.place, numbers, before.is_shown or not annotations)
 
     def _list(self) -> Iterator[dict[str, Any]]:
         page, n_seen = 1, 0
@@ -220,6 +237,8 @@ class LabelStudio:
     def _learn(self, task_id: Any, data: Any) -> _Task | None:
         """Remember a task; None if it was not made of a question of this configuration."""
         if not isinstance(data, dict) or data.get("streamsvm") != self._mark:
+            with self._lock:  # Label Studio on SQLite gives the number of a deleted task to the next one
+                self._tasks.pop(task_id, None)
             return None
         try:
             task = _Task(int(task_id), str(data["query_id"]), Place(int(data["partition"]), data["event_id"]))
@@ -228,22 +247,67 @@ class LabelStudio:
             return None
         with self._lock:
             self._tasks[task.id] = task
-            self._pushed.add(task.query_id)
+            self._pushed[task.query_id] = 0.0
         return task
 
-    def _look_for_deletions(self, task: _Task, present: set[Any]) -> None:
-        """Retract the answers whose annotations were deleted, also before the start if the service remembers them."""
+    def _look_for_lost_labels(self, query_id: str, place: Place) -> None:
+        """Retract an answer whose annotation is gone or has lost its label, maybe before our start.
+
+        An annotation that is left holds again.
+        """
+        last = self._service.last_word(query_id)
+        if last is None or not last[2].startswith(_WHO):
+            return
+        left = self._answers_to(query_id)
+        if last[0] == "set" and not any(item.who == last[2] and item.y is not None for item in left):
+            self._service.retract(query_id, last[2], place=place)
+        elif last[0] != "retract":
+            return
+        if left:
+            self._answer(left[-1])
+
+    def _answers_to(self, query_id: str) -> list[_Annotation]:
         with self._lock:
-            gone = [
-                number
-                for number, item in self._annotations.items()
-                if item.query_id == task.query_id and number not in present
-            ]
-        for number in gone:
-            self._take_back(number)
-        last = self._service.last_word(task.query_id)
-        if not present and last is not None and last[0] == "set" and last[2].startswith("label-studio:"):
-            self._service.retract(task.query_id, last[2], place=task.place)
+            return [item for item in self._annotations.values() if item.query_id == query_id]
+
+    def _look_for_lost_tasks(self, shown: set[str]) -> None:
+        """Forget that the open questions have tasks which Label Studio does not show, so that they get new ones."""
+        for question in self._service.open():
+            query_id = question.query_id
+            with self._lock:
+                is_due = query_id not in shown and self._pushed.get(query_id, math.inf) < time.monotonic()
+                tasks = [task for task in self._tasks.values() if task.query_id == query_id]
+            if not is_due or any(self._counts(item) for item in self._answers_to(query_id)):
+                continue
+            if not any(self._is_waiting(task) for task in tasks):
+                with self._lock:
+                    self._pushed.pop(query_id, None)
+
+    def _counts(self, item: _Annotation) -> bool:
+        """Whether an annotation is one of several answers that an open question wants."""
+        last = self._service.last_word(item.query_id, item.who)
+        return last is not None and last[0] != "retract"
+
+    def _is_waiting(self, task: _Task) -> bool:
+        """Whether a task has no annotation yet."""
+        found = self._find(task)
+        return found is not None and not found.get("annotations")
+
+    def _find(self, task: _Task) -> dict[str, Any] | None:
+        """A task as Label Studio has it; one that was deleted is forgotten, also if another task has its number now."""
+        try:
+            found = self._api.call("GET", f"/api/tasks/{task.id}/")
+        except Gone:
+            found = None
+        if isinstance(found, dict) and _is_of(found.get("data"), task):
+            return found
+        self._forget(task)
+        return None
+
+    def _forget(self, task: _Task) -> None:
+        with self._lock:
+            if self._tasks.get(task.id) == task:
+                del self._tasks[task.id]
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -259,11 +323,12 @@ class LabelStudio:
             raise ConfigError([str(error)]) from None
         numbers = (answer.get("task_ids") if isinstance(answer, dict) else None) or []
         with self._lock:
-            self._pushed |= {shown.query_id for shown in new}
+            self._pushed |= {shown.query_id: 0.0 for shown in new}
             if isinstance(numbers, list) and [type(number) for number in numbers] == [int] * len(new):
                 for number, shown in zip(numbers, new, strict=True):
                     self._tasks[number] = _Task(number, shown.query_id, shown.place)
             else:  # Label Studio has not made the tasks yet
+                self._pushed |= {shown.query_id: time.monotonic() + _SYNC_SECONDS for shown in new}
                 self._must_sync.set()
 
     def _data(self, shown: Question) -> dict[str, Any]:
@@ -286,15 +351,18 @@ class LabelStudio:
         with self._lock:
             answered = {item.query_id for item in self._annotations.values()}
             closed = [task for task in self._tasks.values() if task.query_id not in still | self._tidied]
-            self._tidied |= {task.query_id for task in closed}
+            self._tidied = (self._tidied - still) | {task.query_id for task in closed}
         for task in closed:
             if task.query_id not in answered:
                 self._remove(task)
 
     def _remove(self, task: _Task) -> None:
         try:
-            found = self._api.call("GET", f"/api/tasks/{task.id}/")
-            if isinstance(found, dict) and not found.get("annotations") and not found.get("drafts"):
+            found = self._find(task)
+            if found is not None and not found.get("annotations") and not found.get("drafts"):
+                self._forget(task)
+                with self._lock:  # the question may be opened again
+                    self._pushed.pop(task.query_id, None)
                 self._api.call("DELETE", f"/api/tasks/{task.id}/")
         except Gone:
             pass
@@ -317,28 +385,38 @@ class LabelStudio:
         try:
             match body.get("action"):
                 case "ANNOTATION_CREATED" | "ANNOTATION_UPDATED":
-                    self._hear_live(body["annotation"])
+                    self._hear_live(body["annotation"], body.get("task"))
                 case "ANNOTATIONS_CREATED":
                     for annotation in body["annotations"]:
-                        self._hear_live(annotation)
+                        self._hear_live(annotation, None)
                 case "ANNOTATION_DELETED" | "ANNOTATIONS_DELETED":
                     gone = body.get("annotations") or [body.get("annotation") or body]
                     for annotation in gone:
                         self._take_back(int(annotation["id"]))
+                case "TASKS_DELETED":
+                    self._hear_deletion({int(task["id"]) for task in body["tasks"]})
                 case "START_TRAINING":
                     self.train(body)
         except Unavailable:
             self._must_sync.set()
             raise
 
-    def _hear_live(self, annotation: Mapping[str, Any]) -> None:
+    def _hear_live(self, annotation: Mapping[str, Any], told: Any) -> None:
+        """Hear an annotation; Label Studio mostly tells its task, too."""
         number = annotation["task"]
         with self._lock:
             task = self._tasks.get(number["id"] if isinstance(number, dict) else number)
+        if task is not None and isinstance(told, dict) and not _is_of(told.get("data"), task):
+            task = task if self._find(task) else None
         if task is None:
             self._must_sync.set()  # a task may have been made meanwhile
         else:
             self._hear(task, annotation, None)
+
+    def _hear_deletion(self, numbers: set[int]) -> None:
+        with self._lock:
+            if numbers & self._tasks.keys():
+                self._must_sync.set()
 
     def _hear(self, task: _Task, annotation: Mapping[str, Any], at: int | None) -> None:
         """Answer with an annotation, made at the time `at`; None: now."""
@@ -346,17 +424,18 @@ class LabelStudio:
             self._must_sync.set()
             return
         user = annotation.get("completed_by")
-        who = f"label-studio:{user.get('id') if isinstance(user, dict) else user}"
-        if annotation.get("was_cancelled"):
-            y = None
-        else:
-            y = self._interface.label_of(annotation.get("result"))
-            if y is None:
-                logger.warning("annotation %s of task %d has no known label", annotation.get("id"), task.id)
-                return
+        who = f"{_WHO}{user.get('id') if isinstance(user, dict) else user}"
+        number, is_skip = int(annotation["id"]), bool(annotation.get("was_cancelled"))
+        y = None if is_skip else self._interface.label_of(annotation.get("result"))
         item = _Annotation(task.query_id, task.place, who, y)
         with self._lock:
-            self._annotations[int(annotation["id"])] = item
+            before = self._annotations.get(number)
+        if y is None and not is_skip and before != item:
+            logger.warning("annotation %d of task %d has no known label: it counts as a skip", number, task.id)
+        if y is None and before is not None and before.y is not None and before.query_id == task.query_id:
+            self._take_back(number)
+        with self._lock:
+            self._annotations[number] = item
         self._answer(item, at)
 
     def _answer(self, item: _Annotation, at: int | None = None) -> None:

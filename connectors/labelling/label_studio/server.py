@@ -14,6 +14,7 @@ from ..book import UnknownQuestion
 from .interface import MODEL
 
 Route = Callable[[Mapping[str, Any]], Any]
+Page = Callable[[], Any]
 
 
 class Server(HTTPServer):
@@ -28,10 +29,15 @@ class Server(HTTPServer):
         then "Bearer TOKEN" or "Token TOKEN", or has it as a password.  None: nothing is required.
     routes
         What handles the body of a POST request, by path; its result is the reply.
+    pages
+        What replies to a GET request, by path, beside /health.
     """
 
-    def __init__(self, settings: Settings, auth: str | None, routes: Mapping[str, Route]) -> None:
+    def __init__(
+        self, settings: Settings, auth: str | None, routes: Mapping[str, Route], pages: Mapping[str, Page]
+    ) -> None:
         self.routes = routes
+        self.pages = {"/": _health, "/health": _health, **pages}
         self.auth = auth
         super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
 
@@ -50,16 +56,21 @@ def is_secret(header: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
+def _health() -> dict[str, str]:
+    return {"status": "UP", "model_class": MODEL}
+
+
 class _Handler(Handler):
     server: Server
 
     def do_GET(self) -> None:  # noqa: N802 - a name of http.server's
+        page = self.server.pages.get(self.path.partition("?")[0])
         if not self._is_welcome():
             return
-        if self.path.partition("?")[0] in ("/", "/health"):
-            self._answer(HTTPStatus.OK, {"status": "UP", "model_class": MODEL})
-        else:
+        if page is None:
             self._not_found()
+        else:
+            self._answer(HTTPStatus.OK, page())
 
     def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
         route = self.server.routes.get(self.path.partition("?")[0])
@@ -94,7 +105,7 @@ class _Handler(Handler):
             return None
 
     def _not_found(self) -> None:
-        paths = "/health, " + ", ".join(self.server.routes)
+        paths = ", ".join([*self.server.pages, *self.server.routes])
         self._answer(HTTPStatus.NOT_FOUND, {"error": f"this server has only {paths}"})
 
     def _answer(self, status: HTTPStatus, content: Any) -> None:

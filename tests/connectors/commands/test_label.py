@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 from asked import Trainer, configure, until
+from studio import CONFIG, TOKEN, Studio
 
 from streamsvm.connectors.commands import label
 from streamsvm.connectors.commands.cli import main
@@ -190,6 +191,24 @@ def test_label_studio_that_refuses_us(tmp_path, config, call):
         "label", config, "--label-studio", "http://localhost", "--project", 1, "--token-file", tmp_path / "no"
     )
     assert (code, "No such file" in err[0]) == (1, True)
+
+
+def test_a_check_asks_label_studio(tmp_path, config, call):
+    """By default, Label Studio calls no address of its own machine."""
+    (tmp_path / "token").write_text(TOKEN)
+    with Studio(CONFIG.replace("spam", "yes").replace("ham", "no")) as studio:
+        threading.Thread(target=studio.serve_forever, args=(0.02,), daemon=True).start()
+        asked = ("label", config, "--check", "--label-studio", studio.url, "--token-file", tmp_path / "token")
+        code, _, err = call(*asked, "--project", 7)
+        assert (code, ["ML_BLOCK_LOCAL_IP=false" in err[0], "SSRF_PROTECTION_ENABLED=false" in err[1]]) == (
+            2,
+            [True] * 2,
+        )
+        studio.protects = False
+        assert call(*asked, "--project", 7)[:2] == (0, [f"{config}: no problems"])
+        code, _, err = call(*asked, "--project", 8)
+        assert (code, "--project 8: Label Studio has no such project" in err[0]) == (2, True)
+        studio.shutdown()
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------

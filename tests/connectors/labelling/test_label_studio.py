@@ -2,6 +2,7 @@
 
 import base64
 import http.server
+import json
 import logging
 import os
 import threading
@@ -121,6 +122,112 @@ def test_what_label_studio_does_not_take_ends_it(settings, trainer, studio):
     assert '\\"text\\" key is expected' in str(desk.error)
 
 
+# --- questions that Label Studio does not show ------------------------------------------------------------------------
+
+
+def look_again(desk):
+    """Let our side read the project once more, as it does every few minutes."""
+    n_before = desk.studio.requests.count(("GET", "/api/projects/7/"))
+    assert desk.post("/train", {})[0] == 200
+    until(lambda: desk.studio.requests.count(("GET", "/api/projects/7/")) > n_before)
+    desk.service.wait(0.15)
+
+
+def of_question(studio, name):
+    return [number for number, task in studio.tasks.items() if task["data"].get("query_id") == name]
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_an_open_question_whose_task_was_deleted_gets_another_one(settings, trainer, studio, is_told):
+    trainer.ask("q1", "q2", "q3")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(3)
+        desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q2")["id"], "spam"))
+        for name in ("q1", "q2"):
+            number = studio.find(name)["id"]
+            del studio.tasks[number]
+            if is_told:
+                assert desk.hear("TASKS_DELETED", tasks=[{"id": number}])[0] == 200
+        if not is_told:
+            look_again(desk)
+        until(lambda: of_question(studio, "q1"))
+        look_again(desk)
+        assert (len(studio.tasks), of_question(studio, "q2")) == (2, [])
+        desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "ham"))
+    assert answers(settings) == [("set", True, "q2", "label-studio:1"), ("set", False, "q1", "label-studio:1")]
+
+
+def test_a_number_that_another_task_gets(settings, trainer, studio):
+    """Label Studio on SQLite gives the number of the last task, if it is deleted, to the next one."""
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        other = {"id": 100, "data": {"text": "not ours"}, "annotations": [], "drafts": []}
+        studio.tasks[100] = other
+        annotation = studio.annotate(100, "spam")
+        assert desk.hear("ANNOTATION_CREATED", annotation=annotation, task=other)[0] == 200
+        until(lambda: of_question(studio, "q1") == [101])
+        desk.wait_for_tasks(1)
+        studio.tasks[101] = {**other, "id": 101}
+        trainer.withdraw("q1")
+        until(lambda: ("GET", "/api/tasks/101/") in studio.requests)
+        desk.service.wait(0.1)
+    assert list(studio.tasks) == [100, 101]
+    assert answers(settings) == []
+
+
+def test_a_task_that_a_list_misses_is_not_made_twice(settings, trainer, studio):
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        studio.unlisted = set(studio.tasks)
+        look_again(desk)
+    assert len(studio.tasks) == 1
+
+
+def test_a_task_that_is_still_being_made_is_not_made_twice(settings, trainer, studio, monkeypatch):
+    studio.coming = []
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        until(lambda: studio.coming)
+        look_again(desk)
+        assert len(studio.coming) == 1
+        monkeypatch.setattr(project.time, "monotonic", lambda now=time.monotonic: now() + 400)
+        until(lambda: len(studio.coming) == 2)  # it was lost
+
+
+def test_a_question_that_is_opened_again_gets_another_task(settings, trainer, studio):
+    trainer.ask("q1", "q2")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(2)
+        desk.service.answer("q1", True, "page:ann")
+        until(lambda: not of_question(studio, "q1"))
+        desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q2")["id"], "ham"))
+        for name, who in (("q1", "page:ann"), ("q2", "page:bob")):
+            desk.service.retract(name, who)
+        until(lambda: of_question(studio, "q1"))
+        look_again(desk)
+        until(lambda: len(of_question(studio, "q2")) == 2)
+        look_again(desk)
+        assert [len(of_question(studio, name)) for name in ("q1", "q2")] == [1, 2]
+        second = studio.annotate(of_question(studio, "q2")[1], "spam")
+        desk.hear("ANNOTATION_CREATED", annotation=second)
+        look_again(desk)
+        assert desk.service.last_word("q2") == ("set", True, "label-studio:1")
+
+
+def test_a_question_that_waits_for_a_second_person_has_one_task(settings, trainer, studio, caplog):
+    settings = replace(settings, labelling=replace(settings.labelling, answers_per_question=2))
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "ham"))
+        look_again(desk)
+        assert (len(studio.tasks), len(desk.service.open())) == (1, 1)
+    said = [record.message for record in caplog.records if "answers_per_question = 2: set maximum" in record.message]
+    assert len(said) == 1
+
+
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -161,18 +268,89 @@ def test_an_annotation_that_is_left_holds_again(settings, trainer, studio):
     ]
 
 
-def test_an_annotation_without_our_labels_is_no_answer(settings, trainer, studio, caplog):
+def test_an_annotation_without_our_labels_is_a_skip(settings, trainer, studio, caplog):
+    """Label Studio does not show its task again, so the question would stay open for good."""
+    trainer.ask("q1", "q2")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(2)
+        for name, choice in (("q1", "odd"), ("q2", None)):
+            annotation = studio.annotate(studio.find(name)["id"], choice)
+            for _ in range(2):
+                assert desk.hear("ANNOTATION_CREATED", annotation=annotation)[0] == 200
+        assert desk.service.open() == []
+        desk.hear("ANNOTATION_UPDATED", annotation=studio.change(annotation, "ham"))
+    assert answers(settings) == [
+        ("skip", None, "q1", "label-studio:1"),
+        ("skip", None, "q2", "label-studio:1"),
+        ("set", False, "q2", "label-studio:1"),
+    ]
+    assert len([record for record in caplog.records if "has no known label" in record.message]) == 2
+
+
+def test_what_is_none_of_ours_is_not_heard(settings, trainer, studio):
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        assert desk.hear("PROJECT_UPDATED")[0] == 200
+        annotation = {**studio.annotate(studio.find("q1")["id"], "spam"), "id": 9}
+        other = {"action": "ANNOTATION_CREATED", "project": {"id": 8}, "annotation": annotation}
+        assert desk.post("/webhook", other)[0] == 200
+    assert answers(settings) == []
+
+
+@pytest.mark.parametrize("way", ["heard", "missed", "away"])
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_an_annotation_that_lost_its_label(settings, trainer, studio, way, cancelled):
+    """The model must not keep what the annotator has taken away."""
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        annotation = studio.annotate(studio.find("q1")["id"], "spam")
+        desk.hear("ANNOTATION_CREATED", annotation=annotation)
+        if way != "away":
+            studio.change(annotation, None, cancelled=cancelled)
+            if way == "heard":
+                desk.hear("ANNOTATION_UPDATED", annotation=annotation)
+            else:
+                look_again(desk)
+    if way == "away":
+        studio.change(annotation, None, cancelled=cancelled)
+        with Desk(settings, studio):
+            until(lambda: len(answers(settings)) == 3)
+    who = "label-studio:1"
+    assert answers(settings) == [("set", True, "q1", who), ("retract", None, "q1", who), ("skip", None, "q1", who)]
+
+
+def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer, studio, monkeypatch):
+    trainer.ask("q1", "q2")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(2)
+        list_, is_late = desk.ours._list, iter([True])
+
+        def slowly():
+            tasks = json.loads(json.dumps(list(list_())))
+            if next(is_late, False):
+                desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "spam"))
+            yield from tasks
+
+        monkeypatch.setattr(desk.ours, "_list", slowly)
+        look_again(desk)
+        until(lambda: next(is_late, None) is None)
+        desk.service.wait(0.1)
+    assert answers(settings) == [("set", True, "q1", "label-studio:1")]
+
+
+def test_the_label_of_another_annotator_stays(settings, trainer, studio):
     trainer.ask("q1")
     with Desk(settings, studio) as desk:
         desk.wait_for_tasks(1)
         number = studio.find("q1")["id"]
-        for choice in ("odd", None):
-            assert desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, choice))[0] == 200
-        assert desk.hear("PROJECT_UPDATED")[0] == 200
-        other = {"action": "ANNOTATION_CREATED", "project": {"id": 8}, "annotation": studio.annotate(number, "spam")}
-        assert desk.post("/webhook", other)[0] == 200
-    assert answers(settings) == []
-    assert len([record for record in caplog.records if "has no known label" in record.message]) == 2
+        for user, choice in ((1, "spam"), (2, None)):
+            desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, choice, user=user))
+        assert desk.post("/train", {})[0] == 200
+        until(lambda: studio.requests.count(("GET", "/api/projects/7/")) == 2)
+        desk.service.wait(0.1)
+    assert answers(settings) == [("set", True, "q1", "label-studio:1")]
 
 
 def test_what_happened_while_we_were_away_is_heard(settings, trainer, studio):
@@ -357,6 +535,7 @@ def test_the_routes_of_a_backend(settings, trainer, studio):
             ([{"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["spam"]}}], 0.9),
             ([], 0.0),
         ]
+        assert request(desk.ours.port, "/versions") == (200, {"versions": ["streamsvm"]})
         assert request(desk.ours.port, "/train")[0] == 404
         assert desk.post("/nothing", {})[0] == 404
 

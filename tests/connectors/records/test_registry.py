@@ -13,6 +13,7 @@ from streamsvm.connectors.logs.transport import AccessDenied, Record, Unavailabl
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.formats.registry import format as format_module
+from streamsvm.connectors.records.formats.registry import protobuf as protobuf_module
 from streamsvm.connectors.records.formats.registry.client import Place
 from streamsvm.connectors.records.formats.registry.format import RegistryFormat
 
@@ -232,6 +233,62 @@ def test_a_protobuf_schema_with_imports(registry):
     assert (decoded.x, decoded.ts) == ({"a": 1.5}, "2026-01-02T03:04:05Z")
 
 
+FEATURES = """syntax = "proto3"; package org;
+message Features { double a = 1; optional double b = 2; }"""
+EVENTS = """syntax = "proto3"; package org;
+import "features.proto"; import "google/protobuf/timestamp.proto";
+message Event { int64 id = 1; Features x = 2; optional bool y = 3; google.protobuf.Timestamp ts = 4; }"""
+
+
+@pytest.mark.usefixtures("protobuf")
+def test_a_registry_that_sends_protobuf_as_text(registry):
+    """Apicurio's does: asked for a descriptor, it sends the bytes as if they were text."""
+    pytest.importorskip("grpc_tools")
+    from google.protobuf import timestamp_pb2
+
+    registry.register("features", FEATURES, "PROTOBUF")
+    id_ = registry.register("events", EVENTS, "PROTOBUF", references=[("features.proto", "features", 1)])
+    features = proto("features.proto", Features=[("a", "double", ""), ("b", "double", "optional")])
+    event = proto(
+        "event.proto",
+        Event=[
+            ("id", "int64", ""),
+            ("x", "Features", ""),
+            ("y", "bool", "optional"),
+            ("ts", ".google.protobuf.Timestamp", ""),
+        ],
+    )
+    event.dependency.extend(["features.proto", "google/protobuf/timestamp.proto"])
+    stamp = type(event).FromString(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    body = message_of(features, stamp, event, id=7, x={"a": 1.5}, y=True, ts="2026-01-02T03:04:05Z")
+    decoded = codec_of(registry).decode(record(framed(id_, b"\0" + body)))
+    assert (decoded.id, decoded.x, decoded.y, decoded.ts) == (7, {"a": 1.5}, True, "2026-01-02T03:04:05Z")
+
+
+@pytest.mark.usefixtures("protobuf")
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ('syntax = "proto3"; message Event { nothing id = 1; }', '"nothing" is not defined'),
+        ('syntax = "proto3"; import "/etc/passwd";', "/etc/passwd: File not found"),
+        ('syntax = "proto3"; import "../x.proto";', 'Import "../x.proto" was not found'),
+        ("message Event {", "Reached end of input"),
+    ],
+)
+def test_protobuf_text_that_is_refused(registry, text, detail):
+    pytest.importorskip("grpc_tools")
+    error = refusal(codec_of(registry), framed(registry.register("events", text, "PROTOBUF"), b"\0"))
+    assert (error.reason, detail in error.detail) == ("unusable-schema", True), error
+
+
+@pytest.mark.usefixtures("protobuf")
+def test_protobuf_text_without_a_compiler(registry, monkeypatch):
+    monkeypatch.setattr(protobuf_module, "find_spec", lambda _: None)
+    value = framed(registry.register("features", FEATURES, "PROTOBUF"), b"\0")
+    with pytest.raises(ImportError, match=r"needs grpcio-tools: pip install 'streamsvm\[protobuf\]'"):
+        codec_of(registry).decode(record(value))
+
+
 @pytest.mark.usefixtures("protobuf")
 @pytest.mark.parametrize(
     ("file", "body", "reason", "detail"),
@@ -348,6 +405,31 @@ def test_while_the_registry_is_away_we_wait(registry, caplog):
         f"answers {code} to /schemas/ids/1" in reason for code, reason in zip((500, 503, 429), reasons, strict=True)
     ]
     assert "Error in the backend" in caplog.text
+
+
+@pytest.mark.parametrize("part", ["schema", "reference"])
+def test_a_schema_for_which_the_registry_fails_is_a_dead_letter(registry, part):
+    """It would stop the partition for good; an event with another schema goes on."""
+    now = [0.0]
+    features = registry.register("features", json.dumps(EVENT))
+    id_ = registry.register("events", json.dumps(EVENT), references=[("a", "features", 1)])
+    registry.broken = {id_ if part == "schema" else features}
+    format_ = RegistryFormat(Place(registry.url), lambda reason: None, lambda: now[0])
+    value = framed(id_, avro(EVENT, WRITTEN))
+    for time, n_asked in ((0.0, None), (9.9, 0), (10.1, 4)):
+        now[0], registry.asked = time, []
+        with pytest.raises(BadRecord, match=r"unknown-schema: schema 2: .* answers 500 .*it answers for another"):
+            format_.read(value, (), dict)
+        assert n_asked is None or len(registry.asked) <= n_asked
+    registry.broken, now[0] = set(), 30.0
+    assert format_.read(value, (), dict)["id"] == "e1"
+
+
+def test_no_event_becomes_a_dead_letter_because_of_an_outage(registry):
+    id_ = registry.register("events", json.dumps(EVENT))
+    registry.failing = [503] * 50
+    assert codec_of(registry, lambda reason: None).decode(record(framed(id_, avro(EVENT, WRITTEN)))).id == "e1"
+    assert registry.failing == []
 
 
 def test_a_registry_that_does_not_answer_is_an_outage(registry):

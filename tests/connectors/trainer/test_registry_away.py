@@ -11,6 +11,7 @@ from registry import Registry
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Unavailable
+from streamsvm.connectors.records.formats.registry import format as format_module
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
@@ -63,6 +64,14 @@ def test_while_the_registry_is_away_the_trainer_waits(settings, registry):
     later = change(settings, daemon={"state_dir": settings.daemon.state_dir.parent / "later"})
     assert outcome(later) == expected
     assert registry.failing == []
+
+
+def test_a_trainer_goes_on_after_events_whose_schema_the_registry_cannot_send(settings, registry, monkeypatch):
+    monkeypatch.setattr(format_module, "_TRIES", 1)
+    registry.broken = {2}
+    assert outcome(settings)[1] == 20
+    letters = read(settings, settings.log.dlq)
+    assert [dict(letter.headers)["sv-dlq-reason"] for letter in letters] == [b"unknown-schema"] * 20
 
 
 def stopped_while_it_waits(loop, settings, group):

@@ -16,6 +16,7 @@ from streamsvm import __version__
 from ....logs.transport import AccessDenied, Unavailable
 
 _MAX_BYTES = 10 << 20  # of an answer
+_HIGHEST_ID = 2**31 - 1  # which no registry has given to a schema yet
 _NOT_FOUND = {40401: "subject", 40402: "version", 40403: "schema"}
 
 
@@ -83,6 +84,16 @@ class Client:
             If it refuses us.
         """
         return _schema(self._get(f"/schemas/ids/{id_}{_query(format)}"))
+
+    def answers(self) -> bool:
+        """Whether the registry answers a question about another schema."""
+        try:
+            self.by_id(_HIGHEST_ID)
+        except Unknown:
+            pass
+        except (AccessDenied, Unavailable):
+            return False
+        return True
 
     def referred(self, reference: Reference, format: str = "") -> Schema:
         """A schema that another one refers to, in a format: ``"serialized"`` is a descriptor of Protobuf in base64."""

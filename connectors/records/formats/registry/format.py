@@ -2,7 +2,8 @@
 
 A schema never changes, so the format asks for each id once.  While the registry does not answer, it waits, as for a
 broker.  An id that the registry does not know makes a dead letter; it is asked for again after a while, because an
-event may be faster than its schema.
+event may be faster than its schema.  So does an id for which the registry fails again and again, although it answers
+for another one.
 """
 
 import logging
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 _MAX_SCHEMAS = 1000  # that are remembered
 _AGAIN_SECONDS = 10.0  # until an unknown id is asked for again
 _PAUSE_SECONDS = 1.0
+_TRIES = 10  # to get a schema, before the registry is asked for another one
 
 Reader = Callable[[bytes, Callable[[Fields], Any]], Any]
 
@@ -90,12 +92,20 @@ class RegistryFormat:
         return reader
 
     def _ask(self, id_: int) -> Reader:
+        n_failures = _TRIES if id_ in self._refused else 0
         while True:
             try:
                 reader = self._make(id_)
                 self._outage.ends()
                 return reader
             except Unavailable as error:
+                n_failures += 1
+                if n_failures >= _TRIES and not self._client.answers():
+                    n_failures = 0
+                elif n_failures > _TRIES:  # it has answered before and after the last failure
+                    self._outage.ends()
+                    text = f"schema {id_}: {error}; but it answers for another schema"
+                    raise BadRecord("unknown-schema", text) from None
                 self._outage.goes_on(error)
                 self._wait(str(error))
             except Unknown as error:
@@ -114,7 +124,7 @@ class RegistryFormat:
             case "AVRO":
                 read = avro.make_reader(schema, self._client)
             case "PROTOBUF":
-                read = protobuf.make_reader(id_, self._client)
+                read = protobuf.make_reader(id_, schema, self._client)
             case kind:
                 raise ValueError(f"it is of the type {kind!r}, not AVRO, PROTOBUF or JSON")
         return lambda body, build: build(read(body))

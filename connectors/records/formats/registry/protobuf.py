@@ -1,52 +1,64 @@
 """Readers of Protobuf messages, from schemas of a registry.
 
-The registry sends each file as a descriptor (``?format=serialized``), so no .proto text is parsed here.
+Confluent's registry sends each file as a descriptor (``?format=serialized``).  Others, such as Apicurio's, send its
+text, which protoc compiles.
 """
 
 import base64
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from ....logs.transport import Unavailable
 from ..base import BadRecord, Fields, LibraryMissing
-from .client import Client, Schema
+from .client import Client, Reference, Schema
 
 _SERIALIZED = "serialized"
 _MAX_FILES = 100
 _MAX_INDEXES = 100
+_COMPILER = "grpc_tools"
+_SECONDS = 20  # to compile a file
 _WRAPPER = "google.protobuf."
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 _USED = ("id", "x", "y", "w", "ts")
 
 
 class ProtobufMissing(LibraryMissing):
-    """protobuf is not installed."""
+    """protobuf, or its compiler, is not installed."""
 
 
-def make_reader(id_: int, client: Client) -> Callable[[bytes], Fields]:
+def make_reader(id_: int, schema: Schema, client: Client) -> Callable[[bytes], Fields]:
     """A function that reads a record's bytes after the id: the message's indexes, then the message.
 
     Parameters
     ----------
     id_
-        Of the schema.  The message has the fields ``id`` and ``x``; x is a map, a repeated field or a message of
-        numbers.
+        Of the schema.
+    schema
+        As the registry sends it without a format.  The message has the fields ``id`` and ``x``; x is a map, a repeated
+        field or a message of numbers.
     client
-        Has the schema and those that it refers to.
+        Has the schema as a descriptor, and the schemas that it refers to.
 
     Raises
     ------
     ValueError
         If the schema cannot be used.
     ProtobufMissing
-        If protobuf is not installed.
+        If protobuf is not installed; or its compiler, if the registry has only the text of the schema.
     """
     try:
         from google.protobuf import descriptor_pool, message_factory
     except ImportError:
         raise ProtobufMissing("a schema of Protobuf needs protobuf: pip install 'streamsvm[protobuf]'") from None
     pool = descriptor_pool.DescriptorPool()
-    top = _Files(pool, client).add(client.by_id(id_, _SERIALIZED), f"schema-{id_}.proto")
+    top = _Files(pool, client).add(f"schema-{id_}.proto", partial(client.by_id, id_), schema)
     messages: dict[tuple[int, ...], Any] = {}
 
     def read(body: bytes) -> Fields:
@@ -68,30 +80,85 @@ class _Files:
     """Puts a file's descriptor into a pool, after those that it imports."""
 
     def __init__(self, pool: Any, client: Client) -> None:
+        from google.protobuf import descriptor_pb2
+
         self._pool = pool
         self._client = client
         self._names: set[str] = set()
+        self._added = descriptor_pb2.FileDescriptorSet()
 
-    def add(self, schema: Schema, name: str) -> Any:
-        from google.protobuf import descriptor_pb2
-
+    def add(self, name: str, ask: Callable[[str], Schema], plain: Schema | None = None) -> Any:
+        """Add a file that `ask` returns in a format; `plain` is what it returns without one, if that is known."""
         if len(self._names) >= _MAX_FILES:
             raise ValueError(f"the schema imports more than {_MAX_FILES} files")
         self._names.add(name)
-        file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(schema.text, validate=True))
-        file.name = name  # as others import it
+        schema, file = _fetched(ask, plain)
         referred = {reference.name: reference for reference in schema.references}
-        for needed in file.dependency:
+        if file is None:
+            self._add_imported(referred, referred)
+            file = _compiled(schema.text, self._added)
+        file.name = name  # as others import it
+        self._add_imported(file.dependency, referred)
+        self._added.file.append(file)
+        return self._pool.AddSerializedFile(file.SerializeToString()) or self._pool.FindFileByName(name)
+
+    def _add_imported(self, names: Iterable[str], referred: Mapping[str, Reference]) -> None:
+        for needed in names:
             if needed in self._names:
                 continue
             if needed in referred:
-                self.add(self._client.referred(referred[needed], _SERIALIZED), needed)
+                self.add(needed, partial(self._client.referred, referred[needed]))
             elif needed.startswith("google/protobuf/"):
                 self._names.add(needed)
                 self._pool.AddSerializedFile(_well_known(needed))
             else:
                 raise ValueError(f"the schema imports {needed!r}, to which it has no reference")
-        return self._pool.AddSerializedFile(file.SerializeToString()) or self._pool.FindFileByName(name)
+
+
+def _fetched(ask: Callable[[str], Schema], plain: Schema | None) -> tuple[Schema, Any]:
+    """A file, and its descriptor; None if the registry has only its text.
+
+    Asked for a descriptor, Apicurio's registry answers with an error, or with bytes that it has damaged.
+    """
+    try:
+        schema = ask(_SERIALIZED)
+        if (file := _decoded(schema.text)) is not None:
+            return schema, file
+    except Unavailable:
+        pass
+    schema = plain or ask("")
+    return schema, _decoded(schema.text)
+
+
+def _decoded(text: str) -> Any:
+    """A descriptor in base64; None if the text is something else, such as a .proto file."""
+    from google.protobuf import descriptor_pb2, message
+
+    try:
+        return descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, message.DecodeError):
+        return None
+
+
+def _compiled(text: str, imported: Any) -> Any:
+    """The descriptor of a .proto file, which may import the files of a descriptor set."""
+    from google.protobuf import descriptor_pb2
+
+    if find_spec(_COMPILER) is None:
+        missing = "a schema of Protobuf, which the registry sends as text, needs grpcio-tools"
+        raise ProtobufMissing(f"{missing}: pip install 'streamsvm[protobuf]'")
+    with tempfile.TemporaryDirectory() as name:
+        source, known, result = (Path(name, part) for part in ("this.proto", "imported", "result"))
+        source.write_text(text, encoding="utf-8")
+        known.write_bytes(imported.SerializeToString())
+        options = (f"--proto_path={name}", f"--descriptor_set_in={known}", f"--descriptor_set_out={result}")
+        # A process of its own, because protoc prints what is wrong.
+        command = [sys.executable, "-m", f"{_COMPILER}.protoc", *options, str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=name, timeout=_SECONDS)  # noqa: S603
+        if done.returncode:
+            raise ValueError(f"protoc does not compile it: {done.stderr.strip() or done.returncode}")
+        (file,) = descriptor_pb2.FileDescriptorSet.FromString(result.read_bytes()).file
+    return file
 
 
 def _well_known(name: str) -> bytes:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ....logs.transport import AccessDenied, OffsetOutOfRange, TakenOver, Unavailable
 from ....records.published import CHUNK_BYTES
@@ -18,6 +19,7 @@ from .places import LedgerPlace
 
 logger = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
 _TRIES = 5  # to read records that another owner may be removing
 
 
@@ -29,7 +31,7 @@ class Ledger:
     place
         Where its records are.
     wait
-        Called with the reason whenever records are not durable yet; it may raise `Unavailable` to give up.
+        Called with the reason whenever the place does not answer; it may raise `Unavailable` to give up.
     keep
         Number of checkpoints that it holds.
     """
@@ -85,9 +87,12 @@ class Ledger:
 
     def require_ownership(self, epoch: int) -> None:
         """Raise `TakenOver` if another owner has claimed the partition by now."""
-        if self._place.end() != self._place.next and self.read(self._ours).epoch > epoch:
+        if self._patiently(lambda: self._is_lost(epoch)):
             raise TakenOver(f"{self._place.name} belongs to another process by now")
         self._ours = self._place.next
+
+    def _is_lost(self, epoch: int) -> bool:
+        return self._place.end() != self._place.next and self.read(self._ours).epoch > epoch
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -126,9 +131,12 @@ class Ledger:
 
     def settle(self) -> None:
         """Wait until everything is durable."""
+        self._patiently(self._place.flush)
+
+    def _patiently(self, ask: Callable[[], _T]) -> _T:
         while True:
             try:
-                return self._place.flush()
+                return ask()
             except Unavailable as error:
                 self._wait(str(error))
 

@@ -9,6 +9,7 @@ So each object has a token, and names the token of the object before it.  What i
 newest object does not count.
 """
 
+import re
 import secrets
 import struct
 from collections.abc import Iterator
@@ -18,7 +19,15 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ....logs.segments import LogCorruption
-from ....logs.transport import AccessDenied, OffsetOutOfRange, Record, TakenOver, TopicMismatch, Unavailable
+from ....logs.transport import (
+    AccessDenied,
+    OffsetOutOfRange,
+    OptionRefused,
+    Record,
+    TakenOver,
+    TopicMismatch,
+    Unavailable,
+)
 
 _TOKEN_BYTES = 16
 _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
@@ -26,6 +35,13 @@ _NO_TOKEN = bytes(_TOKEN_BYTES)
 _SIZES = struct.Struct("<IQ")  # of a record's key and value
 _AT_ONCE = 16  # objects that are read at the same time
 _HINT = "check state.url, and the variables of the environment with the credentials and the server's address"
+_NEEDS_HTTP = "an address of a server that begins with http:// needs AWS_ALLOW_HTTP=true, too"
+_STATUS = re.compile(r"non-2xx status code: (\d{3})")
+_CODE = re.compile(r"<Code>\s*(\w+)\s*</Code>")
+_MESSAGE = re.compile(r"<Message>\s*(.*?)\s*</Message>", re.DOTALL)
+_NO_OBJECT = ("NoSuchKey", "NoSuchVersion", "BlobNotFound", "")  # codes of a 404: the object is missing, and not more
+_NOT_KNOWN = re.compile("AccessKey|Auth|Credential|Login|Signature|Token|User")  # in codes: the store does not know us
+_PASSING = (408, 409, 425, 429)  # of the 4xx
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
@@ -155,7 +171,7 @@ class ObjectPlace:
         except (AlreadyExistsError, PreconditionError):
             return False
         except FileNotFoundError as error:
-            raise TopicMismatch(f"{self.name}: there is no such bucket: {_line(error)}") from None
+            raise TopicMismatch(f"{self.name}: there is no such bucket: {_said(error)}; {_HINT}") from None
         return True
 
     def _require_exclusive(self) -> None:
@@ -175,7 +191,7 @@ def open_objects(url: str) -> Any:
     ------
     ObjectsMissing
         If obstore is not installed.
-    ValueError
+    OptionRefused
         If it does not accept the URL or the environment.
     """
     try:
@@ -187,7 +203,7 @@ def open_objects(url: str) -> Any:
     try:
         return from_url(url, **options)
     except (BaseError, OSError) as error:  # OSError: the folder cannot be made
-        raise ValueError(_line(error)) from None
+        raise OptionRefused(f"{_said(error)}; {_HINT}") from None
 
 
 def _chain(items: list[_Object]) -> list[_Object]:
@@ -205,14 +221,39 @@ def _telling(name: str) -> Iterator[None]:
 
     try:
         yield
-    except (of_obstore.AlreadyExistsError, of_obstore.PreconditionError, FileNotFoundError):
+    except (of_obstore.AlreadyExistsError, of_obstore.PreconditionError):
         raise
     except (of_obstore.PermissionDeniedError, of_obstore.UnauthenticatedError, PermissionError) as error:
-        raise AccessDenied(f"{name}: {_line(error)}; {_HINT}") from None
+        raise AccessDenied(f"{name}: {_said(error)}; {_HINT}") from None
     except (of_obstore.BaseError, OSError) as error:
-        raise Unavailable(f"{name}: {_line(error)}; {_HINT}") from None
+        kind = _kind(error)
+        if kind is FileNotFoundError:
+            raise
+        hint = _NEEDS_HTTP if kind is OptionRefused else _HINT
+        raise kind(f"{name}: {_said(error)}; {hint}") from None
 
 
-def _line(error: Exception) -> str:
-    """The first line of an error; the others are for developers of the store."""
-    return str(error).strip().split("\n", 1)[0]
+def _kind(error: Exception) -> type[Exception]:
+    """What an error is that obstore has no name for: it knows the answers to requests for a single object only."""
+    text = str(error)
+    if "BadScheme" in text:
+        return OptionRefused
+    found = _STATUS.search(text)
+    status, code = int(found[1]) if found else 0, _first(_CODE, text)
+    if isinstance(error, FileNotFoundError) and code in _NO_OBJECT:
+        return FileNotFoundError
+    if status in (401, 403) or (400 <= status < 500 and _NOT_KNOWN.search(code)):
+        return AccessDenied
+    return TopicMismatch if 300 <= status < 500 and status not in _PASSING else Unavailable
+
+
+def _said(error: Exception) -> str:
+    """What the store said, in a line; the rest of an error is for the store's developers."""
+    text = str(error).split("\n\nDebug source", 1)[0]
+    parts = [re.split(r":?\s*<", text, maxsplit=1)[0], _first(_CODE, text), _first(_MESSAGE, text)]
+    return " ".join(": ".join(filter(None, parts)).split())
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[1] if found else ""

@@ -5,7 +5,7 @@ import urllib.request
 import pytest
 
 from streamsvm.connectors.logs.segments import LogCorruption
-from streamsvm.connectors.logs.transport import AccessDenied, TakenOver, TopicMismatch, Unavailable
+from streamsvm.connectors.logs.transport import AccessDenied, OptionRefused, TakenOver, TopicMismatch, Unavailable
 from streamsvm.connectors.trainer.state.remote.objects import ObjectPlace, open_objects
 
 obstore = pytest.importorskip("obstore")
@@ -28,11 +28,15 @@ def store(request, tmp_path, monkeypatch):
         return obstore.store.MemoryStore()
     if request.param == "folder":
         return open_objects(f"file://{tmp_path}/bucket")
+    return s3_store(request.getfixturevalue("s3"), monkeypatch, f"bucket/{tmp_path.name}")
+
+
+def s3_store(port, monkeypatch, where, **more):
     environment = {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "DEFAULT_REGION": "us-east-1", "ALLOW_HTTP": "true"}
-    environment["ENDPOINT_URL"] = f"http://127.0.0.1:{request.getfixturevalue('s3')}"
-    for name, value in environment.items():
+    environment["ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
+    for name, value in {**environment, **more}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    return open_objects(f"s3://bucket/{tmp_path.name}")
+    return open_objects(f"s3://{where}")
 
 
 def open_place(store):
@@ -154,6 +158,54 @@ def test_errors_of_the_store_are_those_of_logs(store, monkeypatch, error, expect
         write(place, b"a")
 
 
+SAID = """Generic S3 error: Error performing GET http://s3/b in 1ms - Server returned non-2xx status code: {}: \
+<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{}</Code><Message>Read
+this.</Message><HostId>8aIH=</HostId></Error>\n\nDebug source:\nGeneric {{}}"""
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        ("403 Forbidden", "SignatureDoesNotMatch", AccessDenied),
+        ("403 Forbidden", "InvalidAccessKeyId", AccessDenied),
+        ("404 Not Found", "XAdminUserNotFound", AccessDenied),  # of VersityGW
+        ("400 Bad Request", "ExpiredToken", AccessDenied),
+        ("404 Not Found", "NoSuchBucket", TopicMismatch),
+        ("404 Not Found", "ContainerNotFound", TopicMismatch),
+        ("301 Moved Permanently", "PermanentRedirect", TopicMismatch),
+        ("400 Bad Request", "InvalidBucketName", TopicMismatch),
+        ("429 Too Many Requests", "SlowDown", Unavailable),
+        ("503 Service Unavailable", "SlowDown", Unavailable),
+        ("500 Internal Server Error", "InternalError", Unavailable),
+    ],
+)
+@pytest.mark.parametrize("kind", [obstore.exceptions.GenericError, FileNotFoundError])
+def test_what_a_store_says_tells_whether_a_restart_may_mend_it(monkeypatch, status, code, expected, kind):
+    place = open_place(obstore.store.MemoryStore())
+
+    def fail(*_, **__):
+        raise kind(SAID.format(status, code))
+
+    monkeypatch.setattr(place, "_api", type("Failing", (), {"get": fail, "list": fail, "put": fail}))
+    whole = rf"^partition 0 of 'x': .* status code: {status}: {code}: Read this\.; check state\.url"
+    for act in (lambda: write(place, b"a"), lambda: keys(place), lambda: place._read(0)):
+        with pytest.raises(expected, match=whole):
+            act()
+        place._sent = b""
+
+
+def test_a_missing_bucket_is_named(s3, monkeypatch):
+    place = ObjectPlace(s3_store(s3, monkeypatch, "missing"), "p0", "partition 0 of 'x'")
+    with pytest.raises(TopicMismatch, match=r"NoSuchBucket: The specified bucket does not exist; check state.url"):
+        list(place.records(0))
+
+
+def test_an_address_without_encryption_needs_a_variable(s3, monkeypatch):
+    place = ObjectPlace(s3_store(s3, monkeypatch, "bucket", ALLOW_HTTP="false"), "p0", "partition 0 of 'x'")
+    with pytest.raises(OptionRefused, match="needs AWS_ALLOW_HTTP=true"):
+        list(place.records(0))
+
+
 def test_a_url_that_obstore_does_not_know():
-    with pytest.raises(ValueError, match=r"^Generic URL error: Unable to recognise URL"):
+    with pytest.raises(OptionRefused, match=r"^Generic URL error: Unable to recognise URL .*; check state\.url"):
         open_objects("ftp://somewhere")

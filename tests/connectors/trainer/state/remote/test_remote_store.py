@@ -281,6 +281,22 @@ def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, monkeypatch):
 # --- with transactions ------------------------------------------------------------------------------------------------
 
 
+def test_while_the_place_cannot_be_asked_the_owner_waits(own, monkeypatch):
+    reasons = []
+    store = own(wait=reasons.append)
+    place = store._ledger._place
+    end, failures = place.end, iter([True, True])
+
+    def fail():
+        if next(failures, False):
+            raise Unavailable("away")
+        return end()
+
+    monkeypatch.setattr(place, "end", fail)
+    save(store, 1).close()
+    assert reasons == ["away", "away"]
+
+
 def test_the_checkpoint_of_a_transaction_that_was_given_up_is_rolled_back(own):
     first = own(keep=2)
     begin(first)
