@@ -46,7 +46,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     set.  Its model is that of `sklearn.svm.SVC` up to the tolerance.  More than two classes are separated
     one-versus-one, by a `streamsvm.OneVsOne`.
 
-    Scale the features first.  They are stored in single precision.
+    Scale the features first.  They are stored in single precision, for the RBF kernel minus a constant.
 
     Parameters
     ----------

@@ -17,6 +17,15 @@ Which features are scaled?
 - Of these, all that had another value than 0 and 1.  The others are left alone.
 - None while the input is *sparse*: an example names few of the features that the example before it named, as in text.
 
+A model that does not scale, but has the RBF kernel, shifts features that are far from 0:
+
+    z_p = x_p - shift_p   where gamma m_p^2 > 2^10; otherwise z_p = x_p
+
+||x - z||^2 is computed from squared norms, in single precision, which leaves gamma ||x - z||^2 an error of about
+gamma m^2 2^-24.  A constant that is subtracted from all examples changes no distance.  A new shift is due when a mean has
+moved as far from the one in use.  If gamma is a number, no moments are kept before an example has such a feature; then
+they begin with those of the members (`awakened`).  The features of members whose digits were lost before stay as they are.
+
 A feature that an example does not name is 0.  A feature that gets a place late counts as 0 before.
 
 ``gamma="scale"`` is 1 / V.  The spread V is the sum of two terms:
@@ -52,8 +61,9 @@ factor    1 / deviation in use; 1 for one that is left alone         (P,)    flo
 spread    variance in use; 0 for one that is left alone              (P,)    float64
 varied    whether the feature had another value than 0 and 1         (P,)    uint8
 x         the raw features of one example that have a place          (P,)    float64, scratch
-totals    see the names below                                        (4,)    float64
-counts    see the names below                                        (10,)   int64
+totals    see the names in `state`                                       (4,)    float64
+counts    see the names in `state`                                   (11,)   int64
+limits    what depends on the model's parameters, likewise           (3,)    float64
 ========= ========================================================== ======= ==========================
 
 Begin with `state`.  `moments` observes examples, `renewal` takes a new copy into use, and `values` scales examples.
