@@ -37,6 +37,7 @@ _FROM_THE_START = (
     "streamsvm_checkpoint_seconds",
     "streamsvm_label_delay_seconds",
     "streamsvm_dropped_models_total",
+    "streamsvm_damaged_models_total",
     "streamsvm_unpublished_total",
 )
 
@@ -214,6 +215,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_lost_records_total", ""] = partition.n_lost
     counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
     counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
+    counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
     counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n

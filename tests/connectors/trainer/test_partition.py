@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from logged import change, read
 
 from streamsvm import LASVM
+from streamsvm.connectors.commands.doctor.state import check_state
 from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -36,6 +38,7 @@ from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, checkpoint_files
+from streamsvm.connectors.trainer.state.model_files import files_set_aside, model_files
 from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.connectors.trainer.state.state import TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
@@ -453,6 +456,70 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
             run_with(settings, Fuse(place), monkeypatch)
         lose_disk(settings)
         assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
+
+
+def spoil_newest(settings, change=lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:]):
+    """Flip a bit in the newest file of models, or do something else to it."""
+    path = max(model_files(settings.daemon.state_dir / "p0"), key=lambda path: path.name)
+    content = change(path.read_bytes())
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def by_key(folder, place_of=lambda settings: settings):
+    """A trainer with a model for each key that has consumed the first half; and the second half."""
+    settings = place_of(configure(folder, daemon={"per": "key", "max_models": 2, "checkpoint_records": 10}))
+    rows = traffic(120, seed=2, n_keys=3)
+    append(settings, {topic: values[:80] for topic, values in rows.items()})
+    trainer.run(settings)
+    return settings, {topic: values[80:] for topic, values in rows.items()}
+
+
+@pytest.mark.parametrize("change", [None, lambda data: None, lambda data: data[:90]], ids=["bit", "file", "end"])
+def test_a_damaged_model_of_a_key_costs_a_look_at_an_older_checkpoint(tmp_path, caplog, change):
+    settings, rest = by_key(tmp_path / "whole")
+    append(settings, rest)
+    expected = outcome(settings, trainer.run(settings))
+    settings, rest = by_key(tmp_path / "spoilt")
+    path = spoil_newest(settings, *filter(None, [change]))
+    append(settings, rest)
+    assert outcome(settings, trainer.run(settings)) == expected
+    assert re.search(rf"needs a damaged model: {path}, .*: the model of key b'key-\d' cannot be read", caplog.text)
+    assert not files_set_aside(path.parent)
+
+
+@pytest.mark.parametrize("place_of", [lambda settings: settings, on_topic], ids=["folder", "topic"])
+def test_without_an_older_checkpoint_the_key_begins_anew(tmp_path, caplog, place_of):
+    """And every event is predicted, and every label learned, once; the new model cannot take back what the old knew."""
+    settings, rest = by_key(tmp_path / "whole", place_of)
+    append(settings, rest)
+    whole = trainer.run(settings)[0]
+    settings, rest = by_key(tmp_path / "spoilt")
+    folder = settings.daemon.state_dir / "p0"
+    for path in checkpoint_files(folder)[1:]:
+        path.unlink()
+    path = spoil_newest(settings)
+    append(settings, rest)
+    settings = place_of(settings)
+    state = trainer.run(settings)[0]
+    counters = [replace(each.counters, seconds=0, late=0) for each in (whole, state)]
+    assert counters[0] == counters[1]
+    assert (len(state.models), state.models.n_damaged) == (3, 1)
+    assert re.search(rf"{path}, .*: the model of key b'key-\d' cannot be read: .*sha256", caplog.text)
+    assert len(files_set_aside(folder)) == 1
+    levels = [(finding.level, finding.text.split(":")[0]) for finding in check_state(settings)]
+    assert ("warning", "1 damaged model of keys in p0 set aside; their keys began anew") in levels
+
+
+def test_the_doctor_names_a_damaged_model(tmp_path):
+    settings, _ = by_key(tmp_path)
+    path = spoil_newest(settings)
+    (found,) = [finding for finding in check_state(settings) if finding.level == "warning"]
+    assert found.text.startswith(f"1 model of keys in p0 cannot be read. The first: {path}, ")
+    assert not files_set_aside(path.parent)
 
 
 def corrected_by_a_file(folder):
