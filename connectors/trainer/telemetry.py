@@ -89,7 +89,7 @@ class Telemetry:
     def forget(self, partition: Partition) -> None:
         """Drop the metrics of a partition that this process has given up."""
         self._count(partition)
-        self._counted.pop(partition.number)
+        self._counted.pop(partition.number, None)  # which is not counted yet if not all partitions could be opened
         self._metrics.drop(partition=partition.number)
 
     @contextmanager

@@ -1,6 +1,7 @@
 """A partition whose labels come on their own: whatever comes when, and wherever it is killed, it ends the same."""
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -25,14 +26,14 @@ from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.logs.transport import PositionRefused, Unavailable
+from streamsvm.connectors.logs.transport import OutputsLost, PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
-from streamsvm.connectors.trainer import inputs, trainer
+from streamsvm.connectors.trainer import inputs, operate, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
@@ -671,6 +672,51 @@ def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch,
     _, expected = live(folder / "whole", monkeypatch, chunks, **whole)
     _, found = live(folder / "killed", monkeypatch, chunks, kills, **changes)
     assert found == expected
+
+
+def failing(verb, error, every):
+    """A verb of the log that fails each so many times, twice in all, once after its work is done."""
+    whole, n_calls = getattr(LocalLog, verb), itertools.count(1)
+
+    def fails(log, *arguments, **options):
+        n_failures, rest = divmod(next(n_calls), every)
+        if rest or n_failures > 2:
+            return whole(log, *arguments, **options)
+        if n_failures % 2:
+            whole(log, *arguments, **options)
+        raise error("the broker has gone")
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        *((verb, Unavailable) for verb in ("topic_id", "start_offsets", "end_offsets", "seek", "subscribe", "produce")),
+        *((verb, OutputsLost) for verb in ("flush", "commit")),
+    ],
+)
+def test_a_broker_that_goes_away_at_any_question_costs_nothing(tmp_path, monkeypatch, caplog, verb, error):
+    """The trainer begins again from its checkpoint, as after a kill; unless it was to end at the end of its topics."""
+    monkeypatch.setattr(operate, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
+    settings = small(tmp_path / "whole")
+    expected = outcome(settings, trainer.run(settings))
+    settings = small(tmp_path / "away")
+    follower = change(settings, daemon={"follow": True})
+    n_asked = itertools.count()
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalLog, verb, failing(verb, error, 7 if verb == "produce" else 1))
+        trainer.run(follower, lambda: next(n_asked) > 300 and len(predictions(settings)) == len(expected[1]))
+    assert "the broker has gone" in caplog.text
+    assert outcome(settings, trainer.run(settings)) == expected
+
+
+def test_a_run_to_the_end_does_not_begin_again(tmp_path, monkeypatch):
+    settings = small(tmp_path)
+    monkeypatch.setattr(LocalLog, "seek", failing("seek", Unavailable, 1))
+    with pytest.raises(Unavailable, match="the broker has gone"):
+        trainer.run(settings)
 
 
 def test_a_label_before_its_event_is_learned_with_it(tmp_path, monkeypatch):
