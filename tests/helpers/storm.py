@@ -10,7 +10,6 @@ trainer consumes what is left, and `Storm.found` says what is lost or double.
 import argparse
 import contextlib
 import io
-import itertools
 import json
 import multiprocessing
 import os
@@ -72,22 +71,32 @@ def write(config, n_events, n_partitions, pause):
 
 
 def _write(log, settings, n_events, n_partitions, pause):
-    topic, labels_topic = settings.log.topic, settings.log.labels
     of_partition = list(labels(n_events))
-    events, given = log.end_offsets(topic), log.end_offsets(labels_topic)
-    while any(events.get(p, 0) < n_events or given.get(p, 0) < len(of_partition) for p in range(n_partitions)):
+    places = {(number, rev): k for k, (number, _, rev) in enumerate(of_partition)}
+    events, given = Counter(), Counter()  # what comes next; what was sent by a killed one may be there twice
+    for record in read_all(log, settings.log.topic):
+        events[record.partition] = max(events[record.partition], _number(record) + 1)
+    for record in read_all(log, settings.log.labels):
+        place = places[_number(record), json.loads(record.value).get("rev")]
+        given[record.partition] = max(given[record.partition], place + 1)
+    while any(events[p] < n_events or given[p] < len(of_partition) for p in range(n_partitions)):
         for p in range(n_partitions):
-            if events.setdefault(p, 0) < n_events:
+            if events[p] < n_events:
                 key, value = event(p, events[p])
-                log.produce(topic, value, key=key, partition=p)
+                log.produce(settings.log.topic, value, key=key, partition=p)
                 events[p] += 1
             up_to = events[p] - LABELS_BEHIND if events[p] < n_events else n_events
-            for number, y, rev in itertools.takewhile(lambda item: item[0] < up_to, of_partition[given.get(p, 0) :]):  # noqa: B023
+            while given[p] < len(of_partition) and of_partition[given[p]][0] < up_to:
+                number, y, rev = of_partition[given[p]]
                 value = {"id": f"{p}-{number}", "y": y} | ({} if rev is None else {"rev": rev})
-                log.produce(labels_topic, json.dumps(value).encode(), key=event(p, number)[0], partition=p)
-                given[p] = given.get(p, 0) + 1
+                log.produce(settings.log.labels, json.dumps(value).encode(), key=event(p, number)[0], partition=p)
+                given[p] += 1
         log.flush()
         time.sleep(pause)
+
+
+def _number(record):
+    return int(json.loads(record.value)["id"].partition("-")[2])
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
@@ -302,43 +311,39 @@ class Storm:
     # --- what is lost or double ---------------------------------------------------------------------------------------
 
     def _count(self):
-        settings, found = self.settings, self.found
-        said = Counter()
-        with open_once(settings) as log:
-            for record in read_all(log, settings.log.predictions):
-                said[json.loads(record.value)["src"], record.value] += 1
-        found.repeated = said.total() - len(said)
-        sources = {src for src, _ in said}
-        expected = {f"{settings.log.topic}-{p}-{j}" for p in range(self._n_partitions) for j in range(self._n_events)}
+        log, found = self.settings.log, self.found
+        with open_once(self.settings) as opened:
+            events, given = list(read_all(opened, log.topic)), list(read_all(opened, log.labels))
+            said = Counter((json.loads(one.value)["src"], one.value) for one in read_all(opened, log.predictions))
+        sources, expected = {src for src, _ in said}, {f"{log.topic}-{one.partition}-{one.offset}" for one in events}
+        found.records, found.repeated = len(events) + len(given), said.total() - len(said)
         found.lost += len(expected - sources)
         found.double += 0 if self._damages else len(said) - len(sources)
-        n_labels = sum(1 for _ in labels(self._n_events))
         for number in range(self._n_partitions):
-            folder = settings.daemon.state_dir / f"p{number}"
+            folder = self.settings.daemon.state_dir / f"p{number}"
             found.set_aside += len(files_set_aside(folder))
-            self._compare(self._state(folder), n_labels)
-        found.records = self._n_partitions * (self._n_events + n_labels)
+            of_partition = [[one for one in records if one.partition == number] for records in (events, given)]
+            self._compare(self._state(folder), *of_partition)
 
     def _state(self, folder):
         checkpoint = load_newest(folder)[1]
         return State.from_checkpoint(checkpoint, self.settings, SimpleNamespace(folder=folder, epoch=0), 0)
 
-    def _compare(self, state, n_labels):
-        """Compare a partition's counts with what they must be."""
-        n, counts = self._n_events, state.join.counters
-        n_corrected = n_labels - n
-        must = {"predicted": n, "matched": n, "corrected": n_corrected, "offset": n, "labels": n_labels}
-        have = {
-            "predicted": state.counters.predicted,
-            "matched": counts.matched,
-            "corrected": counts.corrected,
-            "offset": state.offset,
-            "labels": state.labels_offset,
-        }
-        self.found.lost += sum(max(0, must[name] - have[name]) for name in must)
-        self.found.double += sum(max(0, have[name] - must[name]) for name in must)
+    def _compare(self, state, events, given):
+        """Compare a partition's counts with what they must be; the producer may have sent some records twice."""
+        counts, n_labels = state.join.counters, sum(1 for _ in labels(self._n_events))
+        must_and_have = [
+            (len(events), state.counters.predicted),
+            (events[-1].offset + 1, state.offset),
+            (given[-1].offset + 1, state.labels_offset),
+            (self._n_events, counts.matched),
+            (n_labels - self._n_events, counts.corrected),
+            (len(events) - self._n_events, counts.duplicate_events),
+        ]
+        self.found.lost += sum(max(0, must - have) for must, have in must_and_have)
+        self.found.double += sum(max(0, have - must) for must, have in must_and_have)
+        self.found.double += max(0, counts.duplicate_labels - (len(given) - n_labels))
         self.found.lost += state.counters.lost + counts.dropped + counts.unmatched
-        self.found.double += counts.duplicate_events + counts.duplicate_labels
 
     def check(self):
         """Nothing is lost or double, and every process could be started again; return the figures."""

