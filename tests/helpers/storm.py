@@ -1,6 +1,6 @@
 """A storm: trainers and a producer that write at the same time are killed at random moments, again and again.
 
-    python tests/helpers/storm.py --seconds 60 --per key --damage     # from the repository's folder
+    python tests/helpers/storm.py --kills 100 --per key --damage     # from the repository's folder
 
 A storm has a configuration file, so its processes are those of the command line, forked from a process that is warm.
 It draws from a seed whom it kills and when; how far a process has come by then depends on the machine.  Afterwards a
@@ -10,6 +10,7 @@ trainer consumes what is left, and `Storm.found` says what is lost or double.
 import argparse
 import contextlib
 import io
+import itertools
 import json
 import multiprocessing
 import os
@@ -47,9 +48,9 @@ def event(partition, j):
     return f"key-{partition}-{j // BURST % N_KEYS}".encode(), json.dumps(value).encode()
 
 
-def labels(n_events):
-    """The labels of so many events of a partition: the event's number, its label and its revision, in their order."""
-    for j in range(n_events):
+def labels():
+    """The labels of a partition, without end: the event's number, its label and its revision."""
+    for j in itertools.count():
         is_wrong = j % CORRECTED == CORRECTED // 2
         yield j, (j * 7 % 11 < 5) ^ is_wrong, None
         if j % CORRECTED == CORRECTED - 1:
@@ -57,40 +58,45 @@ def labels(n_events):
             yield other, (other * 7 % 11 < 5), 1
 
 
-def write(config, n_events, n_partitions, pause):
-    """Write so many events to each partition, and their labels, going on behind what is there."""
+def labels_of(n_events):
+    """All labels of so many events."""
+    return list(itertools.takewhile(lambda label: label[0] < n_events, labels()))
+
+
+def write(config, n_partitions, pause):
+    """Write events and their labels behind what is there, until the configuration has a file ``stop`` beside it."""
     settings = load(config, {})
     while True:
         try:
             with open_once(settings) as log:
-                _write(log, settings, n_events, n_partitions, pause)
+                _write(log, settings, n_partitions, pause, config.with_name("stop"))
             return 0
         except (Unavailable, OutputsLost) as error:
             print(f"the producer begins again: {error}", flush=True)
-            time.sleep(1.0)  # What it has sent may still arrive.
+            time.sleep(1.0)
 
 
-def _write(log, settings, n_events, n_partitions, pause):
-    of_partition = list(labels(n_events))
-    places = {(number, rev): k for k, (number, _, rev) in enumerate(of_partition)}
-    events, given = Counter(), Counter()  # what comes next; what was sent by a killed one may be there twice
+def _write(log, settings, n_partitions, pause, stop):
+    events, given = Counter(), Counter()  # what comes next; what a killed one has sent may be there twice
     for record in read_all(log, settings.log.topic):
         events[record.partition] = max(events[record.partition], _number(record) + 1)
     for record in read_all(log, settings.log.labels):
-        place = places[_number(record), json.loads(record.value).get("rev")]
-        given[record.partition] = max(given[record.partition], place + 1)
-    while any(events[p] < n_events or given[p] < len(of_partition) for p in range(n_partitions)):
+        given[record.partition] = max(given[record.partition], json.loads(record.value)["place"] + 1)
+    rest = [itertools.islice(enumerate(labels()), given[p], None) for p in range(n_partitions)]
+    waiting = [next(every) for every in rest]
+    is_over = False
+    while not is_over:
+        is_over = stop.exists()
         for p in range(n_partitions):
-            if events[p] < n_events:
+            if not is_over:
                 key, value = event(p, events[p])
                 log.produce(settings.log.topic, value, key=key, partition=p)
                 events[p] += 1
-            up_to = events[p] - LABELS_BEHIND if events[p] < n_events else n_events
-            while given[p] < len(of_partition) and of_partition[given[p]][0] < up_to:
-                number, y, rev = of_partition[given[p]]
-                value = {"id": f"{p}-{number}", "y": y} | ({} if rev is None else {"rev": rev})
+            while waiting[p][1][0] < events[p] - (0 if is_over else LABELS_BEHIND):
+                place, (number, y, rev) = waiting[p]
+                value = {"id": f"{p}-{number}", "y": y, "place": place} | ({} if rev is None else {"rev": rev})
                 log.produce(settings.log.labels, json.dumps(value).encode(), key=event(p, number)[0], partition=p)
-                given[p] += 1
+                waiting[p] = next(rest[p])
         log.flush()
         time.sleep(pause)
 
@@ -118,8 +124,12 @@ def warm_up():
     os.fsync = lambda descriptor: None
     with tempfile.TemporaryDirectory() as folder:
         for per in ("partition", "key"):
-            storm = Storm(Path(folder) / per, per=per, n_events=80)
-            write(storm.config, 80, 1, 0.0)
+            storm = Storm(Path(folder) / per, per=per)
+            with open_once(storm.settings) as log:
+                for j in range(80):
+                    log.produce(storm.settings.log.topic, event(0, j)[1], key=event(0, j)[0])
+                for j, y, _ in labels_of(80):
+                    log.produce(storm.settings.log.labels, json.dumps({"id": f"0-{j}", "y": y}).encode())
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 command_line(["run", str(storm.config), "--set", "daemon.follow=false"])
 
@@ -146,6 +156,7 @@ class Found:
     restarts: int  # of the producer
     damages: int
     set_aside: int  # models of keys
+    went_back: int  # how often an older checkpoint was tried because of a model
     records: int
     repeated: int  # predictions
     brokers: int = 0  # killed
@@ -165,8 +176,8 @@ class Storm:
         Whom it kills and when.
     per
         Whether there is a model for each "partition" or for each "key".
-    n_events, n_partitions
-        Events of each partition, and their number.
+    n_partitions
+        Partitions of the topics.
     damage
         Whether bits of checkpoints and of models flip, and files of models vanish, while no trainer runs.
     sections
@@ -174,7 +185,7 @@ class Storm:
     pause
         Seconds of the producer between two rounds.
     calm
-        Seconds between two looks at whom to kill, in the mean.
+        Seconds that a trainer may work on after a checkpoint, at most.
     """
 
     def __init__(
@@ -182,22 +193,21 @@ class Storm:
         folder,
         seed=0,
         per="partition",
-        n_events=1000,
         n_partitions=2,
         damage=False,
-        pause=0.002,
-        calm=0.25,
+        pause=0.02,
+        calm=0.3,
         **sections,
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.config = folder, folder / "app.toml"
         self._rng = random.Random(seed)
-        self._n_events, self._n_partitions, self._damages = n_events, n_partitions, damage
+        self._n_partitions, self._damages = n_partitions, damage
         self._pause, self._calm = pause, calm
         self._config_text(per, sections)
         self.settings = load(self.config, {})
         self._spoiled = {}  # the last checkpoint of each partition that was damaged
-        self.found = Found(0, 0, 0, 0, 0, 0)
+        self.found = Found(0, 0, 0, 0, 0, 0, 0)
 
     def _config_text(self, per, sections):
         whole = {
@@ -213,41 +223,58 @@ class Storm:
             lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
         self.config.write_text("\n".join(lines))
 
-    def run(self, context, seconds, between=lambda storm: None):
-        """Let it storm for so long, and until the producer has written all; then let a trainer consume the rest.
+    def run(self, context, n_kills, between=lambda storm: None):
+        """Kill so many trainers; then let the producer come to an end, and a trainer consume the rest.
 
-        `between` is called now and then, to let other things go wrong.
+        `between` is called before each kill, to let other things go wrong.
         """
-        backend = backend_of(self.settings)
-        if backend.makes_topics:
-            log = self.settings.log
-            with open_once(self.settings) as opened:
-                for topic in filter(None, (log.topic, log.labels, log.predictions, log.dlq, log.state)):
-                    opened.create(topic, self._n_partitions)
+        self._make_topics()
         producer, trainer = self._producer(context), self._trainer(context)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until or producer.is_alive():
-            assert time.monotonic() < until + END_SECONDS, "the producer does not come to its end"
-            time.sleep(self._rng.expovariate(1 / self._calm))
+        while self.found.kills < n_kills:
+            if self._rng.random() < 0.75:
+                self._wait_for_checkpoint(trainer)
+            time.sleep(self._rng.random() * self._calm)
             between(self)
-            if producer.exitcode or (producer.is_alive() and self._rng.random() < 0.25):
+            if self._rng.random() < 0.5:
                 producer = self._again(producer, self._producer, context)
                 self.found.restarts += 1
-            if self._rng.random() < 0.5 or not trainer.is_alive():
-                trainer = self._again(trainer, self._trainer, context)
-                self.found.kills += 1
+            trainer = self._again(trainer, self._trainer, context)
+            self.found.kills += 1
+        (self.folder / "stop").touch()
+        producer.join(END_SECONDS)
+        self._end(producer, "the producer")
         self._kill(trainer)
         last = self._trainer(context, "--set", "daemon.follow=false")
         last.join(END_SECONDS)
-        if last.exitcode:
-            self.found.ended.append(f"last trainer {last.exitcode}: {self._said('command')}")
-        self._kill(last)
+        self._end(last, "the last trainer")
         if not self.found.ended:
             self._count()
         return self.found
 
+    def _make_topics(self):
+        if backend_of(self.settings).makes_topics:
+            names = self.settings.log
+            with open_once(self.settings) as log:
+                for topic in filter(None, (names.topic, names.labels, names.predictions, names.dlq, names.state)):
+                    log.create(topic, self._n_partitions)
+
+    def _wait_for_checkpoint(self, trainer):
+        before, until = self._newest(), time.monotonic() + END_SECONDS
+        while self._newest() == before and trainer.is_alive() and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _newest(self):
+        folders = (self.settings.daemon.state_dir / f"p{number}" for number in range(self._n_partitions))
+        return [[path.name for path in checkpoint_files(folder)[:1]] for folder in folders]
+
+    def _end(self, process, name):
+        """Note a process that should have come to its end by itself, and has not."""
+        if process.exitcode != 0:
+            self.found.ended.append(f"{name} {process.exitcode}: {self._said('command')} {self._said('write')}")
+        self._kill(process)
+
     def _producer(self, context):
-        return self._start(context, "write", (self.config, self._n_events, self._n_partitions, self._pause))
+        return self._start(context, "write", (self.config, self._n_partitions, self._pause))
 
     def _trainer(self, context, *flags):
         return self._start(context, "command", (["run", str(self.config), *flags],))
@@ -264,7 +291,7 @@ class Storm:
                 f"{process.exitcode}: {self._said('command' if start == self._trainer else 'write')}"
             )
         self._kill(process)
-        if start == self._trainer and self._damages and self._rng.random() < 0.5:
+        if start == self._trainer and self._damages:
             self._damage(self._rng.randrange(self._n_partitions))
         return start(context)
 
@@ -316,6 +343,7 @@ class Storm:
             events, given = list(read_all(opened, log.topic)), list(read_all(opened, log.labels))
             said = Counter((json.loads(one.value)["src"], one.value) for one in read_all(opened, log.predictions))
         sources, expected = {src for src, _ in said}, {f"{log.topic}-{one.partition}-{one.offset}" for one in events}
+        found.went_back = (self.folder / "command").read_text().count("needs a damaged model")
         found.records, found.repeated = len(events) + len(given), said.total() - len(said)
         found.lost += len(expected - sources)
         found.double += 0 if self._damages else len(said) - len(sources)
@@ -331,14 +359,15 @@ class Storm:
 
     def _compare(self, state, events, given):
         """Compare a partition's counts with what they must be; the producer may have sent some records twice."""
-        counts, n_labels = state.join.counters, sum(1 for _ in labels(self._n_events))
+        counts, n_events = state.join.counters, len({one.value for one in events})
+        n_labels = len(labels_of(n_events))
         must_and_have = [
             (len(events), state.counters.predicted),
             (events[-1].offset + 1, state.offset),
             (given[-1].offset + 1, state.labels_offset),
-            (self._n_events, counts.matched),
-            (n_labels - self._n_events, counts.corrected),
-            (len(events) - self._n_events, counts.duplicate_events),
+            (n_events, counts.matched),
+            (n_labels - n_events, counts.corrected),
+            (len(events) - n_events, counts.duplicate_events),
         ]
         self.found.lost += sum(max(0, must - have) for must, have in must_and_have)
         self.found.double += sum(max(0, have - must) for must, have in must_and_have)
@@ -357,16 +386,14 @@ class Storm:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--per", choices=["partition", "key"], default="partition")
-    parser.add_argument("--events", type=int, default=5000, help="of each partition")
     parser.add_argument("--damage", action="store_true")
     given = parser.parse_args()
     with nursery() as context, tempfile.TemporaryDirectory() as folder:
-        storm = Storm(Path(folder), given.seed, given.per, given.events, damage=given.damage)
-        storm.run(context, given.seconds)
-        print(storm.found)
+        storm = Storm(Path(folder), given.seed, given.per, damage=given.damage)
+        print(storm.run(context, given.kills))
         storm.check()
 
 
