@@ -35,7 +35,7 @@ from streamsvm.connectors.trainer.state.state import State
 N_KEYS, BURST = 6, 10  # keys of each partition, and events of a key in succession
 LABELS_BEHIND = 5  # records from an event to its label
 CORRECTED = 7  # Of each so many events, one gets a wrong label, and then the right one.
-END_SECONDS = 120  # for a process that is to end by itself
+WAIT_SECONDS, END_SECONDS = 30, 600  # for a checkpoint, and for a process that is to end by itself
 _NURSERY = "STREAMSVM_STORM_NURSERY"  # in the environment of the process that all others are forked from
 
 
@@ -195,7 +195,7 @@ class Storm:
         per="partition",
         n_partitions=2,
         damage=False,
-        pause=0.02,
+        pause=0.05,
         calm=0.3,
         **sections,
     ):
@@ -259,13 +259,11 @@ class Storm:
                     log.create(topic, self._n_partitions)
 
     def _wait_for_checkpoint(self, trainer):
-        before, until = self._newest(), time.monotonic() + END_SECONDS
-        while self._newest() == before and trainer.is_alive() and time.monotonic() < until:
+        """Wait for the next checkpoint of a partition, whichever it is."""
+        folder = self.settings.daemon.state_dir / f"p{self._rng.randrange(self._n_partitions)}"
+        before, until = checkpoint_files(folder)[:1], time.monotonic() + WAIT_SECONDS
+        while checkpoint_files(folder)[:1] == before and trainer.is_alive() and time.monotonic() < until:
             time.sleep(0.02)
-
-    def _newest(self):
-        folders = (self.settings.daemon.state_dir / f"p{number}" for number in range(self._n_partitions))
-        return [[path.name for path in checkpoint_files(folder)[:1]] for folder in folders]
 
     def _end(self, process, name):
         """Note a process that should have come to its end by itself, and has not."""
