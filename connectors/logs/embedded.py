@@ -189,7 +189,7 @@ def partition_of(key: bytes, n_partitions: int) -> int:
 def _read_committed(path: Path) -> Committed:
     try:
         match json.loads(path.read_bytes()):
-            case [int(offset), str(metadata)] if offset >= 0:
+            case [int(offset), str(metadata)] if type(offset) is int and 0 <= offset < 1 << 63:
                 return Committed(offset, metadata)
     except (ValueError, RecursionError):
         pass

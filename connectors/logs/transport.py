@@ -99,6 +99,14 @@ def made_again(topic: str) -> TopicMismatch:
     )
 
 
+def fenced(reason: str, instance: str | None) -> OutputsLost | TakenOver:
+    """The error about a transaction that the broker refuses: only of a process with a name there may be another one."""
+    late = f"the broker refused the transaction: {reason}; it took longer than kafka.transaction_timeout_ms"
+    return (
+        OutputsLost(late) if instance is None else TakenOver(f"{late}, or another process has the same group.instance")
+    )
+
+
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 

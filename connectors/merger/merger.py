@@ -114,6 +114,7 @@ class Merger:
         self._n_refused = 0  # records of the topic, as far as the metrics know
         self._reading = Outage(logger, "reading again")
         self._problem: str | None = None  # why the last merge failed
+        self._left_out: dict[str, str] = {}  # models that the last merge was made without, and why
         metrics.begin(*_FROM_THE_START)
 
     def run(self) -> int:
@@ -172,7 +173,7 @@ class Merger:
             work, self._work = self._work, None
             self._end(work)
         elif self._work is None and topic.is_read and self._models and self._is_due:
-            self._work = Work(self._models)
+            self._work = Work(self._models, self._settings)
 
     def _poll(self) -> None:
         """Give records of models to their topic."""
@@ -251,15 +252,24 @@ class Merger:
         self._epoch += 1
         self._n_published += 1
         self._problem = None
+        self._tell_left_out(merged.left_out)
         created = merged.meta["created"]
         self._metrics.add("streamsvm_merges_total")
         self._metrics.set("streamsvm_model_age_seconds", lambda: time.time() - created, model=MERGED)
         logger.info(
             "merged %s into one with %s in %.1f seconds",
-            plural(len(work.of), "model"),
+            plural(len(work.of) - len(merged.left_out), "model"),
             plural(merged.n_support, "support vector"),
             work.seconds,
         )
+
+    def _tell_left_out(self, left_out: dict[str, str]) -> None:
+        """Count the models that were left out, and log each reason once."""
+        self._metrics.add("streamsvm_refused_snapshots_total", len(left_out))
+        for name in left_out:
+            if self._left_out.get(name) != left_out[name]:
+                logger.warning("merging without model %r: %s", name, left_out[name])
+        self._left_out = left_out
 
     def _flush(self) -> None:
         """Wait until the model is durable; without a broker, until the next one answers."""

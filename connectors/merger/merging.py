@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import streamsvm
 
 from ..records.published import Snapshot, pack_model, unpack_model
+from ..scorer.committee import misfit, total, version_of
+from ..settings.sections import Settings
 
 Versions = dict[str, list[int]]  # epoch and version of models, by their names
 
@@ -18,6 +20,7 @@ class Merged(NamedTuple):
     blob: bytes
     meta: dict[str, Any]  # the manifest's fields, without the epoch
     n_support: int
+    left_out: dict[str, str]  # names of models that do not fit the settings, and why
 
 
 def versions_of(snapshots: Mapping[str, Snapshot]) -> Versions:
@@ -25,8 +28,8 @@ def versions_of(snapshots: Mapping[str, Snapshot]) -> Versions:
     return {name: [one.manifest["epoch"], one.manifest["ver"]] for name, one in sorted(snapshots.items())}
 
 
-def merge(snapshots: Mapping[str, Snapshot]) -> Merged:
-    """One model of these, in the order of their partitions.
+def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
+    """One model of those that fit the settings, in the order of their partitions.
 
     Raises
     ------
@@ -34,19 +37,24 @@ def merge(snapshots: Mapping[str, Snapshot]) -> Merged:
         If one of them is damaged, or if they cannot be merged; the message says why.
     """
     ordered = [snapshots[name] for name in sorted(snapshots, key=lambda name: int(name[1:]))]
-    served = [unpack_model(snapshot.blob) for snapshot in ordered]
+    unpacked = {snapshot.name: unpack_model(snapshot.blob) for snapshot in ordered}
+    left_out = {name: why for name, served in unpacked.items() if (why := misfit(served.model, settings))}
+    ordered = [snapshot for snapshot in ordered if snapshot.name not in left_out]
+    if not ordered:
+        raise ValueError("; ".join(f"model {name!r} is left out: {why}" for name, why in left_out.items()))
+    served = [unpacked[snapshot.name] for snapshot in ordered]
     if scaled := [one.name for one, model in zip(ordered, served, strict=True) if model.scaler is not None]:
         raise ValueError(f"model {scaled[0]!r} has a scaler of its own, as version 0.1.0 wrote it: train it anew")
     models: list[Any] = [model for model, _, _ in served]
     model = streamsvm.merge(models)
-    manifests = [snapshot.manifest for snapshot in ordered]
+    versions = [version_of(snapshot) for snapshot in ordered]
     meta = {
-        "ver": sum(manifest["ver"] for manifest in manifests),
-        "offset": sum(manifest["offset"] for manifest in manifests),
+        "ver": total(version.ver for version in versions),
+        "offset": total(version.offset for version in versions),
         "created": time.time(),
         "of": versions_of(snapshots),
     }
-    return Merged(pack_model(model, None, {}), meta, model.n_support)
+    return Merged(pack_model(model, None, {}), meta, model.n_support, left_out)
 
 
 class Work:
@@ -60,10 +68,11 @@ class Work:
         How long it took, once it is done.
     """
 
-    def __init__(self, snapshots: Mapping[str, Snapshot]) -> None:
+    def __init__(self, snapshots: Mapping[str, Snapshot], settings: Settings) -> None:
         self.of = versions_of(snapshots)
         self.seconds = 0.0
         self._snapshots = dict(snapshots)
+        self._settings = settings
         self._merged: Merged | None = None
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
@@ -83,7 +92,7 @@ class Work:
     def _run(self) -> None:
         begin = time.perf_counter()
         try:
-            self._merged = merge(self._snapshots)
+            self._merged = merge(self._snapshots, self._settings)
         except Exception as error:
             self._failure = error
         self.seconds = time.perf_counter() - begin

@@ -6,6 +6,7 @@ manifest is a JSON object::
 
     name, slot, chunks, bytes, sha256     of the blob
     epoch, ver, ...                       the publisher's own fields; the larger (epoch, ver) is newer
+                                          (numbers are integers from 0 to 2**63 - 1)
     check                                 crc32 of all other fields, as canonical JSON
 
 Tombstones for its chunks, and then for its manifest, withdraw a name.
@@ -44,6 +45,7 @@ _NAME = re.compile(r"[^/]{1,200}")
 _KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")
 _OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that `meta` must not have
 _KIND = "served model"
+LARGEST = (1 << 63) - 1  # number in a manifest
 _POLL_SECONDS = 0.2
 _POLL_RECORDS = 16  # A record may have nearly a megabyte.
 
@@ -330,10 +332,17 @@ def _read_manifest(name: str, value: bytes | None) -> dict[str, Any]:
     return fields
 
 
+def count_in(manifest: Mapping[str, Any], name: str) -> int:
+    """A number of a manifest; ValueError unless it is an integer from 0 to 2**63 - 1."""
+    value = manifest.get(name)
+    if type(value) is not int or not 0 <= value <= LARGEST:
+        raise ValueError(f"{name!r} must be an integer from 0 to 2**63 - 1 in a manifest, got {value!r:.60}")
+    return value
+
+
 def _check_fields(name: str, fields: Mapping[str, Any]) -> None:
     for number in ("slot", "chunks", "bytes", "epoch", "ver"):
-        if type(fields.get(number)) is not int:
-            raise ValueError(f"{number!r} must be an integer in a manifest, got {fields.get(number)!r:.60}")
+        count_in(fields, number)
     if fields.get("name") != name or fields["slot"] not in (0, 1) or not 0 <= fields["chunks"] <= MAX_CHUNKS:
         raise ValueError(f"the manifest does not belong to {name!r}, or its slot or its number of chunks is invalid")
 

@@ -53,6 +53,11 @@ class Health:
         """Say why no record is consumed."""
         self._unready = reason
 
+    def wait(self, reason: str) -> None:
+        """Say why no record is consumed, and that the loop is alive all the same."""
+        self.set_unready(reason)
+        self.heartbeat.beat()
+
     @property
     def unready(self) -> str | None:
         """Why the process is not ready; None if it is."""

@@ -65,6 +65,11 @@ METRICS = (
     Metric("streamsvm_pending_bytes", "gauge", "Memory of the join in bytes.", ("partition",)),
     Metric("streamsvm_models", "gauge", "Models in memory and on disk.", ("partition",)),
     Metric("streamsvm_dropped_models_total", "counter", "Models of keys that were dropped because of daemon.max_keys."),
+    Metric(
+        "streamsvm_damaged_models_total",
+        "counter",
+        "Stored models of keys that could not be read; their keys began anew.",
+    ),
     Metric("streamsvm_support_vectors", "gauge", "Support vectors of the model.", ("partition",)),
     Metric("streamsvm_members", "gauge", "Examples that the model stores, support vectors or not.", ("partition",)),
     Metric("streamsvm_kernel_evaluations_total", "counter", "Kernel values that were computed."),

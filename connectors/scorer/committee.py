@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.formats.base import BadRecord
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
-from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
+from ..records.published import LARGEST, Shelf, Snapshot, Withdrawn, count_in, unpack_model
 from ..records.several_classes import Model, SeveralClassModel, mean, scores
 from ..settings.sections import Settings
 from ..trainer.publication import MERGED, key_name
@@ -30,6 +30,11 @@ class Member(NamedTuple):
     created: float  # seconds since the epoch
 
 
+def total(numbers: Iterable[int]) -> int:
+    """The sum of numbers in manifests; like these, it has at most 63 bits."""
+    return min(sum(numbers), LARGEST)
+
+
 class Committee:
     """Models that predict an event together: by the means of their margins and of their probabilities.
 
@@ -39,12 +44,19 @@ class Committee:
     ----------
     version : ModelVersion
         The sums of the members' lessons and of their offsets.
+
+    Raises
+    ------
+    ValueError
+        If some members have two classes, and others more.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._members = tuple(members)
+        if len({isinstance(member.model, SeveralClassModel) for member in members}) > 1:
+            raise ValueError("models of two classes and models of more cannot predict an event together")
         versions = [member.version for member in members]
-        self.version = ModelVersion(sum(v.ver for v in versions), sum(v.offset for v in versions))
+        self.version = ModelVersion(total(v.ver for v in versions), total(v.offset for v in versions))
 
     def predict(self, events: Sequence[Mapping[str, float]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
         """The predictions for events, given by their features; for an event that a member cannot take, the reason.
@@ -223,12 +235,37 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
     ValueError
         If the snapshot is damaged, or its manifest is wrong.
     """
-    manifest = snapshot.manifest
-    offset, created = manifest.get("offset"), manifest.get("created")
-    if not isinstance(offset, int) or not isinstance(created, int | float):
-        raise ValueError(f"its manifest has offset={offset!r:.60} and created={created!r:.60}, which must be numbers")
+    version = version_of(snapshot)
+    created = snapshot.manifest.get("created")
+    if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= LARGEST:
+        raise ValueError(f"'created' must be seconds since 1970 in a manifest, got {created!r:.60}")
     model, scaler, _ = unpack_model(snapshot.blob, device)
-    return Member(model, scaler, ModelVersion(manifest["ver"], offset), created)
+    return Member(model, scaler, version, created)
+
+
+def version_of(snapshot: Snapshot) -> ModelVersion:
+    """The version that a manifest states; ValueError if it states none."""
+    return ModelVersion(count_in(snapshot.manifest, "ver"), count_in(snapshot.manifest, "offset"))
+
+
+def misfit(model: Model, settings: Settings) -> str:
+    """Why a published model cannot be one of these settings; empty if it can.
+
+    Models of two classes and of more say different things about an event, so [label] decides which of them count.
+    """
+    is_several, wants_several = isinstance(model, SeveralClassModel), settings.label.vocabulary is not None
+    if is_several != wants_several:
+        has, wanted = ("more than two", "two") if is_several else ("two", "more than two")
+        return f"it is a model of {has} classes, and the configuration has {wanted}: see [label]"
+    if settings.features.names:
+        strangers = [name for name in model.feature_names if name not in settings.features.names]
+        if strangers:
+            return f"it has learned the feature {strangers[0]!r:.100}, which features.names does not have"
+    elif settings.log.format == "float32":
+        strangers = [name for name in model.feature_names if not str(name).isdecimal()]
+        if strangers:
+            return f"it has learned the feature {strangers[0]!r:.100}, and log.format = 'float32' numbers the features"
+    return ""
 
 
 class ModelTopic:

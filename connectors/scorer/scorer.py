@@ -29,7 +29,7 @@ from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.quality.observe import Progress
-from .committee import ModelTopic, Request, by_committee, models_of, unpack
+from .committee import ModelTopic, Request, by_committee, misfit, models_of, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +134,7 @@ class Scorer:
         self._n_unsaved = 0
         self._saved_at = self._looked_at = time.monotonic()
         self._n_refused = 0  # models, as far as the metrics know
+        self._misfits: dict[str, str] = {}  # why models of these names are not in use
         self._reading = Outage(logger, "reading again")
         self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
@@ -177,12 +178,15 @@ class Scorer:
                 continue
             if self._models:
                 return
+            refused = "".join(f". Model {name!r} is refused: {why}" for name, why in [*self._misfits.items()][:1])
             if not settings.daemon.follow:
                 raise TopicMismatch(
                     f"topic {topic!r} has no model for daemon.per = {settings.daemon.per!r}; a scorer waits for one "
-                    "only if daemon.follow = true"
+                    f"only if daemon.follow = true{refused}"
                 )
-            waits_for = f"no model has been published yet on topic {topic!r} for daemon.per = {settings.daemon.per!r}"
+            waits_for = (
+                f"no model has been published yet on topic {topic!r} for daemon.per = {settings.daemon.per!r}{refused}"
+            )
 
     def _swap(self, seconds: float) -> None:
         """Put newer models into use, for about `seconds`."""
@@ -193,6 +197,7 @@ class Scorer:
             if self._models.knows(name) and isinstance(arrived, Snapshot):
                 self._take(arrived)
             elif self._models.knows(name):
+                self._misfits.pop(name, None)
                 self._models.drop(name)
                 self._metrics.drop(model=name)
             if time.perf_counter() >= until:
@@ -202,10 +207,16 @@ class Scorer:
         name, version = snapshot.name, snapshot.manifest["ver"]
         try:
             member = unpack(snapshot, self._device)
+            reason = misfit(member.model, self._settings)
         except ValueError as error:
+            reason = str(error)
+        if reason:
             self._metrics.add("streamsvm_refused_snapshots_total")
-            logger.warning("refusing version %d of model %r and keeping the old one: %s", version, name, error)
+            if self._misfits.get(name) != reason:
+                logger.warning("refusing version %d of model %r and keeping the old one: %s", version, name, reason)
+            self._misfits[name] = reason
             return
+        self._misfits.pop(name, None)
         self._models.put(snapshot, member)
         created = member.created
         shown = "newest" if self._settings.daemon.per == "key" else name

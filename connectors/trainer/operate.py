@@ -1,18 +1,23 @@
 """What surrounds the loop of a process: its log, its metrics over HTTP, and a watchdog."""
 
+import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
-from ..logs.transport import Transport, Unavailable
+from ..logs.transport import OutputsLost, Transport, Unavailable
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
-from ..runtime.process import Stop
+from ..runtime.outage import Outage
+from ..runtime.process import Stop, pause
 from ..runtime.status_server import StatusServer
 from ..runtime.watchdog import Watchdog
 from ..settings.opening import open_log
 from ..settings.sections import ConfigError, Settings
 
+logger = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 1.0  # before a loop begins again
 Result = TypeVar("Result", covariant=True)
 
 
@@ -30,6 +35,9 @@ def operate(
 ) -> Result | None:
     """Run a loop over a log, serve its metrics, and watch over it.
 
+    A broker may go away at any question, and outputs may be lost.  Then a loop that follows its log begins again in
+    this process, as after a kill: from what it saved last, once a broker answers.
+
     Parameters
     ----------
     loop
@@ -44,20 +52,30 @@ def operate(
     Returns
     -------
     object
-        What the loop returns; None if it was stopped before a broker answered.
+        What the loop returns; None if it was stopped while no broker answered.
     """
-    health, metrics = Health(), Metrics()
+    health, metrics, outage = Health(), Metrics(), Outage(logger)
     with ExitStack() as stack:
         if settings.http.port:
             stack.enter_context(_serve(settings, health, metrics))
-        try:
-            log = stack.enter_context(open_log(settings, stop, health.set_unready, group))
-        except Unavailable:
-            if stop():
-                return None
-            raise
-        stack.enter_context(Watchdog(health.heartbeat, settings.daemon.watchdog_seconds))
-        return loop(settings, log, stop, health, metrics).run()
+        while True:
+            with ExitStack() as attempt:
+                try:
+                    log = attempt.enter_context(open_log(settings, stop, health.wait, group))
+                except Unavailable:
+                    if stop():
+                        return None
+                    raise
+                attempt.enter_context(Watchdog(health.heartbeat, settings.daemon.watchdog_seconds))
+                try:
+                    return loop(settings, log, stop, health, metrics).run()
+                except (Unavailable, OutputsLost) as error:
+                    if stop() or not settings.daemon.follow:
+                        raise
+                    outage.goes_on(error)
+                    health.set_unready(str(error))
+            logger.info("beginning again where the state was saved last")
+            pause(_AGAIN_SECONDS, stop)
 
 
 def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer:

@@ -112,7 +112,8 @@ class Partition:
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
         ids = {item.topic: log.topic_id(item.topic) for item in self._inputs()}
         self._topic_ids = {topic: topic_id for topic, topic_id in ids.items() if topic_id}
-        self._begin(*self._restore(store.load()))
+        # Outputs that were committed together with later offsets must not come twice.
+        self._begin(*self._restore(store.load(goes_back=not settings.daemon.exactly_once)))
         self._journal, again, suspect = store.begin_journal()
         self._cuts = Cuts(self._events, self._labels, settings.daemon.batch, again, suspect)
         self._note_saved()

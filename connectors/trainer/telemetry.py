@@ -39,6 +39,7 @@ _FROM_THE_START = (
     "streamsvm_checkpoint_seconds",
     "streamsvm_label_delay_seconds",
     "streamsvm_dropped_models_total",
+    "streamsvm_damaged_models_total",
     "streamsvm_unpublished_total",
 )
 
@@ -92,7 +93,7 @@ class Telemetry:
     def forget(self, partition: Partition) -> None:
         """Drop the metrics of a partition that this process has given up."""
         self._count(partition)
-        self._counted.pop(partition.number)
+        self._counted.pop(partition.number, None)  # which is not counted yet if not all partitions could be opened
         self._metrics.drop(partition=partition.number)
 
     @contextmanager
@@ -218,6 +219,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_lost_records_total", ""] = partition.n_lost
     counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
     counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
+    counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
     counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n

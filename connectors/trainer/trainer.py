@@ -15,6 +15,7 @@ to see.
 """
 
 import logging
+import re
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -370,5 +371,5 @@ class Trainer:
 
 def parse_note(note: str) -> tuple[int, int] | None:
     """The epoch and the sequence number of the checkpoint that `Partition.committed` named; None if there is none."""
-    epoch, colon, sequence = note.partition(":")
-    return (int(epoch), int(sequence)) if colon and epoch.isdecimal() and sequence.isdecimal() else None
+    found = re.fullmatch(r"(\d{1,6}):(\d{1,10})", note, re.ASCII)
+    return (int(found[1]), int(found[2])) if found else None

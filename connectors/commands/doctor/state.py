@@ -3,11 +3,15 @@
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ...runtime.text import plural
 from ...settings.sections import ConfigError, Settings
 from ...trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
+from ...trainer.state.model_files import damaged_models, files_set_aside
+from ...trainer.state.state import split
 
 _GIB = 1 << 30
 _FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # free space below which the doctor warns, or reports a problem
@@ -26,6 +30,28 @@ def check_state(settings: Settings) -> Findings:
         yield Finding(OK, "no checkpoint was written yet")
     for path in partitions:
         yield _checkpoint(path, settings)
+        yield from _models(path)
+
+
+def _models(folder: Path) -> Findings:
+    """What is wrong with the models of keys of the newest checkpoint, and which were set aside."""
+    with suppress(CheckpointError):
+        found = load_newest(folder)
+        arrays = split(found[1].arrays).get("models") if found else None
+        damages = list(damaged_models(folder, arrays)) if arrays else []
+        if damages:
+            yield Finding(
+                WARNING,
+                f"{plural(len(damages), 'model')} of keys in {folder.name} cannot be read. The first: {damages[0]}",
+                "the next trainer takes an older checkpoint that has all models; without one, these keys begin anew",
+            )
+    if aside := files_set_aside(folder):
+        names = ", ".join(path.name for path in aside[:3])
+        yield Finding(
+            WARNING,
+            f"{plural(len(aside), 'damaged model')} of keys in {folder.name} set aside; their keys began anew: {names}",
+            f"see to the disk; remove {folder}/damaged-* when you have seen this",
+        )
 
 
 def _checkpoint(folder: Path, settings: Settings) -> Finding:

@@ -6,6 +6,7 @@ A dead letter is a record that a trainer or a scorer refused; its headers say wh
 import argparse
 import json
 import logging
+import re
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from ..shared.log_access import flush
 
 logger = logging.getLogger(__name__)
 
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)  # of a partition or an offset in a header
 _SHOWN_BYTES = 80  # of each dead letter
 _SEEN = 100_000  # newest dead letters; two letters about one record are at most a checkpoint's records apart
 
@@ -98,7 +100,7 @@ class DeadLetter(NamedTuple):
     def home(self) -> tuple[str, int]:
         """Topic and partition of the record that was refused; the partition is -1 if the letter does not say it."""
         partition = self.why.get("partition", "")
-        return self.why.get("topic", "?"), int(partition) if partition.isdecimal() else -1
+        return self.why.get("topic", "?"), int(partition) if _NUMBER.fullmatch(partition) else -1
 
     def __str__(self) -> str:
         where = "-".join(self.source)
@@ -157,7 +159,7 @@ class Replayed(NamedTuple):
             by_reason = json.loads(committed.note or "{}")
         except (ValueError, RecursionError):
             by_reason = None
-        if type(by_reason) is not dict or not all(type(at) is int for at in by_reason.values()):
+        if type(by_reason) is not dict or not all(type(at) is int and 0 <= at < 1 << 63 for at in by_reason.values()):
             raise LogCorruption(f"the committed position of `dlq replay` cannot be read: {committed.note!r:.200}")
         return cls(committed.offset, by_reason)
 
@@ -319,7 +321,7 @@ class _Originals:
         if self._log is None:
             self._log = self._resources.enter_context(open_once(self._settings))
         (topic, partition), offset = letter.home, letter.why.get("offset", "")
-        if not offset.isdecimal():
+        if not _NUMBER.fullmatch(offset):
             return None
         start, end = self._log.start_offsets(topic)[partition], self._log.end_offsets(topic)[partition]
         if not start <= int(offset) < end:

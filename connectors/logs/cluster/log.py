@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Self
 
 from ...runtime.process import pause
-from ..transport import Committed, Headers, Ownership, Record, TakenOver, TopicMismatch, Unavailable
+from ..transport import Committed, Headers, OutputsLost, Ownership, Record, TopicMismatch, Unavailable
 from .group import Member, Notice, Offsets
 from .options import KafkaOptions, answers, servers
 from .outputs import Outputs, Refusal
@@ -232,7 +232,7 @@ class ClusterLog(ABC):
             if notice.kind == "lost" and self._options.is_transactional:
                 self._outputs.abort()
                 if self._owned:
-                    raise TakenOver("some, but not all, partitions of an open transaction were lost")
+                    raise OutputsLost("some, but not all, partitions of an open transaction were lost")
 
     def _membership(self) -> object | None:
         """What a transaction's offsets are committed with; None while the owner has to hear of a loss first.

@@ -6,7 +6,16 @@ from contextlib import contextmanager
 
 import kafka.errors
 
-from ..transport import AccessDenied, OptionRefused, OutputsLost, PositionRefused, TakenOver, TopicMismatch, Unavailable
+from ..transport import (
+    AccessDenied,
+    OptionRefused,
+    OutputsLost,
+    PositionRefused,
+    TakenOver,
+    TopicMismatch,
+    Unavailable,
+    fenced,
+)
 from .client import client_logger
 from .options import CODECS_HINT
 
@@ -38,8 +47,11 @@ def translated() -> Iterator[None]:
 
 
 @contextmanager
-def translated_transaction() -> Iterator[None]:
-    """Raise our errors about a transaction instead of the client's; this process cannot mend any of them."""
+def translated_transaction(instance: str | None) -> Iterator[None]:
+    """Raise our errors about a transaction instead of the client's: its records have to be consumed again.
+
+    Only a process with a name, `instance`, may have been replaced by another one.
+    """
     try:
         yield
     except (
@@ -47,10 +59,7 @@ def translated_transaction() -> Iterator[None]:
         kafka.errors.InvalidProducerEpochError,
         kafka.errors.FencedInstanceIdError,
     ) as error:
-        raise TakenOver(
-            f"the broker refused the transaction: {error}; it took longer than kafka.transaction_timeout_ms, or "
-            "another process has the same group.instance"
-        ) from None
+        raise fenced(str(error), instance) from None
     except kafka.errors.KafkaError as error:
         raise OutputsLost(f"the transaction failed: {error}") from None
 

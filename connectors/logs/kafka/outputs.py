@@ -33,10 +33,15 @@ class Outputs(AnyOutputs[KafkaProducer]):
             options["transactional_id"] = self._transactional_id()
             options["transaction_timeout_ms"] = self._options.transaction_timeout_ms
         with translated():
-            self._producer = KafkaProducer(**options)
-            if self._options.is_transactional:
-                self._init_transactions(self._producer)
-        return self._producer
+            producer = KafkaProducer(**options)
+            try:
+                if self._options.is_transactional:
+                    self._init_transactions(producer)
+            except BaseException:
+                self._close(producer, 0.0)
+                raise
+        self._producer = producer
+        return producer
 
     def _init_transactions(self, producer: KafkaProducer) -> None:
         try:
@@ -109,11 +114,11 @@ class Outputs(AnyOutputs[KafkaProducer]):
     # --- transactions -------------------------------------------------------------------------------------------------
 
     def _begin_transaction(self, producer: KafkaProducer) -> None:
-        with translated_transaction():
+        with translated_transaction(self._options.instance):
             producer.begin_transaction()
 
     def _commit_transaction(self, producer: KafkaProducer, offsets: Offsets, membership: object) -> Refusal | None:
-        with translated_transaction():
+        with translated_transaction(self._options.instance):
             try:
                 if offsets:
                     producer.send_offsets_to_transaction(to_client(offsets), membership)
@@ -123,7 +128,7 @@ class Outputs(AnyOutputs[KafkaProducer]):
         return None
 
     def _abort_transaction(self, producer: KafkaProducer) -> None:
-        with translated_transaction():
+        with translated_transaction(self._options.instance):
             producer.abort_transaction()
         # kafka-python 3.0.12 keeps offsets that the group has refused, and would commit them with the next ones.
         producer._transaction_manager._pending_txn_offset_commits.clear()

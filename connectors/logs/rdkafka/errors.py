@@ -5,7 +5,16 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ..transport import AccessDenied, OptionRefused, OutputsLost, PositionRefused, TakenOver, TopicMismatch, Unavailable
+from ..transport import (
+    AccessDenied,
+    OptionRefused,
+    OutputsLost,
+    PositionRefused,
+    TakenOver,
+    TopicMismatch,
+    Unavailable,
+    fenced,
+)
 
 _REFUSALS = {
     KafkaError._AUTHENTICATION,
@@ -72,15 +81,15 @@ def translated() -> Iterator[None]:
 
 
 @contextmanager
-def translated_transaction() -> Iterator[None]:
-    """Raise our errors about a transaction instead of the client's; this process cannot mend any of them."""
+def translated_transaction(instance: str | None) -> Iterator[None]:
+    """Raise our errors about a transaction instead of the client's: its records have to be consumed again.
+
+    Only a process with a name, `instance`, may have been replaced by another one.
+    """
     try:
         yield
     except KafkaException as exception:
         error = exception.args[0]
         if error.code() in _FENCED:
-            raise TakenOver(
-                f"the broker refused the transaction: {error.str()}; it took longer than kafka.transaction_timeout_ms, "
-                "or another process has the same group.instance"
-            ) from None
+            raise fenced(error.str(), instance) from None
         raise OutputsLost(f"the transaction failed: {error.str()}") from None

@@ -18,6 +18,7 @@ from .client import producer_options, to_partitions
 from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, translated_transaction
 
 _INIT_SECONDS = 15.0
+_INSIST_SECONDS = 60.0
 _ANY = -1  # the partition of the key
 _Failure = tuple[str, int, KafkaError]  # of a record: its topic, its partition, and why
 
@@ -37,10 +38,15 @@ class Outputs(AnyOutputs[Producer]):
             options["transactional.id"] = self._transactional_id()
             options["transaction.timeout.ms"] = self._options.transaction_timeout_ms
         with translated():
-            self._producer = Producer(options)
-            if self._options.is_transactional:
-                self._init_transactions(self._producer)
-        return self._producer
+            producer = Producer(options)
+            try:
+                if self._options.is_transactional:
+                    self._init_transactions(producer)
+            except BaseException:
+                self._close(producer, 0.0)
+                raise
+        self._producer = producer
+        return producer
 
     def _init_transactions(self, producer: Producer) -> None:
         try:
@@ -111,26 +117,39 @@ class Outputs(AnyOutputs[Producer]):
     # --- transactions -------------------------------------------------------------------------------------------------
 
     def _begin_transaction(self, producer: Producer) -> None:
-        with translated_transaction():
+        with translated_transaction(self._options.instance):
             producer.begin_transaction()
 
     def _commit_transaction(self, producer: Producer, offsets: Offsets, membership: object) -> Refusal | None:
-        with translated_transaction():
+        with translated_transaction(self._options.instance):
             try:
                 if offsets:
-                    producer.send_offsets_to_transaction(to_partitions(offsets), membership)
+                    _insist(lambda: producer.send_offsets_to_transaction(to_partitions(offsets), membership))
+                _insist(producer.commit_transaction)  # It has no timeout; the watchdog ends the process if it hangs.
             except KafkaException as exception:
                 error = exception.args[0]
-                if error.code() not in GENERATIONS:
+                if error.code() not in GENERATIONS and not error.txn_requires_abort():
                     raise
                 is_unknown = error.code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH)
                 return Refusal(error.str(), is_unknown)
-            producer.commit_transaction()  # It has no timeout; the watchdog ends the process if it hangs.
         return None
 
     def _abort_transaction(self, producer: Producer) -> None:
-        with translated_transaction():
-            producer.abort_transaction()
+        with translated_transaction(self._options.instance):
+            _insist(producer.abort_transaction)
+
+
+def _insist(step: Callable[[], object]) -> None:
+    """Take a step of a transaction again while the client says that this may help, as when a coordinator moves."""
+    until = time.monotonic() + _INSIST_SECONDS
+    while True:
+        try:
+            step()
+            return
+        except KafkaException as exception:
+            if not exception.args[0].retriable() or time.monotonic() > until:
+                raise
+        time.sleep(IDLE_SECONDS)
 
 
 def _note_failure(failures: list[_Failure], error: KafkaError | None, message: Any) -> None:

@@ -130,7 +130,7 @@ def _label(where: str, row: Mapping[str, Any], columns: Columns, codec: Codec) -
     except BadRecord as error:
         raise FileError(f"{where}: {error.detail}") from None
     partition = row.get("partition")
-    if partition is not None and (type(partition) is not int or partition < 0):
+    if partition is not None and (type(partition) is not int or not 0 <= partition < 1 << 31):
         raise FileError(f"{where}: partition must be a whole number, got {show(partition)}")
     return FileLabel(where, fields, partition)
 

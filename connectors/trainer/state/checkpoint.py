@@ -8,7 +8,7 @@ Checkpoints hold events, so only the owner of the folder and its files can read 
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -24,6 +24,7 @@ from ...runtime.folders import make_private, naming, sync_folder, write_private
 from ...settings.sections import ConfigError
 from . import journal
 from .journal import Cut, Journal
+from .model_files import damaged_models
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before t
 _ADDED = {"model.threshold": 0.0, "model.reservoir": 4000, "model.admission": "violation"}  # settings that 0.1.0 lacks
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
+_EPOCH = re.compile(r"epoch-\d{6}", re.ASCII)
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
 
 
@@ -147,9 +149,9 @@ class CheckpointStore:
         """Files of models by key whose models had better move to another file."""
         return set()
 
-    def load(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; see `load_newest`."""
-        found = load_newest(self.folder)
+    def load(self, *, goes_back: bool = True) -> Checkpoint | None:
+        """The newest checkpoint that is whole, and with `goes_back` the newest whose models are: see `load_newest`."""
+        found = load_newest(self.folder, _has_whole_models if goes_back else _any)
         if found is not None:
             self._loaded = found[0]
         return found[1] if found else None
@@ -267,8 +269,29 @@ def checkpoint_files(folder: Path) -> list[Path]:
     ]
 
 
-def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
+def _any(folder: Path, checkpoint: Checkpoint) -> bool:
+    return True
+
+
+def _has_whole_models(folder: Path, checkpoint: Checkpoint) -> bool:
+    """Whether all models of keys that a checkpoint names can be read; logs the first one that cannot."""
+    prefix = "models."
+    arrays = {n.removeprefix(prefix): array for n, array in checkpoint.arrays.items() if n.startswith(prefix)}
+    damage = next(damaged_models(folder, arrays), None) if arrays else None
+    if damage is not None:
+        logger.warning("checkpoint %d needs a damaged model: %s", checkpoint.sequence, damage)
+    return damage is None
+
+
+def load_newest(folder: Path, is_wanted: Callable[[Path, Checkpoint], bool] = _any) -> tuple[Number, Checkpoint] | None:
     """Read the newest checkpoint that is whole; None if the folder has none.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    is_wanted
+        Says whether a checkpoint is good enough.  If none of them is, the newest one counts.
 
     Raises
     ------
@@ -276,16 +299,20 @@ def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
         If the folder has checkpoints, but none can be read.
     """
     paths = checkpoint_files(folder)
+    newest = None
     for path in paths:
         try:
-            return _number(path), Checkpoint.from_bytes(snapshot.read(path))
+            found = _number(path), Checkpoint.from_bytes(snapshot.read(path))
+            if is_wanted(folder, found[1]):
+                return found
+            newest = newest or found
         except snapshot.SnapshotError as error:
             logger.warning("passing over a checkpoint: %s", error)
-    if paths:
+    if paths and newest is None:
         raise CheckpointError(
             f"{folder}: none of {len(paths)} checkpoints can be read; move them away to begin again with an empty model"
         )
-    return None
+    return newest
 
 
 def _claim(folder: Path, least: int) -> int:
@@ -301,14 +328,19 @@ def _claim(folder: Path, least: int) -> int:
         if _newest_epoch(folder) > epoch:  # it was the epoch of an owner that was replaced
             continue
         sync_folder(folder)
-        for path in folder.glob("epoch-*"):
-            if int(path.name[6:]) < epoch:
+        for older, path in _epochs(folder).items():
+            if older < epoch:
                 path.unlink(missing_ok=True)
         return epoch
 
 
 def _newest_epoch(folder: Path) -> int:
-    return max((int(path.name[6:]) for path in folder.glob("epoch-*")), default=0)
+    return max(_epochs(folder), default=0)
+
+
+def _epochs(folder: Path) -> dict[int, Path]:
+    """The files of the epochs that were claimed; other files are none of ours."""
+    return {int(path.name[6:]): path for path in folder.glob("epoch-*") if _EPOCH.fullmatch(path.name)}
 
 
 def _number(path: Path) -> Number:

@@ -4,12 +4,15 @@ Models by key may be many.  The most recently used ones stay in memory; the othe
 writes the models that have changed to a new file.  No file is ever changed, so every checkpoint finds its own versions.
 When less than half of a file is in use, its models move to the next file.  It is removed when no checkpoint needs it.
 
+A model whose stored bytes are damaged is set aside, and its key begins with an empty model: the log says so, and the
+doctor.  A trainer that starts first tries whether an older checkpoint has all models: see `checkpoint.load_newest`.
+
 The number of models is limited.  At the limit, the model whose last lesson is the oldest is dropped, as if its key had
 never come.  Predictions and publications do not count, so the records alone decide which model goes.
 """
 
+import logging
 import os
-import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
@@ -19,28 +22,33 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import SnapshotError
-from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel
 from ...records.several_classes import Model, SeveralClassModel
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
-from .packing import joined, separated
+from .model_files import (
+    DamagedModel,
+    Place,
+    is_of_another_version,
+    model_files,
+    places_of,
+    read_place,
+    read_whole,
+    set_aside,
+    unpacked_keys,
+)
+from .packing import joined
+
+logger = logging.getLogger(__name__)
 
 Arrays = dict[str, np.ndarray]
-
-_NAME = re.compile(r"models-\d{6}-\d{10}")
 
 
 def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = None) -> Any:
     """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
     model = settings.implementation(**settings.parameters())
     return model if classes is None else SeveralClassModel(model, list(classes) or None)
-
-
-def model_files(folder: Path) -> list[Path]:
-    """The files with models of keys in a state folder."""
-    return [path for path in folder.glob("models-*") if _NAME.fullmatch(path.name)]
 
 
 def read_model(settings: ModelSettings, blob: bytes, *, is_several: bool = False) -> Any:
@@ -90,11 +98,15 @@ class Models(Protocol):
     def n_dropped(self) -> int:
         """Number of models that were dropped so far."""
 
+    @property
+    def n_damaged(self) -> int:
+        """Number of stored models that were set aside since this process began."""
+
 
 class SingleModel:
     """One model for all records."""
 
-    n_dropped = 0
+    n_dropped = n_damaged = 0
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -128,14 +140,6 @@ class SingleModel:
         return 1
 
 
-class _Place(NamedTuple):
-    """The newest stored version of a model."""
-
-    file: str
-    start: int
-    length: int
-
-
 class KeyedModels:
     """One model for each key; records without a key share one.
 
@@ -157,6 +161,8 @@ class KeyedModels:
         Whether to remember the keys of dropped models until `withdrawn` is called.
     classes
         The classes that every model knows beforehand, if there are more than two; default: two.
+    is_owner
+        Whether the folder may be changed; if not, a damaged model is an error.
     """
 
     def __init__(
@@ -170,15 +176,17 @@ class KeyedModels:
         *,
         is_published: bool = False,
         classes: Sequence[ClassLabel] | None = None,
+        is_owner: bool = True,
     ) -> None:
         self._settings = settings
         self._classes = classes
+        self._is_owner = is_owner
         self._folder = folder
         self._epoch = epoch
         self._max_models = max_models
         self._max_keys = max_keys
         self._is_published = is_published
-        self.n_dropped = 0
+        self.n_dropped = self.n_damaged = 0
         self._order: OrderedDict[bytes, None] = OrderedDict()  # of the last lessons, the oldest first
         self._withdrawn: set[bytes] = set()
         self._live: OrderedDict[bytes, Model] = OrderedDict()
@@ -187,7 +195,7 @@ class KeyedModels:
         self._total = NO_MODELS  # of `_sizes`
         self._unsaved: set[bytes] = set()
         self._unpublished: set[bytes] = set()
-        self._places: dict[bytes, _Place] = {}
+        self._places: dict[bytes, Place] = {}
         self._n_files = 0  # written by this owner
         self._needed: deque[set[str]] = deque([{path.name for path in folder.glob("models-*")}], maxlen=keep + 1)
         self._file: IO[bytes] | None = None
@@ -197,7 +205,7 @@ class KeyedModels:
         model = self._live.get(key)
         if model is None:
             place = self._places.get(key)
-            model = self._live[key] = self._begun() if place is None else self._stored(place)
+            model = self._live[key] = self._begun() if place is None else self._stored(key, place)
             self._evict()
         self._live.move_to_end(key)
         self._uncounted.add(key)
@@ -206,8 +214,31 @@ class KeyedModels:
     def _begun(self) -> Model:
         return new_model(self._settings, self._classes)
 
-    def _stored(self, place: _Place) -> Model:
-        return read_model(self._settings, self._read(place), is_several=self._classes is not None)
+    def _stored(self, key: bytes, place: Place) -> Model:
+        self._flush()
+        try:
+            return self._unpacked(key, place)
+        except DamagedModel as damage:
+            return self._begun_anew(key, place, damage)
+
+    def _unpacked(self, key: bytes, place: Place) -> Model:
+        blob = read_place(self._folder, key, place)
+        try:
+            return read_model(self._settings, blob, is_several=self._classes is not None)
+        except SnapshotError as error:
+            if is_of_another_version(blob):
+                raise
+            raise place.problem(self._folder, key, error) from None
+
+    def _begun_anew(self, key: bytes, place: Place, damage: DamagedModel) -> Model:
+        """An empty model in the place of one that is damaged; the next `save` writes it."""
+        if not self._is_owner:
+            raise damage
+        logger.error("%s. This key begins with an empty model; %s", damage, set_aside(self._folder, key, place))
+        self.n_damaged += 1
+        del self._places[key]
+        self._unsaved.add(key)
+        return self._begun()
 
     def to_learn(self, key: bytes | None) -> Model:
         key = key or b""
@@ -276,8 +307,14 @@ class KeyedModels:
     def leave(self, names: Set[str]) -> None:
         """Move the models of these files to the file that the next `save` completes."""
         leaving = [(key, place) for key, place in self._places.items() if place.file in names] if names else []
+        self._flush()
         for key, place in leaving:
-            self._write(key, self._read(place))
+            try:
+                blob = read_whole(self._folder, key, place)
+            except DamagedModel as damage:
+                model = self._live[key] if key in self._live else self._begun_anew(key, place, damage)
+                blob = model.to_bytes()
+            self._write(key, blob)
 
     def close(self) -> None:
         """Close the file; what was not saved is lost."""
@@ -287,22 +324,13 @@ class KeyedModels:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint's arrays; SnapshotError if they name a file that cannot be."""
-        names = arrays["names"].tobytes().decode().split()
-        keys = _unpack(arrays, "keys", "key_ends")
-        for name in names:
-            if not _NAME.fullmatch(name):
-                raise SnapshotError(
-                    f"the checkpoint says that models are in {name[:100]!r}, which is not named models-EPOCH-NUMBER"
-                )
-        places = [_Place(names[number], start, length) for number, start, length in arrays["places"].tolist()]
-        if any(place.start < 0 or place.length < 0 for place in places):
-            raise SnapshotError("the checkpoint says that a model begins before its file, or has a negative length")
-        self._places = dict(zip(keys, places, strict=True))
+        self._places = places_of(arrays)
+        keys = list(self._places)
         self._unpublished = {key for key, is_new in zip(keys, arrays["unpublished"].tolist(), strict=True) if is_new}
         self._order = OrderedDict.fromkeys(keys)
         if "n_dropped" in arrays:  # checkpoints of older versions lack it
             self.n_dropped = int(arrays["n_dropped"])
-            self._withdrawn = set(_unpack(arrays, "withdrawn", "withdrawn_ends"))
+            self._withdrawn = set(unpacked_keys(arrays, "withdrawn", "withdrawn_ends"))
         self._drop_oldest()
 
     def remove_old(self) -> None:
@@ -324,7 +352,7 @@ class KeyedModels:
             **_pack("keys", "key_ends", keys),
             **_pack("withdrawn", "withdrawn_ends", withdrawn),
             "n_dropped": np.array(self.n_dropped),
-            "places": np.array(places, dtype=np.int64).reshape(-1, len(_Place._fields)),
+            "places": np.array(places, dtype=np.int64).reshape(-1, len(Place._fields)),
             "unpublished": np.array([key in self._unpublished for key in keys], dtype=bool),
         }
 
@@ -353,30 +381,22 @@ class KeyedModels:
             self._n_files += 1
             name = f"models-{self._epoch:06d}-{self._n_files:010d}"
             self._file = open(self._folder / name, "wb", opener=private)  # noqa: SIM115 - closed by save()
-        self._places[key] = _Place(Path(self._file.name).name, self._file.tell(), len(blob))
+        self._places[key] = Place(Path(self._file.name).name, self._file.tell(), len(blob))
         self._file.write(blob)
 
-    def _read(self, place: _Place) -> bytes:
+    def _flush(self) -> None:
+        """Let what was written to the open file be read."""
         if self._file is not None:
             self._file.flush()
-        path = self._folder / place.file
-        if place.start + place.length > path.stat().st_size:
-            raise SnapshotError(f"{path} is too short for the model at {place.start}, which has {place.length} bytes")
-        with open(path, "rb") as file:
-            file.seek(place.start)
-            return file.read(place.length)
 
     def _empty_sparse_files(self) -> None:
         used: Counter[str] = Counter()
         for place in self._places.values():
             used[place.file] += place.length
-        self.leave({name for name, n_bytes in used.items() if n_bytes < (self._folder / name).stat().st_size / 2})
+        present = {path.name: path.stat().st_size for path in model_files(self._folder)}
+        self.leave({name for name, n_bytes in used.items() if name not in present or n_bytes < present[name] / 2})
 
 
 def _pack(name: str, ends: str, keys: list[bytes]) -> Arrays:
     """Keys, and where each of them ends."""
     return {name: joined(keys), ends: np.cumsum([len(key) for key in keys], dtype=np.int64)}
-
-
-def _unpack(arrays: Mapping[str, np.ndarray], name: str, ends: str) -> list[bytes]:
-    return separated(arrays, name, np.diff(require_array(arrays, ends, "i", (None,)), prepend=0))

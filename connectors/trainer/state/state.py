@@ -12,7 +12,7 @@ import orjson
 
 from streamsvm import WarmupScaler
 from streamsvm.core.saving import snapshot
-from streamsvm.core.saving.snapshot import require_array
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
 from ...records.several_classes import Model
@@ -246,8 +246,8 @@ def prequential(
 
 
 def _counters(stored: dict[str, Any]) -> Counters:
-    if not all(type(number) in (int, float) and number >= 0 for number in stored.values()):
-        raise ValueError(f"the counters of a checkpoint must be numbers from 0 on, got {stored!r:.100}")
+    if not all(type(number) in (int, float) and 0 <= number <= LARGEST_COUNT for number in stored.values()):
+        raise ValueError(f"the counters of a checkpoint must be numbers from 0 to 2^62, got {stored!r:.100}")
     return Counters(**stored)
 
 

@@ -108,6 +108,7 @@ def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> Si
         keep=1,
         max_keys=len(arrays["key_ends"]),
         classes=() if is_several else None,
+        is_owner=False,
     )
     models.restore(arrays)
     return models

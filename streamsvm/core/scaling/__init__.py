@@ -61,7 +61,7 @@ factor    1 / deviation in use; 1 for one that is left alone         (P,)    flo
 spread    variance in use; 0 for one that is left alone              (P,)    float64
 varied    whether the feature had another value than 0 and 1         (P,)    uint8
 x         the raw features of one example that have a place          (P,)    float64, scratch
-totals    see the names in `state`                                       (4,)    float64
+totals    see the names in `state`                                   (4,)    float64
 counts    see the names in `state`                                   (11,)   int64
 limits    what depends on the model's parameters, likewise           (3,)    float64
 ========= ========================================================== ======= ==========================

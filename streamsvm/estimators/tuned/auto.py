@@ -281,6 +281,8 @@ class AutoLASVM(CandidateModels):
         self._kernel_values_before = snapshot.count(meta, "kernel_values_before")
         self._tuner = Tuner.of_plain(snapshot.field(meta, "tuner", dict))
         n_seen, counts = self.n_seen, list(self._blank.class_counts)
+        most = len(STARTS) + n_seen  # A check, after 50 records, adds three at most.
+        snapshot.require(self._tuner.next_number <= most, f"it has made more than {most} learners")
         models = {}
         for number, candidate in self._tuner.candidates.items():
             models[number] = model = self._new(candidate.setting)

@@ -20,7 +20,9 @@ def to_plain(value: Any) -> Any:
         return {name: to_plain(part) for name, part in value._asdict().items()}
     if isinstance(value, dict):
         return [[to_plain(key), to_plain(part)] for key, part in value.items()]
-    return [to_plain(part) for part in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [to_plain(part) for part in value]
+    return min(value, LARGEST_COUNT) if type(value) is int else value  # which `of_plain` takes again
 
 
 def of_plain(kind: Any, value: Any) -> Any:

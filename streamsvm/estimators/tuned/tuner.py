@@ -11,6 +11,7 @@ each has.  It decides at *checks*, one after every 50 records, so a decision doe
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -245,4 +246,5 @@ class Tuner:
         for candidate in tuner.candidates.values():
             scores = [*candidate.wrong, *candidate.won, *candidate.lost]
             require(max(scores, default=0) <= CHECK and len(scores) <= 3 * LONGEST // CHECK, "scores are too large")
+        require(max([0, *chain(*tuner.scores.values())]) <= CHECK, "scores since the last check are too large")
         return tuner

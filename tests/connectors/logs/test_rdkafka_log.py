@@ -3,6 +3,7 @@
 import re
 import threading
 from concurrent.futures import Future
+from typing import ClassVar
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -16,6 +17,7 @@ from streamsvm.connectors.logs.rdkafka.errors import translated, translated_tran
 from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, OPTIONS, name_of, right_name
 from streamsvm.connectors.logs.transport import (
     AccessDenied,
+    Committed,
     OptionRefused,
     OutputsLost,
     PositionRefused,
@@ -190,8 +192,10 @@ def test_errors_say_whether_trying_again_may_help(code, expected):
     ("code", "expected"),
     [(KafkaError.PRODUCER_FENCED, TakenOver), (KafkaError._FENCED, TakenOver), (KafkaError._TIMED_OUT, OutputsLost)],
 )
-def test_a_transaction_that_fails_is_over(code, expected):
-    with pytest.raises(expected), translated_transaction():
+@pytest.mark.parametrize("instance", ["a", None])
+def test_a_transaction_that_fails_is_over(code, expected, instance):
+    """Without a name, there can be no other process of this name."""
+    with pytest.raises(expected if instance else OutputsLost), translated_transaction(instance):
         raise KafkaException(KafkaError(code))
 
 
@@ -229,6 +233,93 @@ def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said,
     outputs.connect()
     with pytest.raises(expected, match=re.escape(said)):
         outputs.flush()
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def error_of(code, **marks):
+    return KafkaException(KafkaError(code, "so it said", **marks))
+
+
+class Transacting:
+    """A producer of transactions whose steps fail as the test says, before they succeed."""
+
+    failures: ClassVar[list[tuple[str, KafkaException]]] = []
+
+    def __init__(self, options):
+        self.done = []
+        self.failures = list(self.failures)
+
+    def _step(self, name):
+        if self.failures and self.failures[0][0] == name:
+            raise self.failures.pop(0)[1]
+        self.done.append(name)
+
+    def init_transactions(self, seconds):
+        self._step("init")
+
+    def begin_transaction(self):
+        self._step("begin")
+
+    def send_offsets_to_transaction(self, offsets, membership):
+        self._step("offsets")
+
+    def commit_transaction(self):
+        self._step("commit")
+
+    def abort_transaction(self):
+        self._step("abort")
+
+    def flush(self, seconds):
+        return 0
+
+    def purge(self, *, blocking):
+        self._step("purge")
+
+
+@pytest.fixture
+def transact(monkeypatch):
+    """What became of a transaction whose steps fail first: the producer, and why it was refused, or None."""
+    monkeypatch.setattr(rdkafka_outputs, "Producer", Transacting)
+
+    def transact(*failures):
+        monkeypatch.setattr(Transacting, "failures", list(failures))
+        outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group", is_transactional=True), lambda now: None)
+        producer = outputs.connect()
+        return producer, outputs.commit({("events", 0): Committed(3, "1:2")}, "membership")
+
+    return transact
+
+
+@pytest.mark.parametrize("step", ["offsets", "commit"])
+def test_a_step_of_a_transaction_is_taken_again_if_that_may_help(transact, step):
+    """As when its coordinator does not answer for a while."""
+    producer, refusal = transact(*[(step, error_of(KafkaError._TIMED_OUT, retriable=True))] * 3)
+    assert (producer.done, refusal) == (["init", "begin", "offsets", "commit"], None)
+
+
+@pytest.mark.parametrize("step", ["offsets", "commit"])
+def test_a_transaction_that_must_be_aborted_is_given_up_and_not_the_process(transact, step):
+    _, refusal = transact((step, error_of(KafkaError.INVALID_TXN_STATE, txn_requires_abort=True)))
+    assert refusal == ("so it said", False)
+
+
+@pytest.mark.parametrize("step", ["offsets", "commit"])
+def test_another_failure_of_a_transaction_loses_its_records(transact, step):
+    with pytest.raises(OutputsLost, match="so it said"):
+        transact((step, error_of(KafkaError._TIMED_OUT)))
+
+
+def test_a_producer_that_could_not_begin_is_not_used(monkeypatch):
+    monkeypatch.setattr(rdkafka_outputs, "Producer", Transacting)
+    monkeypatch.setattr(Transacting, "failures", [("init", error_of(KafkaError._TIMED_OUT, retriable=True))])
+    outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group", is_transactional=True), lambda now: None)
+    with pytest.raises(Unavailable):
+        outputs.connect()
+    monkeypatch.setattr(Transacting, "failures", [])
+    assert outputs.connect().done == ["init"]
+    assert outputs.commit({}, "membership") is None
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

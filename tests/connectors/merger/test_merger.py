@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from logged import append, change, read_json
 
-from streamsvm import LASVM, merge
+from streamsvm import LASVM, OneVsRest, merge
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import PositionRefused, TopicMismatch, Unavailable
 from streamsvm.connectors.merger import merger
@@ -145,6 +145,42 @@ def test_models_that_do_not_fit_are_named_and_the_merger_waits_for_others(tmp_pa
             assert run.metric("failed_merges_total") == 1
 
         Run(settings, steps)
+
+
+@pytest.mark.parametrize("name", ["p1", "p7"])
+def test_a_model_of_another_kind_is_left_out(tmp_path, caplog, name):
+    settings = configure(tmp_path, daemon={"follow": True})
+    models = train(change(settings, daemon={"follow": False}), some_events(60), n_partitions=1)
+    other = OneVsRest(LASVM(C=10.0), ["x", "y", "z"])
+    other.learn_one({"a": 1.0}, "x")
+    with LocalLog(settings.log.dir) as log:
+        meta = {"epoch": 1, "ver": 1, "offset": 1, "created": 0.0}
+        Publisher(log, "model").publish(name, pack_model(other, None, {}), meta)
+
+    def steps(run):
+        yield from until(lambda: run.metric("merges_total") == 1)
+        yield
+        assert (run.metric("refused_snapshots_total"), run.health.unready) == (1, None)
+
+    Run(settings, steps)
+    assert f"merging without model '{name}': it is a model of more than two classes" in caplog.text
+    model, manifest = published(settings)
+    assert (model.n_seen, manifest["ver"]) == (models[0].n_seen, 60)
+
+
+@pytest.mark.parametrize("offset", [None, True, -1, 1 << 63])
+def test_a_manifest_without_a_right_offset_is_a_merge_that_failed(tmp_path, offset):
+    settings = configure(tmp_path, daemon={"follow": True})
+    with LocalLog(settings.log.dir) as log:
+        meta = {"epoch": 1, "ver": 1, "offset": offset, "created": 0.0}
+        Publisher(log, "model").publish("p0", pack_model(LASVM(), None, {}), meta)
+
+    def steps(run):
+        yield from until(lambda: run.metric("failed_merges_total") == 1)
+        yield
+        assert "'offset' must be an integer from 0 to 2**63 - 1" in run.health.unready
+
+    Run(settings, steps)
 
 
 def test_a_damaged_model_is_a_merge_that_failed(tmp_path):

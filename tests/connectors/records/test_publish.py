@@ -430,6 +430,11 @@ RIGHT["sha256"] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b
         (b"p3/manifest", of({**RIGHT, "sha256": 3})),
         (b"p3/manifest", of({**RIGHT, "ver": 1.0})),
         (b"p3/manifest", of({**RIGHT, "epoch": None})),
+        (b"p3/manifest", of({**RIGHT, "ver": True})),
+        (b"p3/manifest", of({**RIGHT, "ver": -1})),
+        (b"p3/manifest", of({**RIGHT, "ver": 1 << 63})),
+        (b"p3/manifest", of({**RIGHT, "ver": 10**4300 - 1})),
+        (b"p3/manifest", of({**RIGHT, "epoch": -(10**30)})),
     ],
     ids=lambda record: repr(record)[:40],
 )

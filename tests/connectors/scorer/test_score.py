@@ -11,19 +11,19 @@ from asked import until
 from fuse import Fuse, Killed
 from logged import change, read, read_json
 
-from streamsvm import LASVM, WarmupScaler
+from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
 from streamsvm.connectors.records.predictions import HEADERS
-from streamsvm.connectors.records.published import Publisher, Snapshot, pack_model
+from streamsvm.connectors.records.published import LARGEST, Publisher, Snapshot, pack_model
 from streamsvm.connectors.runtime.folders import AlreadyInUse
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
-from streamsvm.connectors.scorer.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
+from streamsvm.connectors.scorer.committee import Committee, KeyModels, Member, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LabelSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.publication import key_name
 from streamsvm.core.device.gpu import find_gpu
@@ -522,6 +522,109 @@ def test_nobody_predicts_what_a_new_model_predicts():
     answers = Committee([]).predict([{}, {}])
     assert [answer.margin for answer in answers] == LASVM().decision_function_many([{}, {}]).tolist() == [0.0, 0.0]
     assert [answer.score for answer in answers] == [LASVM().predict_proba_one({})[True]] * 2
+
+
+# --- models that do not fit -------------------------------------------------------------------------------------------
+
+CLASSES = LabelSettings(classes=("a", "b", "c"))
+
+
+def taught(kind, *names):
+    """A model of two classes, or of more, that knows these features."""
+    model = LASVM(C=10.0) if kind == "two" else OneVsRest(LASVM(C=10.0), ["a", "b", "c"])
+    for i in range(12):
+        y = i % 2 == 0 if kind == "two" else "abc"[i % 3]
+        model.learn_one({name: float(i % 6) for name in names or ("a", "b")}, y)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "stranger", "why"),
+    [
+        ("two", {}, taught("more"), "it is a model of more than two classes, and the configuration has two"),
+        ("more", {}, taught("two"), "it is a model of two classes, and the configuration has more than two"),
+        ("two", {"features": {"names": ("a", "b")}}, taught("two", "a", "z"), "it has learned the feature 'z', which "),
+        ("two", {"log": {"format": "float32"}}, taught("two"), "it has learned the feature 'a', and log.format = "),
+    ],
+    ids=["more", "two", "names", "format"],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_model_of_another_kind_is_refused_once(tmp_path, caplog, kind, changes, stranger, why, is_first):
+    settings = configure(tmp_path, label={"classes": CLASSES.classes} if kind == "more" else {}, **changes)
+    is_json = settings.log.format == "json"
+    value = b'{"id": 1, "x": {"a": 1.0, "b": 2.0}}' if is_json else np.arange(2.0, dtype="<f4").tobytes()
+    with LocalLog(settings.log.dir) as log:
+        log.produce(settings.log.topic, value, headers=[("sv-id", b"1")])
+        publisher = Publisher(log, settings.log.model)
+        models = {"p0": taught(kind, *(() if is_json else "01")), "p1": stranger}
+        for version in (1, 2):
+            for name in sorted(models, reverse=is_first):
+                meta = {"epoch": 1, "ver": version, "offset": 5, "created": 1.0}
+                publisher.publish(name, pack_model(models[name], None, {}), meta)
+    run = Run(settings)
+    assert run.metric("refused_snapshots_total") == ["streamsvm_refused_snapshots_total 1"]
+    assert caplog.text.count(why) == 1
+    assert run.scorer._models.choose(None).version == (2, 5)
+    assert ("probabilities" in scores(settings)[0]) is (kind == "more")
+    assert scorer.run(settings) == 0, "the next start is no worse"
+
+
+def test_a_model_of_another_kind_comes_again_and_again(tmp_path, caplog):
+    settings = configure(tmp_path, daemon={"follow": True})
+    fill(settings, some_events(60))
+    train(settings)
+    stranger = pack_model(taught("more"), None, {})
+
+    def steps(run):
+        yield from cycles(50, settings, until=60)
+        for version in (10, 20, 30):
+            publish(settings, stranger, version)
+            yield from cycles(3)
+        fill(settings, some_events(1, 60))
+        yield from cycles(50, settings, until=61)
+        assert run.metric("refused_snapshots_total") == ["streamsvm_refused_snapshots_total 3"]
+
+    Run(settings, steps)
+    assert caplog.text.count("more than two classes") == 1
+
+
+def test_a_scorer_says_why_it_has_no_model(tmp_path):
+    settings = configure(tmp_path)
+    fill(settings, some_events(1))
+    publish(settings, pack_model(taught("more"), None, {}))
+    with pytest.raises(TopicMismatch, match="Model 'p0' is refused: it is a model of more than two classes"):
+        scorer.run(settings)
+
+
+def test_no_committee_has_models_of_two_kinds():
+    members = [Member(taught(kind), None, (1, 1), 0.0) for kind in ("two", "more")]
+    with pytest.raises(ValueError, match="two classes and models of more cannot predict an event together"):
+        Committee(members)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"offset": number} for number in (True, -1, -(10**30), 1 << 63, 1.0, None)),
+        *({"created": number} for number in (True, -1, -(10**30), 1 << 63, 1e300, None, "now")),
+    ],
+    ids=str,
+)
+def test_numbers_of_a_manifest_are_bounded(fields):
+    manifest = {"epoch": 1, "ver": 1, "offset": 1, "created": 1.0, **fields}
+    with pytest.raises(ValueError, match=f"'{next(iter(fields))}' must be "):
+        unpack(Snapshot("p0", manifest, pack_model(LASVM(), None, {})))
+
+
+def test_the_largest_versions_are_no_end_of_a_scorer(tmp_path):
+    settings = configure(tmp_path)
+    fill(settings, some_events(5))
+    with LocalLog(settings.log.dir) as log:
+        for number in range(3):
+            meta = {"epoch": 1, "ver": LARGEST, "offset": LARGEST, "created": 1.0}
+            Publisher(log, settings.log.model).publish(f"p{number}", pack_model(LASVM(), None, {}), meta)
+    assert scorer.run(settings) == 5
+    assert scores(settings)[0]["model"] == {"ver": LARGEST, "offset": LARGEST}
 
 
 # --- stopped, killed and started again --------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from streamsvm import SnapshotError, WarmupScaler
 from streamsvm.connectors.commands.replays import dlq, replay
 from streamsvm.connectors.labelling.oracles import truth_from_file
+from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import LogCorruption
-from streamsvm.connectors.logs.transport import Committed
+from streamsvm.connectors.logs.transport import Committed, Record
 from streamsvm.connectors.records.columns import Columns
 from streamsvm.connectors.records.files import read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
@@ -24,6 +25,7 @@ from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.models import SingleModel
 from streamsvm.connectors.trainer.state.quality.observe import Snapshot
@@ -179,6 +181,44 @@ def test_a_damaged_range_of_a_replay(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"replay\.json is damaged"):
         replay._read_spans(path)
+
+
+LONG = "9" * 5000  # digits, more than Python reads as a number
+
+
+@pytest.mark.parametrize("digits", [LONG, "9" * 30, "\u0663", "-1"])
+def test_numbers_in_notes_and_headers_are_bounded(digits):
+    assert trainer.parse_note("3:4") == (3, 4)
+    assert [trainer.parse_note(note) for note in (f"{digits}:1", f"1:{digits}")] == [None, None]
+    letter = dlq.DeadLetter.read(Record("dlq", 0, 1, 0, None, b"", [("sv-dlq-partition", digits.encode())]))
+    assert letter.home == ("?", -1)
+
+
+@pytest.mark.parametrize("content", [b'[true, ""]', b'[-1, ""]', b'[9223372036854775808, ""]', b'[1e3, ""]'])
+def test_a_committed_offset_that_cannot_be_is_no_offset(tmp_path, content):
+    with LocalLog(tmp_path, group="g") as log:
+        log.produce("events", b"")
+        log.commit({("events", 0): Committed(1)})
+        (path,) = (path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes().startswith(b"[1,"))
+        path.write_bytes(content)
+        with pytest.raises(LogCorruption, match="must hold an offset"):
+            log.committed("events")
+
+
+def test_files_that_only_look_like_epochs_are_none_of_ours(tmp_path):
+    for name in ("epoch-old", "epoch-1000000", "epoch-"):
+        (tmp_path / name).touch()
+    with closing(CheckpointStore(tmp_path, 3)) as store:
+        assert store.epoch == 1
+    assert len(list(tmp_path.glob("epoch-*"))) == 4
+
+
+@pytest.mark.parametrize("number", [1 << 63, 10**30, -1, True])
+def test_counters_of_a_checkpoint_are_bounded(written, number):
+    store, checkpoint = written
+    data = replace(checkpoint, counters=checkpoint.counters | {"learned": number}).to_bytes()
+    with pytest.raises(CheckpointError, match="from 0 to"):
+        go_on(store, data)
 
 
 @pytest.mark.parametrize("note", ["{", "7", "[]", '{"not-json": "7"}', "[" * 100_000])

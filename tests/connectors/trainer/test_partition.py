@@ -1,9 +1,11 @@
 """A partition whose labels come on their own: whatever comes when, and wherever it is killed, it ends the same."""
 
 import contextlib
+import itertools
 import json
 import os
 import random
+import re
 import shutil
 import time
 from collections import Counter
@@ -19,23 +21,25 @@ from hypothesis import strategies as st
 from logged import change, read
 
 from streamsvm import LASVM
+from streamsvm.connectors.commands.doctor.state import check_state
 from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.logs.transport import PositionRefused, Unavailable
+from streamsvm.connectors.logs.transport import OutputsLost, PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
-from streamsvm.connectors.trainer import inputs, trainer
+from streamsvm.connectors.trainer import inputs, operate, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, checkpoint_files
+from streamsvm.connectors.trainer.state.model_files import files_set_aside, model_files
 from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.connectors.trainer.state.state import TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
@@ -557,6 +561,70 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
         assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
+def spoil_newest(settings, change=lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:]):
+    """Flip a bit in the newest file of models, or do something else to it."""
+    path = max(model_files(settings.daemon.state_dir / "p0"), key=lambda path: path.name)
+    content = change(path.read_bytes())
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def by_key(folder, place_of=lambda settings: settings):
+    """A trainer with a model for each key that has consumed the first half; and the second half."""
+    settings = place_of(configure(folder, daemon={"per": "key", "max_models": 2, "checkpoint_records": 10}))
+    rows = traffic(120, seed=2, n_keys=3)
+    append(settings, {topic: values[:80] for topic, values in rows.items()})
+    trainer.run(settings)
+    return settings, {topic: values[80:] for topic, values in rows.items()}
+
+
+@pytest.mark.parametrize("change", [None, lambda data: None, lambda data: data[:90]], ids=["bit", "file", "end"])
+def test_a_damaged_model_of_a_key_costs_a_look_at_an_older_checkpoint(tmp_path, caplog, change):
+    settings, rest = by_key(tmp_path / "whole")
+    append(settings, rest)
+    expected = outcome(settings, trainer.run(settings))
+    settings, rest = by_key(tmp_path / "spoilt")
+    path = spoil_newest(settings, *filter(None, [change]))
+    append(settings, rest)
+    assert outcome(settings, trainer.run(settings)) == expected
+    assert re.search(rf"needs a damaged model: {path}, .*: the model of key b'key-\d' cannot be read", caplog.text)
+    assert not files_set_aside(path.parent)
+
+
+@pytest.mark.parametrize("place_of", [lambda settings: settings, on_topic], ids=["folder", "topic"])
+def test_without_an_older_checkpoint_the_key_begins_anew(tmp_path, caplog, place_of):
+    """And every event is predicted, and every label learned, once; the new model cannot take back what the old knew."""
+    settings, rest = by_key(tmp_path / "whole", place_of)
+    append(settings, rest)
+    whole = trainer.run(settings)[0]
+    settings, rest = by_key(tmp_path / "spoilt")
+    folder = settings.daemon.state_dir / "p0"
+    for path in checkpoint_files(folder)[1:]:
+        path.unlink()
+    path = spoil_newest(settings)
+    append(settings, rest)
+    settings = place_of(settings)
+    state = trainer.run(settings)[0]
+    counters = [replace(each.counters, seconds=0, late=0) for each in (whole, state)]
+    assert counters[0] == counters[1]
+    assert (len(state.models), state.models.n_damaged) == (3, 1)
+    assert re.search(rf"{path}, .*: the model of key b'key-\d' cannot be read: .*sha256", caplog.text)
+    assert len(files_set_aside(folder)) == 1
+    levels = [(finding.level, finding.text.split(":")[0]) for finding in check_state(settings)]
+    assert ("warning", "1 damaged model of keys in p0 set aside; their keys began anew") in levels
+
+
+def test_the_doctor_names_a_damaged_model(tmp_path):
+    settings, _ = by_key(tmp_path)
+    path = spoil_newest(settings)
+    (found,) = [finding for finding in check_state(settings) if finding.level == "warning"]
+    assert found.text.startswith(f"1 model of keys in p0 cannot be read. The first: {path}, ")
+    assert not files_set_aside(path.parent)
+
+
 def corrected_by_a_file(folder):
     """Answers of annotators, whose revisions are times, and corrections without revisions; a second round of both."""
     settings = configure(folder, daemon={"batch": 8, "checkpoint_records": 20})
@@ -706,6 +774,51 @@ def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch,
     _, expected = live(folder / "whole", monkeypatch, chunks, **whole)
     _, found = live(folder / "killed", monkeypatch, chunks, kills, **changes)
     assert found == expected
+
+
+def failing(verb, error, every):
+    """A verb of the log that fails each so many times, twice in all, once after its work is done."""
+    whole, n_calls = getattr(LocalLog, verb), itertools.count(1)
+
+    def fails(log, *arguments, **options):
+        n_failures, rest = divmod(next(n_calls), every)
+        if rest or n_failures > 2:
+            return whole(log, *arguments, **options)
+        if n_failures % 2:
+            whole(log, *arguments, **options)
+        raise error("the broker has gone")
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        *((verb, Unavailable) for verb in ("topic_id", "start_offsets", "end_offsets", "seek", "subscribe", "produce")),
+        *((verb, OutputsLost) for verb in ("flush", "commit")),
+    ],
+)
+def test_a_broker_that_goes_away_at_any_question_costs_nothing(tmp_path, monkeypatch, caplog, verb, error):
+    """The trainer begins again from its checkpoint, as after a kill; unless it was to end at the end of its topics."""
+    monkeypatch.setattr(operate, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
+    settings = small(tmp_path / "whole")
+    expected = outcome(settings, trainer.run(settings))
+    settings = small(tmp_path / "away")
+    follower = change(settings, daemon={"follow": True})
+    n_asked = itertools.count()
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalLog, verb, failing(verb, error, 7 if verb == "produce" else 1))
+        trainer.run(follower, lambda: next(n_asked) > 300 and len(predictions(settings)) == len(expected[1]))
+    assert "the broker has gone" in caplog.text
+    assert outcome(settings, trainer.run(settings)) == expected
+
+
+def test_a_run_to_the_end_does_not_begin_again(tmp_path, monkeypatch):
+    settings = small(tmp_path)
+    monkeypatch.setattr(LocalLog, "seek", failing("seek", Unavailable, 1))
+    with pytest.raises(Unavailable, match="the broker has gone"):
+        trainer.run(settings)
 
 
 def test_a_label_before_its_event_is_learned_with_it(tmp_path, monkeypatch):

@@ -300,6 +300,37 @@ def test_a_spoiled_snapshot_is_refused():
             AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta | change, arrays))
     with pytest.raises(SnapshotError):
         AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta, {}))
+
+
+def numbers_in(value, path=()):
+    """The paths of all whole numbers in a value of JSON."""
+    if type(value) is int:
+        yield path
+    for key, part in value.items() if type(value) is dict else enumerate(value) if type(value) is list else ():
+        yield from numbers_in(part, (*path, key))
+
+
+@pytest.mark.parametrize("number", [51, 10**12, 2**62])
+def test_a_snapshot_that_loads_can_be_saved_and_loaded_again(number):
+    """Whichever of the tuner's counters it says so large, and after more has been learned."""
+    X, y = problem(1130)
+    meta, arrays = snapshot.unpack(learned(X, y).to_bytes(), "AutoLASVM")
+    n_loaded = 0
+    for path in numbers_in(meta["tuner"]):
+        changed = copy.deepcopy(meta)
+        place = changed["tuner"]
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = number
+        try:
+            model = AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", changed, arrays))
+        except SnapshotError:
+            continue
+        n_loaded += 1
+        learned(X[:120], y[:120], 1, model)
+        again = AutoLASVM.from_bytes(model.to_bytes())
+        assert again.digest() == model.digest(), path
+    assert n_loaded > 2
     json.dumps(meta)
 
 

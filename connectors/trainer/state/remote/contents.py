@@ -1,6 +1,6 @@
 """What the owners of a partition of the stream have written to its ledger, and what of it counts.
 
-Keys of the records; numbers are decimal::
+Keys of the records; as in the names of files, an epoch has up to 6 decimal digits, and another number up to 10::
 
     claim EPOCH OWNER              an owner begins, or repeats that it owns
     chunk EPOCH SEQUENCE I         piece I of a checkpoint
@@ -24,9 +24,10 @@ from ..checkpoint import Number
 logger = logging.getLogger(__name__)
 
 _KEY = re.compile(
-    r"(claim) (\d+) (\w+)"
-    r"|(chunk|checkpoint|journal) (\d+) (\d+)(?: (\d+))?(?: (\d+))?"
-    r"|models (\d+) \d+ (\d+) (\d+) (models-\d{6}-\d{10})"
+    r"(claim) (\d{1,6}) (\w+)"
+    r"|(chunk|checkpoint|journal) (\d{1,6}) (\d{1,10})(?: (\d{1,10}))?(?: (\d{1,10}))?"
+    r"|models (\d{1,6}) \d{1,10} (\d{1,10}) (\d{1,10}) (models-\d{6}-\d{10})",
+    re.ASCII,
 )
 
 

@@ -7,6 +7,8 @@ flush: usually a cut with the end of the last one, or a whole checkpoint.
 Numbers of old objects, which are removed, become free again.  A process that slept meanwhile could use such a number.
 So each object has a token, and names the token of the object before it.  What is not on the chain that ends with the
 newest object does not count.
+
+An object ends with a checksum, which has the form of a record, so that older versions pass over it; theirs have none.
 """
 
 import re
@@ -17,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from ....logs.segments import LogCorruption
 from ....logs.transport import (
@@ -33,6 +36,8 @@ _TOKEN_BYTES = 16
 _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
 _NO_TOKEN = bytes(_TOKEN_BYTES)
 _SIZES = struct.Struct("<IQ")  # of a record's key and value
+_SUM = _SIZES.pack(5, 4) + b"crc32"  # before the checksum of all that comes before this
+_SUM_BYTES = len(_SUM) + 4
 _AT_ONCE = 16  # objects that are read at the same time
 _HINT = "check state.url, and the variables of the environment with the credentials and the server's address"
 _NEEDS_HTTP = "an address of a server that begins with http:// needs AWS_ALLOW_HTTP=true, too"
@@ -101,7 +106,8 @@ class ObjectPlace:
     def flush(self) -> None:
         while self._sent or self._pending:
             if not self._sent:
-                self._sent = b"".join([self._last, secrets.token_bytes(_TOKEN_BYTES), *self._pending])
+                content = b"".join([self._last, secrets.token_bytes(_TOKEN_BYTES), *self._pending])
+                self._sent = content + _SUM + crc32(content).to_bytes(4)
                 self._pending = []
             self._send()
 
@@ -152,6 +158,10 @@ class ObjectPlace:
                 content = memoryview(self._api.get(self._store, self._path(number)).bytes())
         except FileNotFoundError:
             raise OffsetOutOfRange(f"object {number} was removed while it was read") from None
+        if content[-_SUM_BYTES:-4] == _SUM:
+            if crc32(content[:-_SUM_BYTES]).to_bytes(4) != content[-4:]:
+                raise LogCorruption(f"{self.name}: object {number} is damaged: its checksum does not match")
+            content = content[:-_SUM_BYTES]
         before, token = bytes(content[:_TOKEN_BYTES]), bytes(content[_TOKEN_BYTES:_HEADER_BYTES])
         return _Object(number, before, token, content[_HEADER_BYTES:])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ....runtime.folders import make_private, naming, touch_private
 from ..checkpoint import CheckpointStore, Number, checkpoint_path, journal_path, stored_files
 from ..journal import Cut, Journal
-from ..models import model_files
+from ..model_files import model_files
 from .contents import Contents
 from .ledger import Ledger
 

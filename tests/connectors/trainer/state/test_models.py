@@ -1,6 +1,8 @@
 """Models by key: as a dict of them would be, whatever waits on disk, is saved, or is read again."""
 
+import os
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ from hypothesis import strategies as st
 
 from streamsvm import SnapshotError
 from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.trainer.state.model_files import files_set_aside, places_of
 from streamsvm.connectors.trainer.state.models import NO_MODELS, KeyedModels, SingleModel, new_model, read_model
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.layout import DIGEST_SIZE, FORMAT, PRELUDE, sha256
 
 SETTINGS = ModelSettings(C=10.0)
 KEYS = [None, b"a", b"b", b"c", b"with space\n", b"\xff\0"]
@@ -339,12 +344,105 @@ def test_models_are_looked_for_in_their_own_files_only(open_owner, tmp_path, nam
         owner.models.restore(arrays | {name: value})
 
 
-def test_a_model_that_is_longer_than_its_file_is_not_read(open_owner, tmp_path):
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def damage(arrays, folder, key=b"a", at=100):
+    """Flip a bit inside the stored model of a key; return the file."""
+    place = places_of(arrays)[key]
+    path = folder / place.file
+    data = bytearray(path.read_bytes())
+    data[place.start + at] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+def is_short(arrays, folder):
+    place = places_of(arrays)[b"a"]
+    os.truncate(folder / place.file, place.start + 10)
+
+
+def is_gone(arrays, folder):
+    (folder / places_of(arrays)[b"a"].file).unlink()
+
+
+def is_no_model(arrays, folder):
+    """Whole by its checksum, and yet no model of these settings."""
+    place = places_of(arrays)[b"a"]
+    path = folder / place.file
+    data = bytearray(path.read_bytes())
+    other = snapshot.pack("other", {"x": ""}, {})
+    other = snapshot.pack("other", {"x": " " * (place.length - len(other))}, {})[: place.length]
+    data[place.start : place.start + place.length] = other
+    path.write_bytes(data)
+
+
+DAMAGES = [damage, partial(damage, at=9), is_short, is_gone, is_no_model]
+
+
+@pytest.fixture
+def two_keys(open_owner):
+    """The arrays of a checkpoint with the models of the keys a and b, a being the last one in its file."""
     owner = open_owner()
-    teach(owner.models.to_learn(b"a"), 5)
-    arrays = owner.models.save()
-    arrays["places"][0, 2] = 2**45
-    other = open_owner()
-    other.models.restore(arrays)
-    with pytest.raises(SnapshotError, match="is too short for the model at 0"):
-        other.models.to_predict(b"a")
+    for key in (b"b", b"a"):
+        teach(owner.models.to_learn(key), 5)
+        owner.save()
+    return owner.save()
+
+
+@pytest.mark.parametrize("spoil", DAMAGES)
+def test_a_damaged_model_is_set_aside_and_the_others_stay(open_owner, two_keys, tmp_path, caplog, spoil):
+    arrays, whole = two_keys, open_owner(epoch=2, arrays=two_keys)
+    expected = whole.models.to_predict(b"b").digest()
+    file = places_of(arrays)[b"a"].file
+    spoil(arrays, tmp_path)
+    found = open_owner(epoch=3, arrays=arrays)
+    assert found.models.to_predict(b"a").n_seen == 0
+    assert (found.models.n_damaged, found.models.keys()) == (1, {b"a", b"b"})
+    assert f"{tmp_path / file}, " in caplog.text
+    assert "the model of key b'a' cannot be read" in caplog.text
+    again = open_owner(epoch=4, arrays=found.save())
+    assert (again.models.to_predict(b"a").n_seen, again.models.n_damaged) == (0, 0)
+    assert again.models.to_predict(b"b").digest() == expected
+    assert len(files_set_aside(tmp_path)) == (0 if spoil in (is_short, is_gone) else 1)
+
+
+@pytest.mark.parametrize("spoil", DAMAGES)
+def test_whoever_does_not_own_the_folder_is_told_of_a_damaged_model(open_owner, two_keys, tmp_path, spoil):
+    spoil(two_keys, tmp_path)
+    with closing(KeyedModels(SETTINGS, tmp_path, 0, 1, 1, 9, is_owner=False)) as models:
+        models.restore(two_keys)
+        with pytest.raises(SnapshotError, match="the model of key b'a' cannot be read"):
+            models.to_predict(b"a")
+    assert not files_set_aside(tmp_path)
+
+
+@pytest.mark.parametrize("spoil", [damage, is_gone])
+@pytest.mark.parametrize("is_live", [True, False])
+def test_no_damage_is_carried_to_another_file(open_owner, two_keys, tmp_path, spoil, is_live):
+    owner = open_owner(epoch=2, arrays=two_keys)
+    digest = owner.models.to_predict(b"a").digest() if is_live else None
+    file = places_of(two_keys)[b"a"].file
+    spoil(two_keys, tmp_path)
+    owner.models.leave({file})
+    found = open_owner(epoch=3, arrays=owner.save())
+    model = found.models.to_predict(b"a")
+    assert (model.digest() == digest) if is_live else (model.n_seen == 0)
+    assert owner.models.n_damaged == (0 if is_live else 1)
+    assert places_of(owner.save())[b"a"].file != file
+
+
+def test_a_model_of_a_newer_version_is_not_set_aside(open_owner, two_keys, tmp_path):
+    place = places_of(two_keys)[b"a"]
+    path = tmp_path / place.file
+    data = bytearray(path.read_bytes())
+    blob = data[place.start : place.start + place.length]
+    prelude = list(PRELUDE.unpack_from(blob))
+    PRELUDE.pack_into(blob, 0, *prelude[:1], FORMAT + 1, *prelude[2:])
+    blob[-DIGEST_SIZE:] = sha256([memoryview(blob)[:-DIGEST_SIZE]])
+    data[place.start : place.start + place.length] = blob
+    path.write_bytes(data)
+    owner = open_owner(epoch=2, arrays=two_keys)
+    with pytest.raises(SnapshotError, match="newer"):
+        owner.models.to_predict(b"a")
+    assert owner.models.n_damaged == 0

@@ -16,7 +16,8 @@ from streamsvm.connectors.logs.transport import AccessDenied, Record, TakenOver,
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointStore, checkpoint_files
 from streamsvm.connectors.trainer.state.journal import Cut, Kind
-from streamsvm.connectors.trainer.state.models import KeyedModels, model_files
+from streamsvm.connectors.trainer.state.model_files import model_files
+from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.connectors.trainer.state.remote import ledger as ledger_module
 from streamsvm.connectors.trainer.state.remote.contents import Contents
 from streamsvm.connectors.trainer.state.remote.ledger import Ledger
@@ -163,6 +164,22 @@ def test_a_replaced_owner_removes_nothing(own):
         save(first, 2)
     assert removed == []
     assert begin(own())[0] == 1
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1000000", "\u0663"])
+def test_numbers_that_no_owner_writes_are_passed_over(own, place, number):
+    """An epoch of seven digits would make names of files that nobody finds again."""
+    save(own(), 1)
+    at = place()
+    at.end()
+    for _ in at.records(0):
+        pass
+    for key in (f"claim {number} 00", f"chunk {number} 1 0", f"journal {number} 1 0 1"):
+        at.append(key.encode(), b"")
+        at.flush()
+    later = own()
+    assert later.epoch == 2
+    assert begin(later)[0] == 1
 
 
 def test_of_two_that_claim_at_once_the_first_one_owns(own, monkeypatch):
