@@ -9,7 +9,7 @@
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,12 +18,13 @@ import scipy.sparse as sp
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
-from streamsvm.core.inputs import floats_of, plain, without_duplicates
+from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.checks import (
     culprit,
+    frame_of,
     named_columns,
     not_finite,
     shown,
@@ -74,9 +75,12 @@ class FeatureTable:
         The columns and the values, as they were given, of each example of the last block.
     max_features
         Largest number of features.  An example that would exceed it is refused.
+    told_of_lacking
+        Whether the user was told that examples lack a feature; see `lacking`.
     """
 
     max_features = MAX_FEATURES
+    told_of_lacking = False
 
     def __init__(self) -> None:
         self.columns: dict[Hashable, int] = {}
@@ -102,14 +106,16 @@ class FeatureTable:
         for name in sorted(new, key=_order):
             self.columns[name] = len(self.columns)
 
-    def require_room(self, names: Iterable[Hashable]) -> None:
+    def require_room(self, names: Collection[Hashable]) -> None:
         """Raise what `add` would raise."""
         self.settle()
         self._new(names)
 
-    def _new(self, names: Iterable[Hashable]) -> list[Hashable]:
+    def _new(self, names: Collection[Hashable]) -> list[Hashable]:
         new = [name for name in names if name not in self.columns]
         _require_names(new)
+        if len(new) == len(names):
+            self._require_familiar(names)
         if new and len(self.columns) + len(new) > self.max_features:
             raise TooManyFeatures(
                 f"{len(new)} new features, such as {shown(new[0])}, beside {len(self.columns)} known ones: "
@@ -136,9 +142,39 @@ class FeatureTable:
             columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
             known = bool((columns >= 0).all())
             if not known:
-                _require_names([names[d] for d in np.flatnonzero(columns < 0)])
+                unknown = np.flatnonzero(columns < 0)
+                _require_names([names[d] for d in unknown])
+                if len(unknown) == len(names):
+                    self._require_familiar(names)
             self._last = _Example(names, columns, known)
         return self._last.columns
+
+    def _of_table(self, names: tuple[Hashable, ...]) -> np.ndarray:
+        """The column of each name of an array or a dataframe, of which at least one must be known."""
+        columns = self.lookup(names)
+        if len(names) and len(self.columns) and columns.max() < 0:
+            raise self._unfamiliar(names)
+        return columns
+
+    def _require_familiar(self, names: Collection[Hashable]) -> None:
+        """Raise a ValueError if all these names are numbers and no known one is, or the other way round.
+
+        An array names its columns by numbers, and a dict or a dataframe hardly ever does: the model would take the same
+        features for others.
+        """
+        known = self.columns
+        by_number = all(map(_is_number, names)) and not any(map(_is_number, known))
+        by_word = not any(map(_is_number, names)) and all(map(_is_number, known))
+        if names and known and (by_number or by_word):
+            raise self._unfamiliar(names)
+
+    def _unfamiliar(self, names: Collection[Hashable]) -> ValueError:
+        given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
+        return ValueError(
+            f"the features are named {given} ({len(names)} in all), and the model knows others: {known} "
+            f"({len(self.columns)} in all); give dicts or a dataframe with the names that it has learned, or an array "
+            "if it has learned from arrays"
+        )
 
     # ------------------------------------------------------------------------------------------------------ examples
 
@@ -160,15 +196,28 @@ class FeatureTable:
         """X in blocks of at most `at_once` queries, each with its place in X."""
         return self._batches(X, learning, at_once, blocks)
 
-    def raw_batches(self, X: Any, learning: bool) -> Iterator[tuple[slice, RawRows]]:
-        """X in blocks of examples as the user gave them, each with its place in X."""
-        return self._batches(X, learning, blocks.BLOCK, raw_rows)
+    def raw_batches(
+        self, X: Any, learning: bool, notice: Callable[[np.ndarray, int], None] | None = None
+    ) -> Iterator[tuple[slice, RawRows]]:
+        """X in blocks of examples as the user gave them, each with its place in X.
+
+        `notice` is told of blocks whose examples lack features, once they have been used: the columns that the examples
+        name, and their number.
+        """
+        is_sparse = sp.issparse(X) or has_sparse_columns(X)
+        for rows, raw in self._batches(X, learning, blocks.BLOCK, raw_rows):
+            yield rows, raw
+            if notice is not None and not is_sparse and len(raw.columns) < len(raw.sq) * len(self.columns):
+                notice(raw.columns, len(raw.sq))
 
     def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
         """X in blocks; `form` makes a block of dense or of compressed rows."""
         self.settle()
         if sp.issparse(X):
             yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once, form)
+        elif has_sparse_columns(X):
+            names = tuple(frame_of(X).columns)
+            yield from self._sparse_batches(csr_of_frame(X), learning, at_once, form, names)
         elif isinstance(X, NamedRows):
             yield from self._row_batches(X, learning, at_once, form)
         elif isinstance(X, list | tuple):
@@ -178,11 +227,11 @@ class FeatureTable:
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
-        if isinstance(X, list | tuple | NamedRows) or sp.issparse(X):
+        if isinstance(X, list | tuple | NamedRows) or sp.issparse(X) or has_sparse_columns(X):
             return None
         self.settle()
         names, values = named_columns(X)
-        return values, self.lookup(names)
+        return values, self._of_table(names)
 
     def _dense_batches(
         self, names: tuple, X: np.ndarray, learning: bool, at_once: int, form: Any
@@ -191,7 +240,7 @@ class FeatureTable:
             return
         if learning:
             self.add(names)
-        columns = self.lookup(names)
+        columns = self._of_table(names)
         if len(names) < (FEW if learning else blocks.MIN_FEATURES):
             at_once *= NARROW
         for b in range(0, len(X), at_once):
@@ -205,7 +254,9 @@ class FeatureTable:
                 raise not_finite(names[d], X[b + t, d], b + t)
             yield slice(b, b + len(q.sq)), q
 
-    def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
+    def _sparse_batches(
+        self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any, of_columns: tuple | None = None
+    ) -> Iterator[tuple[slice, Any]]:
         data = floats_of(X.data)
         if learning and X.nnz < FEW * X.shape[0]:
             at_once *= NARROW
@@ -214,7 +265,7 @@ class FeatureTable:
             inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]
             starts -= starts[0]
             used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
-            names = tuple(used.tolist())
+            names = tuple(used.tolist()) if of_columns is None else tuple(of_columns[d] for d in used)
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
             columns = self.lookup(names)
@@ -223,7 +274,7 @@ class FeatureTable:
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
-                raise not_finite(int(inputs[p]), values[p], b + t)
+                raise not_finite(names[compact[p]], values[p], b + t)
             yield slice(b, b + len(q.sq)), q
 
     def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:
@@ -335,6 +386,10 @@ def _require_names(names: Sequence[Hashable]) -> None:
     for name in names:
         if isinstance(name, float | np.floating) and not math.isfinite(name):
             raise ValueError(f"a feature is named {name!r}; a number that names a feature must be finite")
+
+
+def _is_number(name: Hashable) -> bool:
+    return isinstance(name, int | float | np.number) and not isinstance(name, bool)
 
 
 def _order(name: Hashable) -> tuple[bool, float, str, str]:

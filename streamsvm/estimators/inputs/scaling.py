@@ -4,7 +4,7 @@ Several models may share one running scale, as the classes of `OneVsRest` do.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from streamsvm.core.scaling import (
     RawRows,
     Scaling,
 )
+from streamsvm.core.scaling.state import OLD_ENOUGH
 from streamsvm.core.storage import owned
 
 AUTO, STANDARD = "auto", "standard"
@@ -57,6 +58,14 @@ def require_scaling(value: Any) -> None:
     """Raise a ValueError unless this is a value for `scaling`."""
     if value is not None and value not in (AUTO, STANDARD):
         raise ValueError(f'scaling={value!r} must be "{AUTO}", "{STANDARD}" or None')
+
+
+class Named(NamedTuple):
+    """What is known of the features that are scaled, over the examples that name them: columns, means, deviations."""
+
+    columns: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
 
 
 class RunningScale:
@@ -131,6 +140,20 @@ class RunningScale:
         c = self.state
         place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
+
+    def when_named(self) -> Named:
+        """The moments of the scaled features over the examples that name them, once there are some.
+
+        The running moments count an example as 0 where it does not name a feature.
+        """
+        c, own = self.state, slice(self.n_places)
+        columns, scaled = c.feature[own], c.spread[own] > 0.0
+        kept = scaled & (c.times[columns] >= OLD_ENOUGH)
+        columns, w, m, S = columns[kept], c.w[own][kept], c.m[own][kept], c.S[own][kept]
+        share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
+        mean = m / share
+        variance = (S / np.maximum(w, 1.0) + np.square(m)) / share - np.square(mean)
+        return Named(columns, mean, np.sqrt(np.maximum(variance, 0.0)))
 
     def still(self) -> Scaling:
         """The state as it is, for models that learn an example which the scale takes in only once."""

@@ -11,6 +11,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from streamsvm.core import storage
+from streamsvm.estimators.inputs.lacking import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 
@@ -19,10 +20,6 @@ LARGEST_RATIO = 100.0  # of two features' standard deviations
 CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
 
 Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
-
-
-class StreamWarning(UserWarning):
-    """A stream from which the model cannot learn well: its features, its labels, or the model's parameters."""
 
 
 class Advice(OnlineModel):
