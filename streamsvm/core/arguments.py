@@ -187,10 +187,15 @@ def classes_of(y: Any, n: int) -> np.ndarray:
     labels = vector_of("y", y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; it must have one label for each of {n} examples")
+    require_labels(labels)
+    return labels
+
+
+def require_labels(labels: np.ndarray) -> None:
+    """Raise a ValueError that names the row if a label of this array (n,) is missing."""
     missing = np.flatnonzero(_are_missing(labels))
     if len(missing):
         raise ValueError(f"y has no label in row {missing[0]}: {labels[missing[0]]!r}")
-    return labels
 
 
 def signs_of(y: Any, n: int) -> np.ndarray:
@@ -211,11 +216,7 @@ def _are_missing(labels: np.ndarray) -> Any:
 
 def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:
     """Weights as an array (n,); errors call them `name`."""
-    given = vector_of(name, 1.0 if w is None else w)
-    try:
-        weights = given.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} {_stumble(given)}; weights must be numbers") from error
+    weights = numbers_in(name, 1.0 if w is None else w)
     weights = np.broadcast_to(weights, (n,)) if weights.ndim == 0 else weights
     if weights.shape != (n,):
         raise ValueError(f"{name} has shape {weights.shape}; it must be one weight, or one for each of {n} rows of X")
@@ -223,6 +224,15 @@ def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:
     if bad.any():
         raise ValueError(f"{name} holds {weights[bad][0]}; weights must be finite and at least 0")
     return weights
+
+
+def numbers_in(name: str, w: Any) -> np.ndarray:
+    """One weight or several as an array of float64, whose shape and values are not checked yet."""
+    given = vector_of(name, w)
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} {_stumble(given)}; weights must be numbers") from error
 
 
 def _stumble(values: np.ndarray) -> str:

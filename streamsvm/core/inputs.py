@@ -68,7 +68,11 @@ def matrix_of(X: Any) -> Any:
         X = csr_of_frame(X)
     if not sp.issparse(X):
         arguments.require_unmasked("X", X)  # before the mask is lost
-        X = np.asarray(X)
+        given, X = X, np.asarray(X)
+        if X.dtype == object and X.ndim == 0:
+            raise TypeError(
+                f"X is a {type(given).__name__}; it must be an array, a frame or a sparse matrix of numbers"
+            )
     require_matrix(X)
     return sp.csr_matrix(X) if sp.issparse(X) else X
 
@@ -131,7 +135,8 @@ def matrix_of_dicts(X: Sequence[Mapping], columns: Mapping) -> tuple[sp.csr_matr
 
 def has_sparse_columns(X: Any) -> bool:
     """Whether this is a pandas frame with sparse columns, as river's `BagOfWords` and `OneHotEncoder` return."""
-    return hasattr(X, "columns") and any(hasattr(dtype, "fill_value") for dtype in getattr(X, "dtypes", ()))
+    is_of_pandas = hasattr(type(X), "iloc") and X.ndim == 2
+    return is_of_pandas and any(hasattr(dtype, "fill_value") for dtype in X.dtypes)
 
 
 def csr_of_frame(X: Any) -> sp.csr_matrix:

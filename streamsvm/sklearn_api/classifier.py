@@ -240,6 +240,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
                 f'kernel={self.kernel!r} needs algorithm="lasvm", not {self.algorithm!r}, which learns online'
             )
         self._require_shape()
+        _require_labels(y)
         K = kernel_values(self.kernel, X, X)
         y = column_or_1d(y, warn=True)
         require_square(K, y)
@@ -319,8 +320,9 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, np.ndarray, np.ndarray]:
-        for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        for name, values in (("X", X), ("sample_weight", sample_weight)):
             arguments.require_unmasked(name, values)
+        _require_labels(y)
         X, y = validate_data(self, X, y, reset=first, **FORM)
         check_classification_targets(y)
         return X, y, _weights_of(sample_weight, X)
@@ -387,9 +389,16 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _require_labels(y: Any) -> None:
+    """Refuse what scikit-learn stumbles over: a dict, a set, and pandas' NA."""
+    labels = arguments.vector_of("y", y)
+    if labels.dtype == object and labels.ndim == 1:
+        arguments.require_labels(labels)
+
+
 def _weights_of(sample_weight: Any, X: Any) -> np.ndarray:
     """The weights of the examples, not all of them 0."""
-    given = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+    given = np.ones(1) if sample_weight is None else arguments.numbers_in("sample_weight", sample_weight)
     if given.size > 0 and not np.count_nonzero(given):
         raise ValueError(NO_WEIGHT)
     return _check_sample_weight(sample_weight, X, dtype=np.float64)

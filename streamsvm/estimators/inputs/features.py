@@ -9,7 +9,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -106,16 +106,14 @@ class FeatureTable:
         for name in sorted(new, key=_order):
             self.columns[name] = len(self.columns)
 
-    def require_room(self, names: Collection[Hashable]) -> None:
+    def require_room(self, names: Iterable[Hashable]) -> None:
         """Raise what `add` would raise."""
         self.settle()
         self._new(names)
 
-    def _new(self, names: Collection[Hashable]) -> list[Hashable]:
+    def _new(self, names: Iterable[Hashable]) -> list[Hashable]:
         new = [name for name in names if name not in self.columns]
         _require_names(new)
-        if len(new) == len(names):
-            self._require_familiar(names)
         if new and len(self.columns) + len(new) > self.max_features:
             raise TooManyFeatures(
                 f"{len(new)} new features, such as {shown(new[0])}, beside {len(self.columns)} known ones: "
@@ -142,38 +140,26 @@ class FeatureTable:
             columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
             known = bool((columns >= 0).all())
             if not known:
-                unknown = np.flatnonzero(columns < 0)
-                _require_names([names[d] for d in unknown])
-                if len(unknown) == len(names):
-                    self._require_familiar(names)
+                _require_names([names[d] for d in np.flatnonzero(columns < 0)])
             self._last = _Example(names, columns, known)
         return self._last.columns
 
-    def _of_table(self, names: tuple[Hashable, ...]) -> np.ndarray:
-        """The column of each name of an array or a dataframe, of which at least one must be known."""
-        columns = self.lookup(names)
-        if len(names) and len(self.columns) and columns.max() < 0:
-            raise self._unfamiliar(names)
-        return columns
+    def _are_strange(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
+        """Whether the columns of a batch are surely others than those that were learned: none of them is known.
 
-    def _require_familiar(self, names: Collection[Hashable]) -> None:
-        """Raise a ValueError if all these names are numbers and no known one is, or the other way round.
-
-        An array names its columns by numbers, and a dict or a dataframe hardly ever does: the model would take the same
-        features for others.
+        New ones are strange only if they are numbers and the known ones are not, or the other way round.  An array
+        names its columns 0, 1, 2, ...: the model would take the features that it knows for new ones.
         """
-        known = self.columns
-        by_number = all(map(_is_number, names)) and not any(map(_is_number, known))
-        by_word = not any(map(_is_number, names)) and all(map(_is_number, known))
-        if names and known and (by_number or by_word):
-            raise self._unfamiliar(names)
+        if not names or not self.columns or any(name in self.columns for name in names):
+            return False
+        kinds = [set(map(_is_number, of)) for of in (names, self.columns)]
+        return not may_be_new or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
 
-    def _unfamiliar(self, names: Collection[Hashable]) -> ValueError:
+    def _unfamiliar(self, names: tuple[Hashable, ...]) -> ValueError:
         given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
         return ValueError(
-            f"the features are named {given} ({len(names)} in all), and the model knows others: {known} "
-            f"({len(self.columns)} in all); give dicts or a dataframe with the names that it has learned, or an array "
-            "if it has learned from arrays"
+            f"the columns of X are {given} ({len(names)} in all), and the model knows none of them, but {known} "
+            f"({self.n_kept} in all); give a dataframe or dicts with these names, or an array if it has learned arrays"
         )
 
     # ------------------------------------------------------------------------------------------------------ examples
@@ -231,16 +217,17 @@ class FeatureTable:
             return None
         self.settle()
         names, values = named_columns(X)
-        return values, self._of_table(names)
+        return None if self._are_strange(names, may_be_new=False) else (values, self.lookup(names))
 
     def _dense_batches(
         self, names: tuple, X: np.ndarray, learning: bool, at_once: int, form: Any
     ) -> Iterator[tuple[slice, Any]]:
         if len(X) == 0:
             return
+        are_strange = self._are_strange(names, may_be_new=learning)
         if learning:
             self.add(names)
-        columns = self._of_table(names)
+        columns = self.lookup(names)
         if len(names) < (FEW if learning else blocks.MIN_FEATURES):
             at_once *= NARROW
         for b in range(0, len(X), at_once):
@@ -252,6 +239,8 @@ class FeatureTable:
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 d = culprit(X[b + t])
                 raise not_finite(names[d], X[b + t, d], b + t)
+            if are_strange:
+                raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
     def _sparse_batches(
@@ -266,6 +255,7 @@ class FeatureTable:
             starts -= starts[0]
             used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
             names = tuple(used.tolist()) if of_columns is None else tuple(of_columns[d] for d in used)
+            are_strange = self._are_strange(names, may_be_new=True)
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
             columns = self.lookup(names)
@@ -275,6 +265,8 @@ class FeatureTable:
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
                 raise not_finite(names[compact[p]], values[p], b + t)
+            if are_strange:
+                raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
     def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:

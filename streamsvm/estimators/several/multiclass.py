@@ -53,8 +53,8 @@ class SeveralClasses(ChangeableModels):
                 f"threshold={model.threshold!r} has no use for several classes: the class with the largest value "
                 "is predicted; leave it at 0"
             )
-        if isinstance(classes, str):
-            raise TypeError(f"classes={classes!r} must be a list of labels")
+        if isinstance(classes, str | Mapping) or is_frame(classes):
+            raise TypeError(f"classes={classes!r:.60} must be a list of labels")
         super().__init__(self._blank_of(model))
         self.model = model
         self.classes = classes

@@ -30,7 +30,7 @@ class CommonColumns(FeatureTable):
         self.columns, self._common = common.columns, common
 
     @property
-    def told_of_lacking(self) -> bool:  # type: ignore[override] # all classes are told once
+    def told_of_lacking(self) -> bool:
         """What the common table knows."""
         return self._common.told_of_lacking
 
