@@ -67,8 +67,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     coef0
         Constant of the polynomial and sigmoid kernels.
     class_weight
-        Factors on C by class, positive; a class that is not named has 1.  ``"balanced"``: inversely proportional to
-        the class's frequency, for `fit` only.
+        Factors on C by class, at least 0; a class that is not named has 1, and one of weight 0 is never predicted.
+        ``"balanced"``: inversely proportional to the class's frequency, for `fit` only.
     tol
         Tolerance of the optimality conditions; positive.
     ramp_s
@@ -372,9 +372,14 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             return np.ones(len(self.classes_))
         if isinstance(self.class_weight, dict):
             for label, weight in self.class_weight.items():
-                arguments.require_positive(f"class_weight[{label!r}]", weight)
+                if not (arguments.is_number(weight) and weight >= 0):
+                    raise ValueError(f"class_weight[{label!r}]={weight!r} must be a finite number, at least 0")
         y = self.classes_[labels]
         factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
+        if not factors.any():
+            raise ValueError(
+                f"class_weight={self.class_weight!r} gives every class the weight 0, so nothing is learned"
+            )
         arguments.boxes_of(self._bound, factors, np.ones(len(factors)), "class_weight")
         return factors
 

@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest, WarmupScaler
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
 from streamsvm.core.kernels import RBF
 from streamsvm.metrics import prbep_score
@@ -639,6 +640,39 @@ def test_unscaled_examples_are_not_copied():
         other = cross_validate(LASVM(C=1.0, kernel="poly", degree=3), X, y, folds=made, seeding=seeding)
         assert abs(other.accuracy - cold.accuracy) <= 2 / 90
     assert cold.accuracy < 0.9
+
+
+@pytest.mark.parametrize("model", [LASVM(gamma=1.0), OneVsOne(LASVM(gamma=1.0)), SmoothSVM(gamma=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "what", [cross_validate, leave_one_out, functools.partial(grid_search, Cs=[1.0], gammas=[1.0])]
+)
+def test_labels_are_one_for_each_row_in_order(model, what):
+    X, y = noisy(20)
+    missing = y.astype(object)
+    missing[5] = pd.NA
+    for labels, problem in (
+        (set(y), "y is a set"),
+        (dict(enumerate(y)), "y is a dict"),
+        (pd.DataFrame({"y": y}), r"y has shape \(20, 1\)"),
+        (missing, "y has no label in row 5: <NA>"),
+        (np.where(np.arange(20) == 5, np.nan, y), "y has no label in row 5"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=problem):
+            what(model, X, labels)
+    with pytest.raises(TypeError, match="sample_weight is a dict"):
+        what(model, X, y, sample_weight=dict.fromkeys(range(20), 1.0))
+
+
+@pytest.mark.parametrize(
+    "model", [LASVM(), LASVM(gamma=1.0), OneVsOne(LASVM(gamma=1.0)), SmoothSVM(gamma=1.0)], ids=str
+)
+def test_sparse_columns_of_pandas(model):
+    X, y = noisy(40, d=3)
+    X = sp.csr_matrix(np.where(X > 0, X, 0.0))
+    frame = pd.DataFrame.sparse.from_spmatrix(X).assign(number=1.0)
+    result = cross_validate(model, frame, y, k=3)
+    plain = cross_validate(model, frame.to_numpy(), y, k=3)
+    np.testing.assert_allclose(result.decision_values, plain.decision_values, atol=1e-5)
 
 
 def test_bounds_are_for_positive_kernels():
