@@ -553,13 +553,9 @@ def test_bad_arguments_are_named(bad, message):
 @pytest.mark.parametrize(
     ("name", "value"), [("C", 0.0), ("pos_weight", -1.0), ("tol", 0), ("gamma", -1.0), ("cache_mb", 0)]
 )
-def test_parameters_of_the_model_are_checked_again(name, value):
-    """They may have been changed since the model was made."""
-    X, y = np.arange(16.0).reshape(8, 2), [True] * 3 + [False] * 5
-    model = LASVM()
-    setattr(model, name, value)
-    with pytest.raises(ValueError, match=f"{name}={value}"):
-        cross_validate(model, X, y, k=2)
+def test_parameters_of_the_model_are_those_that_were_checked(name, value):
+    with pytest.raises(AttributeError, match=f"{name}={value} cannot be set"):
+        setattr(LASVM(), name, value)
 
 
 def test_several_classes_are_refused():
@@ -647,7 +643,7 @@ def test_unscaled_examples_are_not_copied():
     "what", [cross_validate, leave_one_out, functools.partial(grid_search, Cs=[1.0], gammas=[1.0])]
 )
 def test_labels_are_one_for_each_row_in_order(model, what):
-    X, y = noisy(20)
+    X, y = noisy(20)[0], np.arange(20) % 2 > 0
     missing = y.astype(object)
     missing[5] = pd.NA
     for labels, problem in (

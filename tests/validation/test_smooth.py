@@ -217,7 +217,7 @@ def test_auto_takes_what_is_fast():
 
 def test_a_parameter_that_is_set_later_is_for_the_next_fit():
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = SmoothSVM(gamma=1.0).fit(X, X[:, 0] > 0)
+    model = SmoothSVM(kernel="rbf", gamma=1.0).fit(X, X[:, 0] > 0)
     before = model.decision_function(X)
     model.set_params(gamma=0.01)
     assert np.array_equal(model.decision_function(X), before)

@@ -159,7 +159,7 @@ class FeatureTable:
         given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
         return ValueError(
             f"the columns of X are {given} ({len(names)} in all), and the model knows none of them, but {known} "
-            f"({self.n_kept} in all); give a dataframe or dicts with these names, or an array if it has learned arrays"
+            f"({len(self)} in all); give a dataframe or dicts with these names, or an array if it has learned arrays"
         )
 
     # ------------------------------------------------------------------------------------------------------ examples
@@ -240,6 +240,7 @@ class FeatureTable:
                 d = culprit(X[b + t])
                 raise not_finite(names[d], X[b + t, d], b + t)
             if are_strange:
+                self.settle()
                 raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
@@ -266,6 +267,7 @@ class FeatureTable:
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
                 raise not_finite(names[compact[p]], values[p], b + t)
             if are_strange:
+                self.settle()
                 raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
