@@ -228,11 +228,12 @@ def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:
 
 def numbers_in(name: str, w: Any) -> np.ndarray:
     """One weight or several as an array of float64, whose shape and values are not checked yet."""
-    given = vector_of(name, w)
+    require_order(name, w)
+    require_unmasked(name, w)
     try:
-        return given.astype(np.float64)
+        return np.asarray(w, np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} {_stumble(given)}; weights must be numbers") from error
+        raise TypeError(f"{name} {_stumble(np.asarray(w))}; weights must be numbers") from error
 
 
 def _stumble(values: np.ndarray) -> str:

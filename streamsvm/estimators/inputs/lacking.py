@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 
-from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.scaling import RunningScale
 
@@ -21,16 +20,17 @@ def warn_of_lacking(features: FeatureTable, scale: RunningScale, columns: np.nda
     """Warn once if one of n examples, which name these columns, lacks a scaled feature that is far from 0."""
     if features.told_of_lacking or not scale.is_active:
         return
-    known = scale.when_named()
-    times = np.bincount(columns[columns >= 0], minlength=len(features.columns))
-    lacking = (times[known.columns] < n) & (np.abs(known.mean) > CLIP * known.deviation)
-    if not lacking.any():
+    far = scale.far_from_0()
+    if not far:
         return
-    first = int(np.argmax(lacking))
-    name = list(features.columns)[known.columns[first]]
+    times = np.bincount(columns[columns >= 0], minlength=len(features.columns))
+    lacking = [column for column in far if times[column] < n]
+    if not lacking:
+        return
+    name = list(features.columns)[lacking[0]]
     features.told_of_lacking = True
     warnings.warn(
-        f"an example lacks the feature {name!r}, which then counts as 0, far from its mean of {known.mean[first]:.3g}: "
+        f"an example lacks the feature {name!r}, which then counts as 0, far from its mean of {far[lacking[0]]:.3g}: "
         "this spoils the prediction, and the scale if the example is learned; give every example a value, such as the "
         "mean, or 0 if it is meant",
         StreamWarning,

@@ -4,7 +4,7 @@ Several models may share one running scale, as the classes of `OneVsRest` do.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
     ACTIVE,
+    CLIP,
     DUE,
     NO_ROWS,
     OF_FEATURES,
@@ -60,14 +61,6 @@ def require_scaling(value: Any) -> None:
         raise ValueError(f'scaling={value!r} must be "{AUTO}", "{STANDARD}" or None')
 
 
-class Named(NamedTuple):
-    """What is known of the features that are scaled, over the examples that name them: columns, means, deviations."""
-
-    columns: np.ndarray
-    mean: np.ndarray
-    deviation: np.ndarray
-
-
 class RunningScale:
     """The running scale of a stream's features; `core.scaling` has the formulas.
 
@@ -83,6 +76,8 @@ class RunningScale:
     state
         The moments and the scale in use.
     """
+
+    _far: tuple[tuple[int, int], dict[int, float]] = ((-1, -1), {})
 
     def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
         self._follows_gamma = gamma == SCALE
@@ -141,19 +136,26 @@ class RunningScale:
         place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
 
-    def when_named(self) -> Named:
-        """The moments of the scaled features over the examples that name them, once there are some.
+    def far_from_0(self) -> dict[int, float]:
+        """The columns of scaled features whose values are all far from 0, and the means of these values.
 
-        The running moments count an example as 0 where it does not name a feature.
+        They are found anew when the scale has been renewed, or twice as many examples have been seen.
         """
+        when = int(self.state.counts[RENEWED]), int(self.state.counts[SEEN]).bit_length()
+        if self._far[0] != when:
+            self._far = when, self._found_far()
+        return self._far[1]
+
+    def _found_far(self) -> dict[int, float]:
+        """The running moments count an example as 0 where it does not name a feature; here, only the others count."""
         c, own = self.state, slice(self.n_places)
-        columns, scaled = c.feature[own], c.spread[own] > 0.0
-        kept = scaled & (c.times[columns] >= OLD_ENOUGH)
-        columns, w, m, S = columns[kept], c.w[own][kept], c.m[own][kept], c.S[own][kept]
+        places = np.flatnonzero((c.spread[own] > 0.0) & (c.times[c.feature[own]] >= OLD_ENOUGH))
+        columns = c.feature[places]
         share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
-        mean = m / share
-        variance = (S / np.maximum(w, 1.0) + np.square(m)) / share - np.square(mean)
-        return Named(columns, mean, np.sqrt(np.maximum(variance, 0.0)))
+        mean = c.m[places] / share
+        mean_square = (c.S[places] / np.maximum(c.w[places], 1.0) + np.square(c.m[places])) / share
+        far = np.square(mean) > CLIP**2 * (mean_square - np.square(mean))
+        return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
 
     def still(self) -> Scaling:
         """The state as it is, for models that learn an example which the scale takes in only once."""
