@@ -378,5 +378,5 @@ def _order(n: int, seed: int | None) -> np.ndarray:
 def _classes(y: Any, n: int) -> np.ndarray:
     """The number of each example's class, (n,)."""
     if n == 0:
-        raise ValueError("y is empty; there must be examples of at least one class")
+        raise ValueError("y has shape (0,); there must be at least one example")
     return np.unique(arguments.classes_of(y, n), return_inverse=True)[1]
