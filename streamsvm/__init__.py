@@ -2,8 +2,11 @@
 
 import time as _time
 from importlib.util import find_spec as _find_spec
+from pathlib import Path as _Path
+from typing import Any as _Any
 
 from streamsvm._version import __version__ as __version__
+from streamsvm.core.saving import snapshot as _snapshot
 from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
 from streamsvm.core.threads import get_num_threads as get_num_threads
 from streamsvm.core.threads import set_num_threads as set_num_threads
@@ -14,6 +17,7 @@ from streamsvm.estimators.gap_family import FullSVM as FullSVM
 from streamsvm.estimators.lasvm import LASVM as LASVM
 from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
+from streamsvm.estimators.learners import LEARNERS as _LEARNERS
 from streamsvm.estimators.merging import merge as merge
 from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
 from streamsvm.estimators.several.one_vs_one import OneVsOne as OneVsOne
@@ -33,10 +37,51 @@ __all__ = [
     "StreamWarning",
     "WarmupScaler",
     "get_num_threads",
+    "load",
     "merge",
     "set_num_threads",
     "warmup",
 ]
+
+
+def load(path: str | _Path, cache_mb: float | None = None, device: str | None = None) -> _Any:
+    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne` or a `WarmupScaler`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    cache_mb
+        Size of each row cache in megabytes; default: the stored one.
+    device
+        Where kernel values are computed; default: the stored device.
+
+    Raises
+    ------
+    SnapshotError
+        If the file is damaged, was not written by `save`, or is from a newer format.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import streamsvm
+    >>> model = streamsvm.OneVsRest(streamsvm.LASVM())
+    >>> model.learn_many([{"a": 1.0}, {"a": 2.0}], ["low", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.svm")
+    ...     streamsvm.load(f"{folder}/model.svm").labels
+    ['low', 'high']
+    """
+    data = _snapshot.read(path)
+    kind = _snapshot.kind_of(data)
+    if kind == WarmupScaler.__name__:
+        return WarmupScaler.from_bytes(data)
+    for learner in (*_LEARNERS.values(), OneVsRest, OneVsOne):
+        if kind == learner.__name__:
+            return learner.from_bytes(data, cache_mb, device)
+    raise SnapshotError(f"{path}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")
 
 
 def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = False, classes: bool = False) -> float:

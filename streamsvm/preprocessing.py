@@ -13,6 +13,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
 from streamsvm.estimators.inputs.checks import not_a_number
@@ -22,6 +23,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 KINDS = ("standard", "minmax")
 
 
+@fixed_parameters
 class WarmupScaler(base.MiniBatchTransformer):
     """Scale features by statistics of the first examples, then stop moving.
 

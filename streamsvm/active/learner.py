@@ -29,6 +29,7 @@ from river import base, compose
 
 from streamsvm.active.choosing.passing import Passing
 from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
 
 WINDOW = 300  # Scores to compare with.  The model grows more certain, so old scores are soon too small.
 BOUNDARY, NOVEL, FAR = range(3)
@@ -55,6 +56,7 @@ class _Scores:
         return rank
 
 
+@fixed_parameters
 class ActiveLearner(base.Wrapper, base.Classifier):
     """Ask for the labels that teach a classifier most, for at most a share of the stream.
 

@@ -4,7 +4,7 @@ import datetime
 import itertools
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,25 @@ def require_unmasked(name: str, values: Any) -> None:
         )
 
 
+def require_order(name: str, values: Any) -> None:
+    """Raise a TypeError that names the argument if it is a dict or a set.
+
+    numpy would take one for a single value, and a loop would take the keys of a dict.
+    """
+    if isinstance(values, Mapping | Set):
+        raise TypeError(
+            f"{name} is a {type(values).__name__}; it must be a list, an array or a series, with an entry for each "
+            "example in their order"
+        )
+
+
+def vector_of(name: str, values: Any) -> np.ndarray:
+    """What an argument has for each example, as an array whose shape is not checked yet; neither a dict nor a set."""
+    require_order(name, values)
+    require_unmasked(name, values)
+    return np.asarray(values)
+
+
 def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> None:
     """Raise a ValueError that names the parameter unless these are valid bounds of a model."""
     if budget is not None:
@@ -137,8 +156,7 @@ def labels_of(X: Any, y: Any, n: int, of: str = "rows of X") -> np.ndarray:
     """
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-    require_unmasked("y", y)
-    labels = np.asarray(y)
+    labels = vector_of("y", y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape} for {n} {of}; one label for each is needed")
     if labels.dtype.kind == "b":
@@ -156,15 +174,33 @@ def labels_of(X: Any, y: Any, n: int, of: str = "rows of X") -> np.ndarray:
     raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1")
 
 
-def signs_of(y: Any, n: int) -> np.ndarray:
-    """Labels as an array (n,) of -1.0 and +1.0: bool, -1 and +1, 0 and 1, or any two classes in order."""
-    require_unmasked("y", y)
-    labels = np.asarray(y)
+def is_missing(label: Any) -> bool:
+    """Whether this is no label: None, NaN, NaT, or pandas' NA, for which even the question has no answer."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
+
+
+def classes_of(y: Any, n: int) -> np.ndarray:
+    """Labels of any classes as an array (n,); an error if one is missing."""
+    labels = vector_of("y", y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; it must have one label for each of {n} examples")
+    require_labels(labels)
+    return labels
+
+
+def require_labels(labels: np.ndarray) -> None:
+    """Raise a ValueError that names the row if a label of this array (n,) is missing."""
     missing = np.flatnonzero(_are_missing(labels))
     if len(missing):
         raise ValueError(f"y has no label in row {missing[0]}: {labels[missing[0]]!r}")
+
+
+def signs_of(y: Any, n: int) -> np.ndarray:
+    """Labels as an array (n,) of -1.0 and +1.0: bool, -1 and +1, 0 and 1, or any two classes in order."""
+    labels = classes_of(y, n)
     classes = np.unique(labels)
     if len(classes) == 2 and set(classes.tolist()) not in ({-1, 1}, {0, 1}):
         return np.where(labels == classes[1], 1.0, -1.0)
@@ -172,19 +208,15 @@ def signs_of(y: Any, n: int) -> np.ndarray:
 
 
 def _are_missing(labels: np.ndarray) -> Any:
-    """Which labels are None or NaN."""
+    """Which labels are missing."""
     if labels.dtype.kind == "O":
-        return np.fromiter((label is None or label != label for label in labels), bool, len(labels))
+        return np.fromiter(map(is_missing, labels), bool, len(labels))
     return labels != labels
 
 
 def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:
     """Weights as an array (n,); errors call them `name`."""
-    require_unmasked(name, w)
-    try:
-        weights = np.asarray(1.0 if w is None else w, np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} is {w!r}; weights must be numbers") from error
+    weights = numbers_in(name, 1.0 if w is None else w)
     weights = np.broadcast_to(weights, (n,)) if weights.ndim == 0 else weights
     if weights.shape != (n,):
         raise ValueError(f"{name} has shape {weights.shape}; it must be one weight, or one for each of {n} rows of X")
@@ -192,6 +224,26 @@ def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:
     if bad.any():
         raise ValueError(f"{name} holds {weights[bad][0]}; weights must be finite and at least 0")
     return weights
+
+
+def numbers_in(name: str, w: Any) -> np.ndarray:
+    """One weight or several as an array of float64, whose shape and values are not checked yet."""
+    require_order(name, w)
+    require_unmasked(name, w)
+    try:
+        return np.asarray(w, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} {_stumble(np.asarray(w))}; weights must be numbers") from error
+
+
+def _stumble(values: np.ndarray) -> str:
+    """Which of these values is not a number."""
+    for row, value in enumerate(values.tolist() if values.ndim == 1 else ()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"holds {value!r} in row {row}"
+    return f"is {values.tolist()!r:.100}"
 
 
 def box_of(C: float, weight: Any, factor: float) -> float:
@@ -227,10 +279,11 @@ def id_of(id: Any) -> int:
 
 def ids_of(ids: Any, n: int) -> np.ndarray:
     """Ids as an array (n,) int64."""
-    require_unmasked("ids", ids)
-    numbers = np.asarray(ids)
+    numbers = vector_of("ids", ids)
     if numbers.shape == (0,) and n == 0:
         return np.zeros(0, np.int64)
+    if numbers.dtype.kind == "O" and numbers.shape == (n,):  # as from a column of pandas that may lack some
+        return np.fromiter(map(id_of, numbers), np.int64, n)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise ValueError(f"ids has shape {numbers.shape} and dtype {numbers.dtype}; {n} integers are needed")
     if numbers.dtype == np.uint64 and (numbers > LARGEST_ID).any():
@@ -238,13 +291,14 @@ def ids_of(ids: Any, n: int) -> np.ndarray:
     return numbers.astype(np.int64)
 
 
-def numbers_of(ids: Any) -> np.ndarray:
-    """One id or several, as an array (n,) int64."""
+def numbers_of(ids: Any, in_order: bool = False) -> np.ndarray:
+    """One id or several, as an array (n,) int64; `in_order` refuses a set: something else follows the ids' order."""
     if isinstance(ids, str | bytes | bytearray | memoryview):
         raise ValueError(f"ids={ids!r} must be a signed 64-bit integer, or several")
-    if isinstance(ids, np.ndarray):
-        require_unmasked("ids", ids)
-        several = np.atleast_1d(ids)
+    if in_order or isinstance(ids, Mapping):
+        require_order("ids", ids)
+    if isinstance(ids, np.ndarray) or getattr(ids, "shape", None):
+        several = np.atleast_1d(vector_of("ids", ids))
         return ids_of(several, len(several))
     if not isinstance(ids, Iterable):
         return np.array([id_of(ids)])
@@ -281,8 +335,7 @@ def times_of(t: Any, n: int) -> np.ndarray:
     """The times of a batch in microseconds since 1970, (n,) int64."""
     if isinstance(t, datetime.datetime | np.datetime64) or np.ndim(t) == 0:
         return np.full(n, time_of(t))
-    require_unmasked("t", t)
-    times = np.asarray(t)
+    times = vector_of("t", t)
     if times.shape != (n,):
         raise ValueError(f"t has shape {times.shape} for {n} rows of X; one time, or one for each row, is needed")
     if times.dtype.kind == "M" and not np.isnat(times).any():

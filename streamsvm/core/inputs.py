@@ -64,9 +64,15 @@ def matrix_of(X: Any) -> Any:
     array([[1, 2],
            [3, 4]])
     """
+    if has_sparse_columns(X):
+        X = csr_of_frame(X)
     if not sp.issparse(X):
         arguments.require_unmasked("X", X)  # before the mask is lost
-        X = np.asarray(X)
+        given, X = X, np.asarray(X)
+        if X.dtype == object and X.ndim == 0:
+            raise TypeError(
+                f"X is a {type(given).__name__}; it must be an array, a frame or a sparse matrix of numbers"
+            )
     require_matrix(X)
     return sp.csr_matrix(X) if sp.issparse(X) else X
 
@@ -125,6 +131,33 @@ def matrix_of_dicts(X: Sequence[Mapping], columns: Mapping) -> tuple[sp.csr_matr
             values.append(float(value))
         starts.append(len(indices))
     return sp.csr_matrix((np.array(values, float), indices, starts), shape=(len(X), len(columns))), columns
+
+
+def has_sparse_columns(X: Any) -> bool:
+    """Whether this is a pandas frame with sparse columns, as river's `BagOfWords` and `OneHotEncoder` return."""
+    is_of_pandas = hasattr(type(X), "iloc") and X.ndim == 2
+    return is_of_pandas and any(hasattr(dtype, "fill_value") for dtype in X.dtypes)
+
+
+def csr_of_frame(X: Any) -> sp.csr_matrix:
+    """The compressed rows of a pandas frame with sparse columns; its other columns keep their zeros.
+
+    Raises
+    ------
+    TypeError
+        If a column does not hold numbers; the message names it.
+    """
+    rows, values = [], []
+    for name, column in X.items():
+        is_sparse = hasattr(column.dtype, "fill_value") and column.dtype.fill_value == 0
+        own = column.array.sp_values if is_sparse else column.to_numpy()
+        if own.dtype.kind not in "fiub":
+            raise TypeError(f"column {name!r} has dtype {column.dtype}; features must be numbers")
+        rows.append(column.array.sp_index.to_int_index().indices if is_sparse else np.arange(len(own)))
+        values.append(own)
+    columns = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+    places = (np.concatenate(rows), columns)
+    return sp.csr_matrix((np.concatenate(values), places), shape=X.shape)
 
 
 def without_duplicates(X: sp.csr_matrix) -> sp.csr_matrix:

@@ -3,11 +3,13 @@
 import datetime
 
 from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.gap_svm import GapSVM
 from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S
 from streamsvm.online import gap
 
 
+@fixed_parameters
 class LASVMG(GapSVM):
     """LASVM-G: an online kernel support vector machine that works until the primal-dual gap is small.
 
@@ -122,6 +124,7 @@ class RampSVM(GapSVM):
         self._least_margin = float(ramp_s)
 
 
+@fixed_parameters
 class LASVMNC(RampSVM):
     """LASVM-NC: LASVM-G with the ramp loss, which limits the pull of noise.
 
@@ -172,6 +175,7 @@ class LASVMNC(RampSVM):
     _ramp = gap.CONCAVE
 
 
+@fixed_parameters
 class LASVMI(RampSVM):
     """LASVM-I: LASVM-G that ignores examples which it already predicts well, and those that look like noise.
 
@@ -218,6 +222,7 @@ class LASVMI(RampSVM):
     _ramp = gap.IGNORE
 
 
+@fixed_parameters
 class FullSVM(GapSVM):
     """FULL: LASVM-G that never forgets a member, as a reference for the others.
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import lasvm
@@ -18,6 +19,7 @@ ADMISSIONS = {"margin": 0.9, "violation": math.inf}  # `lasvm.Rule.margin`.  Wit
 SLACK = 0.5  # See `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.25 points of a batch solution.
 
 
+@fixed_parameters
 class LASVM(OnlineSVM):
     """LASVM: an online kernel support vector machine.
 

@@ -35,7 +35,7 @@ from streamsvm.sklearn_api.training import train, train_pairs
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
-SHAPES = ("ovr", "ovo")
+OF_THE_MODEL = ("algorithm", "C", "kernel", "degree", "gamma", "coef0", "tol", "ramp_s", "cache_mb", "device")
 HARD_MARGIN = 1e10  # the C that stands for infinity
 
 
@@ -69,8 +69,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     coef0
         Constant of the polynomial and sigmoid kernels.
     class_weight
-        Factors on C by class; a class that is not named has 1.  ``"balanced"``: inversely proportional to the class's
-        frequency, for `fit` only.
+        Factors on C by class, at least 0; a class that is not named has 1, and one of weight 0 is never predicted.
+        ``"balanced"``: inversely proportional to the class's frequency, for `fit` only.
     tol
         Tolerance of the optimality conditions; positive.
     ramp_s
@@ -244,6 +244,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
                 f'kernel={self.kernel!r} needs algorithm="lasvm", not {self.algorithm!r}, which learns online'
             )
         self._require_shape()
+        _require_labels(y)
         K = kernel_values(self.kernel, X, X)
         y = column_or_1d(y, warn=True)
         require_square(K, y)
@@ -254,6 +255,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         arguments.require_positive("C", self._bound)
         box = arguments.boxes_of(self._bound, weights, factors, "sample_weight")
         self._X_fit, self.n_features_in_ = (X if callable(self.kernel) else None), K.shape[1]
+        self._begun_with = self.get_params(deep=False)
         options = SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
         used = np.flatnonzero(weights > 0.0)
         self.model_ = KernelMachines(K, labels, used, box, options, max(self.max_iter, 2))
@@ -301,8 +303,9 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As for `fit`.  Also if `classes` is missing in the first call or different later, if y has another label, or
-            if `class_weight` is "balanced": the frequencies are unknown.
+            As for `fit`.  Also if `classes` is missing in the first call or different later, if y has another label, if
+            `class_weight` is "balanced", because the frequencies are unknown, or if a parameter of the model has been
+            set since the first call.
         """
         if self.class_weight == "balanced":
             raise ValueError(
@@ -311,6 +314,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         if is_given(self.kernel):
             raise ValueError(f"kernel={self.kernel!r} is for fit only: partial_fit needs features of later examples")
         first = not hasattr(self, "model_")
+        if not first:
+            self._require_unchanged()
         X, y, weights = self._checked(X, y, sample_weight, first)
         arguments.weights_of(weights, len(weights), "sample_weight")
         known = known_classes(None if first else self.classes_, classes)
@@ -326,8 +331,9 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, np.ndarray, np.ndarray]:
-        for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        for name, values in (("X", X), ("sample_weight", sample_weight)):
             arguments.require_unmasked(name, values)
+        _require_labels(y)
         X, y = validate_data(self, X, y, reset=first, **FORM)
         check_classification_targets(y)
         return X, y, _weights_of(sample_weight, X)
@@ -356,11 +362,17 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         n_classes = len(self.classes_)
         self.model_ = model if n_classes == 2 else OneVsOne(model, classes=range(n_classes))
         self._is_sparse = sp.issparse(X)
+        self._begun_with = self.get_params(deep=False)
 
-    def _require_shape(self) -> None:
-        if self.decision_function_shape not in SHAPES:
-            shapes = " or ".join(map(repr, SHAPES))
-            raise ValueError(f"decision_function_shape={self.decision_function_shape!r} must be {shapes}")
+    def _require_unchanged(self) -> None:
+        """Raise a ValueError if a parameter of the model has been set since it began to learn."""
+        for name in OF_THE_MODEL:
+            now, before = getattr(self, name), self._begun_with[name]
+            if now != before:
+                raise ValueError(
+                    f"{name}={now!r} was set after learning began with {name}={before!r}, and partial_fit goes on with "
+                    f"that model; set {name} back, or learn the examples anew: with fit, or with a clone"
+                )
 
     @property
     def _bound(self) -> float:
@@ -370,8 +382,18 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.class_weight is None:  # scikit-learn's function takes as long as a fit of a small set
             return np.ones(len(self.classes_))
+        if isinstance(self.class_weight, dict):
+            for label, weight in self.class_weight.items():
+                if not (arguments.is_number(weight) and weight >= 0):
+                    raise ValueError(f"class_weight[{label!r}]={weight!r} must be a finite number, at least 0")
         y = self.classes_[labels]
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
+        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
+        if not factors.any():
+            raise ValueError(
+                f"class_weight={self.class_weight!r} gives every class the weight 0, so nothing is learned"
+            )
+        arguments.boxes_of(self._bound, factors, np.ones(len(factors)), "class_weight")
+        return factors
 
     def __setstate__(self, state: dict) -> None:
         """Copy read-only arrays of the model: joblib maps large ones from files."""
@@ -384,9 +406,16 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _require_labels(y: Any) -> None:
+    """Refuse what scikit-learn stumbles over: a dict, a set, and pandas' NA."""
+    labels = arguments.vector_of("y", y)
+    if labels.dtype == object and labels.ndim == 1:
+        arguments.require_labels(labels)
+
+
 def _weights_of(sample_weight: Any, X: Any) -> np.ndarray:
     """The weights of the examples, not all of them 0."""
-    given = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+    given = np.ones(1) if sample_weight is None else arguments.numbers_in("sample_weight", sample_weight)
     if given.size > 0 and not np.count_nonzero(given):
         raise ValueError(NO_WEIGHT)
     return _check_sample_weight(sample_weight, X, dtype=np.float64)

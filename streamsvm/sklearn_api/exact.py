@@ -71,7 +71,7 @@ def solved_on(K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alph
     """The optimum of a problem, from coefficients near it.
 
     None if that takes more than `MAX_STEPS` steps, or if a step has a singular matrix, which a kernel that is not
-    positive semi-definite may have.
+    positive semi-definite may have.  Also if one of the classes has the weight 0: then any bias from 1 on is optimal.
 
     Examples
     --------
@@ -80,6 +80,8 @@ def solved_on(K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alph
     >>> exact.alpha.round(6), round(exact.bias, 6)
     (array([-2.,  2.]), -1.0)
     """
+    if not (lo.any() and hi.any()):
+        return None
     alpha, free = alpha.copy(), (lo < alpha) & (alpha < hi)
     ridge = RIDGE * (float(np.abs(K).max()) or 1.0)
     for _ in range(MAX_STEPS):

@@ -18,6 +18,9 @@ from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
 
 
+SHAPES = ("ovr", "ovo")
+
+
 class _Machine(NamedTuple):
     """A binary machine: the places of its classes in `classes_`, and its support vectors' numbers and coefficients."""
 
@@ -37,9 +40,21 @@ class FittedModel:
     kernel: Any
     decision_function_shape: str
     break_ties: bool
+    _begun_with: dict[str, Any]  # the parameters when learning began
     _is_sparse: bool
     _centre: np.ndarray | None = None
     _X_fit: Any
+
+    @property
+    def _kernel(self) -> Any:
+        """The kernel of the model: the parameter may have been set since, for the next `fit`."""
+        check_is_fitted(self, "model_")
+        return self._begun_with["kernel"]
+
+    def _require_shape(self) -> None:
+        if self.decision_function_shape not in SHAPES:
+            shapes = " or ".join(map(repr, SHAPES))
+            raise ValueError(f"decision_function_shape={self.decision_function_shape!r} must be {shapes}")
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -57,9 +72,10 @@ class FittedModel:
             For two classes, positive for ``classes_[1]``.  For more, a column for each class, or for each pair with
             ``decision_function_shape="ovo"``: it is positive for the first class of the pair.
         """
+        self._require_shape()
         X, n_classes = self._queries(X), len(self.classes_)
         of_pairs = self.decision_function_shape == "ovo" and n_classes > 2
-        if self.kernel == "linear":
+        if self._kernel == "linear":
             values = self._linear_values(X)
             return values if of_pairs else values[:, 0] if n_classes == 2 else class_values(values, n_classes)
         return self.model_.pair_values_many(X) if of_pairs else self.model_.decision_function_many(X)
@@ -91,7 +107,7 @@ class FittedModel:
         if ties:
             return self.classes_[self.decision_function(X).argmax(axis=1)]
         X, n_classes = self._queries(X), len(self.classes_)
-        if self.kernel == "linear":
+        if self._kernel == "linear":
             values = self._linear_values(X)
             places = values[:, 0] > 0.0 if n_classes == 2 else best_classes(values, n_classes)
         else:
@@ -130,11 +146,10 @@ class FittedModel:
         return np.log(self.predict_proba(X))
 
     def _queries(self, X: Any) -> Any:
-        check_is_fitted(self, "model_")
         arguments.require_unmasked("X", X)
-        if not is_given(self.kernel):
+        if not is_given(self._kernel):
             return centred(validate_data(self, X, reset=False, **FORM), self._centre)
-        K = kernel_values(self.kernel, X, self._X_fit)
+        K = kernel_values(self._kernel, X, self._X_fit)
         if K.shape[1] != self.model_.n:
             raise ValueError(
                 f"X has {K.shape[1]} kernel values for each example; there must be one for each of the "
@@ -165,7 +180,7 @@ class FittedModel:
 
         The model stores them in single precision.
         """
-        if is_given(self.kernel):
+        if is_given(self._kernel):
             raise AttributeError("support_vectors_ has features, and a given kernel has none; support_ has row numbers")
         X = self._vectors(np.concatenate(self._support))
         X = X if self._centre is None else centred(X, -self._centre)
@@ -199,8 +214,8 @@ class FittedModel:
 
         Only the linear kernel has them: with another one this attribute is missing.
         """
-        if self.kernel != "linear":
-            raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self.kernel!r}")
+        if self._kernel != "linear":
+            raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self._kernel!r}")
         weights = self._weights.toarray()
         weights.flags.writeable = False  # A change would not reach the model.
         return weights

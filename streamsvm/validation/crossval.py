@@ -138,7 +138,7 @@ def cross_validate(
         return _of_several(model, X, y, k, folds, seed, sample_weight, options, seeding, n_jobs)
     if isinstance(model, SmoothSVM):
         smooth.require_only_auto(n_jobs, options, seeding=seeding, values=values)
-        positive = signs_of(y, len(np.asarray(y)))[0] > 0.0
+        positive = signs_of(y, len(arguments.vector_of("y", y)))[0] > 0.0
         splits = splits_of(folds, positive, k, seed)
         warn_of_one_class(
             splits, positive, arguments.weights_of(sample_weight, len(positive), "sample_weight") > 0.0, stacklevel=2
@@ -229,7 +229,7 @@ def leave_one_out(
         model,
         X,
         y,
-        folds=kinds.leave_one_out(len(np.asarray(y))),
+        folds=kinds.leave_one_out(len(arguments.vector_of("y", y))),
         seeding=seeding,
         sample_weight=sample_weight,
         n_jobs=n_jobs,

@@ -18,6 +18,7 @@ from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.chunks.given import GivenMatrix, KernelSource
 from streamsvm.batch.chunks.pairs import PairOptimum, optima_along, solved_pair
 from streamsvm.core import arguments, storage
+from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.online.outputs.votes import best_classes, class_values
@@ -222,18 +223,20 @@ def problems_of(setting: Setting, Cs: list[float], X: Any, y: Any, sample_weight
         raise ValueError("X is a RowStore, which two classes can share; give the features for several classes")
     if setting.pos_weight != 1.0:
         raise ValueError(f"pos_weight={setting.pos_weight!r} is not offered for several classes; use sample_weight")
-    arguments.require_unmasked("y", y)
-    labels = np.asarray(y)
     kernel = make_kernel(setting.kernel, gamma=setting.gamma, degree=setting.degree, coef0=setting.coef0)
-    features = Features(X if hasattr(X, "tocsr") else np.asarray(X, np.float64), kernel)
-    if labels.shape != (features.n,):
-        raise ValueError(f"y has shape {labels.shape} for {features.n} rows of X; one label for each row is needed")
-    classes, places = np.unique(labels, return_inverse=True)
+    features = Features(rows_of(X), kernel)
+    classes, places = np.unique(arguments.classes_of(y, features.n), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of at least two classes are needed")
     weights = arguments.weights_of(sample_weight, features.n, "sample_weight")
     arguments.boxes_of(max(Cs), weights, np.ones(features.n), "sample_weight")
     return Problems(features, places, weights, setting, Cs), classes
+
+
+def rows_of(X: Any) -> Any:
+    """The examples as a sparse matrix, if they are one, or else as an array of float64."""
+    X = csr_of_frame(X) if has_sparse_columns(X) else X
+    return X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, np.float64)
 
 
 def _shared(features: KernelSource, cache_mb: float) -> KernelSource:

@@ -108,6 +108,17 @@ def test_a_pipeline_learns_as_a_whole(form):
     assert model["WarmupScaler"].frozen
 
 
+@pytest.mark.parametrize("model", [LASVM(), LASVM(gamma=0.5)], ids=["scaled", "unscaled"])
+def test_a_pool_of_sparse_columns(model):
+    X = sp.csr_matrix(np.random.default_rng(0).normal(size=(60, 3)) > 0.3, dtype=np.float64)
+    y = np.asarray(X.sum(axis=1)).ravel() > 1
+    chosen = [
+        [step.key for step in label_pool(model.clone(), pool, y.__getitem__, stopping=MaxLabels(10), seed=0)]
+        for pool in (X, pd.DataFrame.sparse.from_spmatrix(X))
+    ]
+    assert chosen[0] == chosen[1]
+
+
 def test_weights_reach_the_model():
     weights = np.where(Y, 1.0, 0.0)
     model = LASVM(gamma=0.3)

@@ -581,6 +581,16 @@ def test_labels_that_are_not_binary_are_shown(y, shown):
         ({"w": [1.0, NAN, 1.0]}, r"w holds nan"),
         ({"w": [1.0, INF, 1.0]}, r"w holds inf"),
         ({"w": ["a", "b", "c"]}, r"w "),
+        ({"w": [1.0, pd.NA, 1.0]}, "w holds <NA> in row 1; weights must be numbers"),
+        ({"w": {0: 1.0, 1: 1.0, 2: 1.0}}, "w is a dict; it must be a list"),
+        ({"w": pd.DataFrame({"w": [1.0, 1.0, 1.0]})}, r"w has shape \(3, 1\)"),
+        ({"y": {0: True, 1: False, 2: True}}, "y is a dict"),
+        ({"y": {True, False}}, "y is a set"),
+        ({"y": pd.DataFrame({"y": [True, False, True]})}, r"y has shape \(3, 1\)"),
+        ({"y": [True, pd.NA, False]}, "y holds <NA> in row 1"),
+        ({"ids": {1, 2, 3}}, "ids is a set"),
+        ({"ids": {1: 1, 2: 2, 3: 3}}, "ids is a dict"),
+        ({"ids": [1, pd.NA, 3]}, "id=<NA> must be a signed 64-bit integer"),
         ({"ids": [1, 2]}, r"ids has shape \(2,\)"),
         ({"ids": [1.0, 2.0, 3.0]}, r"ids has .*float64"),
         ({"ids": ["a", "b", "c"]}, r"ids has "),
@@ -874,3 +884,21 @@ def test_some_support_vectors(learner, form):
     wanted = [ids[7], ids[2], 10**9]
     np.testing.assert_array_equal(model.support_vectors_of(wanted).toarray(), every[[2, 7]])
     assert model.support_vectors_of([]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("model", [LASVM(), AutoLASVM(), OneVsRest(LASVM()), OneVsRest(AutoLASVM())], ids=str)
+def test_ids_to_forget_or_correct_are_never_keys_or_names_of_columns(model):
+    model = model.clone()
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model.learn_many(X, X[:, 0] > 0, ids=pd.Series(np.arange(20), dtype="Int64"))
+    digest, ids = model.digest(), model.support_ids.tolist()
+    for wrong in (dict.fromkeys(ids), pd.DataFrame({number: [0] for number in ids})):
+        for attempt in (lambda wrong=wrong: model.forget(wrong), lambda wrong=wrong: model.relabel(wrong, True)):
+            with pytest.raises((TypeError, ValueError), match="ids "):
+                attempt()
+    with pytest.raises(TypeError, match="ids is a set; it must be a list"):
+        model.relabel(set(ids), [True] * len(ids))
+    if hasattr(model, "support_vectors_of"):
+        assert model.support_vectors_of(set(ids)).shape == (len(ids), 2)
+    assert model.digest() == digest
+    assert model.forget(set(ids)) >= len(ids)

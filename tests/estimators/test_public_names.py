@@ -22,6 +22,7 @@ NAMES = {
         "OneVsOne",
         "OneVsRest",
         "WarmupScaler",
+        "load",
         "warmup",
     ],
     "streamsvm.active": [

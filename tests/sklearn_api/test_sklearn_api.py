@@ -358,6 +358,28 @@ def test_a_class_of_weight_0_is_never_predicted(moons):
     assert (model.predict(X) == 1).all()
 
 
+def test_a_class_of_weight_0_in_a_small_training_set(moons):
+    X, y = (part[:60] for part in moons)
+    for without in (0, 1):
+        model = LASVMClassifier(class_weight={without: 0}).fit(X, y)
+        assert set(model.predict(X)) == {1 - without}
+
+
+@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "2", None, pd.NA])
+def test_a_weight_of_a_class_is_a_number(moons, weight):
+    X, y = (part[:30] for part in moons)
+    model = LASVMClassifier(class_weight={1: weight})
+    for attempt in (lambda: model.fit(X, y), lambda: model.partial_fit(X, y, classes=[0, 1])):
+        with pytest.raises(ValueError, match=r"class_weight\[1\]=.* must be a finite number, at least 0"):
+            attempt()
+    for of_all, problem in (
+        ({0: 0, 1: 0}, "gives every class the weight 0"),
+        ({1: 1e300}, r"holds 1e\+300, too large"),
+    ):
+        with pytest.raises(ValueError, match=f"class_weight.*{problem}"):
+            LASVMClassifier(class_weight=of_all).fit(X, y)
+
+
 def test_a_higher_weight_of_a_class_finds_more_of_it(moons):
     X, y = moons
     found = [LASVMClassifier(class_weight={1: w}).fit(X, y).predict(X)[y == 1].mean() for w in (0.1, 1.0, 10.0)]
@@ -393,6 +415,47 @@ def test_partial_fit_goes_on_after_fit(moons):
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("begin", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"C": 3.0},
+        {"kernel": "linear"},
+        {"kernel": "poly"},
+        {"gamma": 2.0},
+        {"degree": 2},
+        {"coef0": 1.0},
+        {"tol": 0.1},
+        {"algorithm": "full"},
+        {"ramp_s": 0.0},
+        {"cache_mb": 1.0},
+    ],
+    ids=str,
+)
+def test_a_parameter_that_is_set_later_changes_no_model(moons, begin, changed):
+    X, y = (part[:40] for part in moons)
+    model = LASVMClassifier(gamma=1.0)
+    getattr(model, begin)(X, y, **({} if begin == "fit" else {"classes": [0, 1]}))
+    before = model.decision_function(X)
+    model.set_params(**changed)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    np.testing.assert_array_equal(model.predict(X), before > 0)
+    assert not hasattr(model, "coef_")
+    (name,) = changed
+    with pytest.raises(ValueError, match=f"{name}=.* was set after learning began with {name}=.*; set {name} back"):
+        model.partial_fit(X, y)
+    assert_same(clone(model).fit(X, y), model.fit(X, y), X)
+
+
+def test_parameters_that_the_model_does_not_hold_may_change(moons):
+    X, y = (part[:40] for part in moons)
+    model = LASVMClassifier().partial_fit(X, y, classes=[0, 1])
+    model.set_params(class_weight={1: 2.0}, max_iter=3, decision_function_shape="ovo").partial_fit(X, y)
+    model.set_params(decision_function_shape="other")
+    with pytest.raises(ValueError, match="decision_function_shape='other' must be"):
+        model.decision_function(X)
+
+
 def test_fit_forgets_what_was_learned_before(moons):
     X, y = moons
     model = LASVMClassifier().partial_fit(X[:, :1], y, classes=[0, 1, 2])
@@ -406,6 +469,25 @@ def test_fit_forgets_what_was_learned_before(moons):
 @pytest.fixture
 def pipeline():
     return make_pipeline(StandardScaler(), LASVMClassifier())
+
+
+def test_labels_and_weights_are_one_for_each_example_in_order(moons):
+    X, y = (part[:10] for part in moons)
+    missing = [pd.NA, *y[1:]]
+    for model in (LASVMClassifier(), LASVMClassifier(kernel=rbf_kernel)):
+        for labels, problem in (
+            (dict(enumerate(y)), "y is a dict"),
+            (set(y), "y is a set"),
+            (missing, "in row 0: <NA>"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=problem):
+                model.fit(X, labels)
+        for weights, problem in (
+            ({0: 1.0}, "is a dict"),
+            ([1.0, pd.NA, *y[2:]], "holds <NA> in row 1; weights must be"),
+        ):
+            with pytest.raises(TypeError, match=f"sample_weight {problem}"):
+                model.fit(X, y, sample_weight=weights)
 
 
 def test_in_a_pipeline_with_frames(moons, pipeline):

@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest, StreamWarning, WarmupScaler
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
 from streamsvm.core.kernels import RBF
 from streamsvm.metrics import prbep_score
@@ -552,13 +553,11 @@ def test_bad_arguments_are_named(bad, message):
 @pytest.mark.parametrize(
     ("name", "value"), [("C", 0.0), ("pos_weight", -1.0), ("tol", 0), ("gamma", -1.0), ("cache_mb", 0)]
 )
-def test_parameters_of_the_model_are_checked_again(name, value):
-    """They may have been changed since the model was made."""
-    X, y = np.arange(16.0).reshape(8, 2), [True] * 3 + [False] * 5
+def test_parameters_of_the_model_are_those_that_were_checked(name, value):
     model = LASVM()
-    setattr(model, name, value)
-    with pytest.raises(ValueError, match=f"{name}={value}"):
-        cross_validate(model, X, y, k=2)
+    with pytest.warns(StreamWarning, match=f"{name} stays .*, and {value} is not used"):
+        setattr(model, name, value)
+    assert getattr(model, name) == getattr(LASVM(), name)
 
 
 def test_several_classes_are_refused():
@@ -639,6 +638,39 @@ def test_unscaled_examples_are_not_copied():
         other = cross_validate(LASVM(C=1.0, kernel="poly", degree=3), X, y, folds=made, seeding=seeding)
         assert abs(other.accuracy - cold.accuracy) <= 2 / 90
     assert cold.accuracy < 0.9
+
+
+@pytest.mark.parametrize("model", [LASVM(gamma=1.0), OneVsOne(LASVM(gamma=1.0)), SmoothSVM(gamma=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "what", [cross_validate, leave_one_out, functools.partial(grid_search, Cs=[1.0], gammas=[1.0])]
+)
+def test_labels_are_one_for_each_row_in_order(model, what):
+    X, y = noisy(20)[0], np.arange(20) % 2 > 0
+    missing = y.astype(object)
+    missing[5] = pd.NA
+    for labels, problem in (
+        (set(y), "y is a set"),
+        (dict(enumerate(y)), "y is a dict"),
+        (pd.DataFrame({"y": y}), r"y has shape \(20, 1\)"),
+        (missing, "y has no label in row 5: <NA>"),
+        (np.where(np.arange(20) == 5, np.nan, y), "y has no label in row 5"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=problem):
+            what(model, X, labels)
+    with pytest.raises(TypeError, match="sample_weight is a dict"):
+        what(model, X, y, sample_weight=dict.fromkeys(range(20), 1.0))
+
+
+@pytest.mark.parametrize(
+    "model", [LASVM(), LASVM(gamma=1.0), OneVsOne(LASVM(gamma=1.0)), SmoothSVM(gamma=1.0)], ids=str
+)
+def test_sparse_columns_of_pandas(model):
+    X, y = noisy(40, d=3)
+    X = sp.csr_matrix(np.where(X > 0, X, 0.0))
+    frame = pd.DataFrame.sparse.from_spmatrix(X).assign(number=1.0)
+    result = cross_validate(model, frame, y, k=3)
+    plain = cross_validate(model, frame.to_numpy(), y, k=3)
+    np.testing.assert_allclose(result.decision_values, plain.decision_values, atol=1e-5)
 
 
 def test_bounds_are_for_positive_kernels():

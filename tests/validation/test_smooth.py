@@ -215,6 +215,15 @@ def test_auto_takes_what_is_fast():
     assert cross_validate(SmoothSVM(solver="strategy-1"), X, y, k=10).seeding == "strategy-1"
 
 
+def test_a_parameter_that_is_set_later_is_for_the_next_fit():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = SmoothSVM(kernel="rbf", gamma=1.0).fit(X, X[:, 0] > 0)
+    before = model.decision_function(X)
+    model.set_params(gamma=0.01)
+    assert np.array_equal(model.decision_function(X), before)
+    assert not np.array_equal(model.fit(X, X[:, 0] > 0).decision_function(X), before)
+
+
 def test_sparse_examples():
     X, y = noisy(60, 6)
     X[np.abs(X) < 0.8] = 0.0

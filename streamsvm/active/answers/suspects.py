@@ -82,9 +82,10 @@ def suspects(
         arguments.require_count("n", n, 0)
     store = X if isinstance(X, RowStore) else RowStore(X, make_kernel("rbf", gamma=gamma), OPTIONS.cache_mb)
     boxes = float(C) * arguments.weights_of(sample_weight, len(store), "sample_weight")
-    classes = np.unique(np.asarray(y))
+    y = arguments.classes_of(y, len(store))
+    classes = np.unique(y)
     if len(classes) > 2:
-        margins = left_out_leads([store] * len(classes), _places_of(y, classes, len(store)), [boxes] * len(classes))
+        margins = left_out_leads([store] * len(classes), np.searchsorted(classes, y), [boxes] * len(classes))
     else:
         signs = arguments.signs_of(y, len(store))
         margins = signs * left_out_values(store, signs, boxes)
@@ -94,13 +95,6 @@ def suspects(
 def ranked(margins: np.ndarray) -> list[Suspect]:
     """All answers, by their margins, the smallest first."""
     return [Suspect(place, float(margins[place])) for place in np.argsort(margins, kind="stable").tolist()]
-
-
-def _places_of(y: Any, classes: np.ndarray, n: int) -> np.ndarray:
-    """The place of each answer among the classes."""
-    if np.shape(y) != (n,):
-        raise ValueError(f"y has shape {np.shape(y)}; it must have one label for each of {n} examples")
-    return np.searchsorted(classes, np.asarray(y))
 
 
 def left_out_leads(stores: Sequence[RowStore], places: np.ndarray, boxes: Sequence[np.ndarray]) -> np.ndarray:

@@ -218,7 +218,7 @@ class SmoothSVM:
         matrix = finite_matrix_of(X)
         n = matrix.shape[0]
         signs = arguments.signs_of(y, n)
-        classes = np.unique(np.asarray(y))
+        classes = np.unique(arguments.classes_of(y, n))
         if len(classes) != 2:
             raise ValueError(f"y holds {classes.tolist()}; there must be examples of two classes")
         costs = arguments.boxes_of(
@@ -259,6 +259,7 @@ class SmoothSVM:
         self.classes_, self.basis_, self.n_features_in_ = prepared.classes, prepared.basis, prepared.n_features
         self.support_, self.n_iter_ = np.flatnonzero(minimum.support), minimum.steps
         self.status_ = minimum.status
+        self._fitted_kernel = self._kernel  # parameters that are set later are those of the next `fit`
         return self
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -270,7 +271,7 @@ class SmoothSVM:
         matrix = finite_matrix_of(X)
         if matrix.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {matrix.shape[1]} features; the model was fitted on {self.n_features_in_}")
-        features = matrix if self.basis_ is None else kernel_matrix(self._kernel, matrix, self.basis_)
+        features = matrix if self.basis_ is None else kernel_matrix(self._fitted_kernel, matrix, self.basis_)
         return np.asarray(features @ self.coef_) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:

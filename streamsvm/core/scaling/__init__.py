@@ -22,9 +22,9 @@ A model that does not scale, but has the RBF kernel, shifts features that are fa
     z_p = x_p - shift_p   where gamma m_p^2 > 2^10; otherwise z_p = x_p
 
 ||x - z||^2 is computed from squared norms, in single precision, which leaves gamma ||x - z||^2 an error of about
-gamma m^2 2^-24.  A constant that is subtracted from all examples changes no distance.  A new shift is due when a mean has
-moved as far from the one in use.  If gamma is a number, no moments are kept before an example has such a feature; then
-they begin with those of the members (`awakened`).  The features of members whose digits were lost before stay as they are.
+gamma m^2 2^-24.  A constant that is subtracted from all examples changes no distance.  A new shift is due when a mean
+has moved as far from the one in use.  If gamma is a number, no moments are kept before an example has such a feature;
+then they begin with those that the members give (`awakened`).
 
 A feature that an example does not name is 0.  A feature that gets a place late counts as 0 before.
 

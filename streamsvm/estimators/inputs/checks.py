@@ -3,7 +3,7 @@
 `features` gives the names columns.  Arguments beside the features are the job of `core.arguments`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,18 @@ LONGEST_SHOWN = 100  # characters of a feature's name in an error message
 
 def n_rows(X: Any) -> int:
     """Number of examples in a batch."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    if hasattr(X, "shape"):
+        return int(X.shape[0])
+    if isinstance(X, Sized):
+        return len(X)
+    raise _no_batch(X)
+
+
+def _no_batch(X: Any) -> TypeError:
+    return TypeError(
+        f"X is a {type(X).__name__}; a batch is a dataframe (of a lazy one call collect(), of a RecordBatch make a "
+        "Table), a 2-D array, a sparse matrix or a list of dicts"
+    )
 
 
 def is_frame(X: Any) -> bool:
@@ -27,9 +38,17 @@ def is_frame(X: Any) -> bool:
     return not isinstance(X, np.ndarray | list | tuple) and hasattr(X, "columns")
 
 
+def frame_of(X: Any) -> Any:
+    """A dataframe of any library as one of narwhals, which knows them all."""
+    try:
+        return dataframe.into_frame(X)
+    except TypeError as error:
+        raise _no_batch(X) from error
+
+
 def series_like(X: Any, values: np.ndarray, name: Any) -> Any:
     """Values of a batch: as a series of the frame's kind if X is a dataframe, otherwise as they are."""
-    return dataframe.to_native_series(values, name=name, like=dataframe.into_frame(X)) if is_frame(X) else values
+    return dataframe.to_native_series(values, name=name, like=frame_of(X)) if is_frame(X) else values
 
 
 def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
@@ -39,7 +58,7 @@ def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         arguments.require_unmasked("X", X)
         return tuple(range(X.shape[1])), floats_of(np.asarray(X))
-    frame = dataframe.into_frame(X)
+    frame = frame_of(X)
     for column in frame.iter_columns():
         if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
             raise TypeError(f"column {column.name!r} has dtype {column.dtype}; features must be numbers")
@@ -134,15 +153,15 @@ def label_of(label: Any, where: str = "y is") -> Hashable:
     Raises
     ------
     TypeError, ValueError
-        If the label is not hashable, or is None or NaN.
+        If the label is not hashable, or is missing.
     """
     label = label.item() if isinstance(label, np.generic) else label
     try:
         hash(label)
     except TypeError:
         raise TypeError(f"{where} {label!r}, a {type(label).__name__}; labels must be hashable") from None
-    if label is None or label != label:
-        raise ValueError(f"{where} {label!r}; a label is anything hashable but None and NaN")
+    if arguments.is_missing(label):
+        raise ValueError(f"{where} {label!r}; a label is anything hashable but None and NaN, or pandas' NA")
     return label
 
 
@@ -150,7 +169,13 @@ def labels_of(y: Any, n: int) -> list[Hashable]:
     """The labels of a batch of n examples; errors as in `label_of`, or if the number of labels is wrong."""
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise TypeError(f"y={y!r} must be a sequence of labels, one for each row of X")
+    arguments.require_order("y", y)
     arguments.require_unmasked("y", y)
+    shape = getattr(y, "shape", (n,))
+    if len(shape) != 1:
+        raise ValueError(f"y has shape {tuple(shape)}; it must have one label for each of {n} rows of X")
+    if hasattr(y, "to_pylist"):  # of pyarrow, whose own entries are no labels
+        y = y.to_pylist()
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuU":  # numpy knows that they are valid
         labels = y.tolist()
     else:

@@ -18,12 +18,13 @@ import scipy.sparse as sp
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
-from streamsvm.core.inputs import floats_of, plain, without_duplicates
+from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.checks import (
     culprit,
+    frame_of,
     named_columns,
     not_finite,
     shown,
@@ -76,9 +77,12 @@ class FeatureTable:
         Gives the last block as it was given, unscaled.
     max_features
         Largest number of features.  An example that would exceed it is refused.
+    told_of_lacking
+        Whether the user was told that examples lack a feature; see `lacking`.
     """
 
     max_features = MAX_FEATURES
+    told_of_lacking = False
 
     def __init__(self) -> None:
         self.columns: dict[Hashable, int] = {}
@@ -143,6 +147,24 @@ class FeatureTable:
             self._last = _Example(names, columns, known)
         return self._last.columns
 
+    def _are_strange(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
+        """Whether the columns of a batch are surely others than those that were learned: none of them is known.
+
+        New ones are strange only if they are numbers and the known ones are not, or the other way round.  An array
+        names its columns 0, 1, 2, ...: the model would take the features that it knows for new ones.
+        """
+        if not names or not self.columns or any(name in self.columns for name in names):
+            return False
+        kinds = [set(map(_is_number, of)) for of in (names, self.columns)]
+        return not may_be_new or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
+
+    def _unfamiliar(self, names: tuple[Hashable, ...]) -> ValueError:
+        given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
+        return ValueError(
+            f"the columns of X are {given} ({len(names)} in all), and the model knows none of them, but {known} "
+            f"({len(self)} in all); give a dataframe or dicts with these names, or an array if it has learned arrays"
+        )
+
     # ------------------------------------------------------------------------------------------------------ examples
 
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -163,15 +185,28 @@ class FeatureTable:
         """X in blocks of at most `at_once` queries, each with its place in X."""
         return self._batches(X, learning, at_once, blocks)
 
-    def raw_batches(self, X: Any, learning: bool) -> Iterator[tuple[slice, RawRows]]:
-        """X in blocks of examples as the user gave them, each with its place in X."""
-        return self._batches(X, learning, blocks.BLOCK, raw_rows)
+    def raw_batches(
+        self, X: Any, learning: bool, notice: Callable[[np.ndarray, int], None] | None = None
+    ) -> Iterator[tuple[slice, RawRows]]:
+        """X in blocks of examples as the user gave them, each with its place in X.
+
+        `notice` is told of blocks whose examples lack features, once they have been used: the columns that the examples
+        name, and their number.
+        """
+        is_sparse = sp.issparse(X) or has_sparse_columns(X)
+        for rows, raw in self._batches(X, learning, blocks.BLOCK, raw_rows):
+            yield rows, raw
+            if notice is not None and not is_sparse and len(raw.columns) < len(raw.sq) * len(self.columns):
+                notice(raw.columns, len(raw.sq))
 
     def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
         """X in blocks; `form` makes a block of dense or of compressed rows."""
         self.settle()
         if sp.issparse(X):
             yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once, form)
+        elif has_sparse_columns(X):
+            names = tuple(frame_of(X).columns)
+            yield from self._sparse_batches(csr_of_frame(X), learning, at_once, form, names)
         elif isinstance(X, NamedRows):
             yield from self._row_batches(X, learning, at_once, form)
         elif isinstance(X, list | tuple):
@@ -186,17 +221,18 @@ class FeatureTable:
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
-        if isinstance(X, list | tuple | NamedRows) or sp.issparse(X):
+        if isinstance(X, list | tuple | NamedRows) or sp.issparse(X) or has_sparse_columns(X):
             return None
         self.settle()
         names, values = named_columns(X)
-        return values, self.lookup(names)
+        return None if self._are_strange(names, may_be_new=False) else (values, self.lookup(names))
 
     def _dense_batches(
         self, names: tuple, X: np.ndarray, learning: bool, at_once: int, form: Any
     ) -> Iterator[tuple[slice, Any]]:
         if len(X) == 0:
             return
+        are_strange = self._are_strange(names, may_be_new=learning)
         if learning:
             self.add(names)
         columns = self.lookup(names)
@@ -211,9 +247,14 @@ class FeatureTable:
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 d = culprit(X[b + t])
                 raise not_finite(names[d], X[b + t, d], b + t)
+            if are_strange:
+                self.settle()
+                raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
-    def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
+    def _sparse_batches(
+        self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any, of_columns: tuple | None = None
+    ) -> Iterator[tuple[slice, Any]]:
         data = floats_of(X.data)
         if learning and X.nnz < FEW * X.shape[0]:
             at_once *= NARROW
@@ -222,7 +263,8 @@ class FeatureTable:
             inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]
             starts -= starts[0]
             used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
-            names = tuple(used.tolist())
+            names = tuple(used.tolist()) if of_columns is None else tuple(of_columns[d] for d in used)
+            are_strange = self._are_strange(names, may_be_new=True)
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
             columns = self.lookup(names)
@@ -231,7 +273,10 @@ class FeatureTable:
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
-                raise not_finite(int(inputs[p]), values[p], b + t)
+                raise not_finite(names[compact[p]], values[p], b + t)
+            if are_strange:
+                self.settle()
+                raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
     def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:
@@ -347,6 +392,10 @@ def _require_names(names: Sequence[Hashable]) -> None:
     for name in names:
         if isinstance(name, float | np.floating) and not math.isfinite(name):
             raise ValueError(f"a feature is named {name!r}; a number that names a feature must be finite")
+
+
+def _is_number(name: Hashable) -> bool:
+    return isinstance(name, int | float | np.number) and not isinstance(name, bool)
 
 
 def _order(name: Hashable) -> tuple[bool, float, str, str]:

@@ -17,6 +17,7 @@ from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
     ACTIVE,
+    CLIP,
     DUE,
     FAR,
     FAR_SQUARE,
@@ -35,6 +36,7 @@ from streamsvm.core.scaling import (
     RawRows,
     Scaling,
 )
+from streamsvm.core.scaling.state import OLD_ENOUGH
 from streamsvm.core.storage import owned
 
 AUTO, STANDARD = "auto", "standard"
@@ -80,6 +82,8 @@ class RunningScale:
     sets_gamma
         Whether gamma is 1 / V.
     """
+
+    _far: tuple[tuple[int, int], dict[int, float]] = ((-1, -1), {})
 
     def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
         self.sets_gamma = gamma == SCALE
@@ -147,6 +151,27 @@ class RunningScale:
         c = self.state
         place = c.place[column] if self.is_active and not self._shifts and 0 <= column < len(c.place) else -1
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
+
+    def far_from_0(self) -> dict[int, float]:
+        """The columns of scaled features whose values are all far from 0, and the means of these values.
+
+        They are found anew when the scale has been renewed, or twice as many examples have been seen.
+        """
+        when = int(self.state.counts[RENEWED]), int(self.state.counts[SEEN]).bit_length()
+        if self._far[0] != when:
+            self._far = when, self._found_far()
+        return self._far[1]
+
+    def _found_far(self) -> dict[int, float]:
+        """The running moments count an example as 0 where it does not name a feature; here, only the others count."""
+        c, own = self.state, slice(self.n_places)
+        places = np.flatnonzero((c.spread[own] > 0.0) & (c.times[c.feature[own]] >= OLD_ENOUGH))
+        columns = c.feature[places]
+        share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
+        mean = c.m[places] / share
+        mean_square = (c.S[places] / np.maximum(c.w[places], 1.0) + np.square(c.m[places])) / share
+        far = np.square(mean) > CLIP**2 * (mean_square - np.square(mean))
+        return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
 
     def still(self) -> Scaling:
         """The state as it is, for models that learn an example which the scale takes in only once."""

@@ -14,6 +14,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_PARAMETER, NAMES, RBF_KIND, Kernel
 from streamsvm.core.scaling import SPREAD
+from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.model import LOOK_EVERY, NEVER, OnlineModel
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 
@@ -24,10 +25,6 @@ ROUNDING = 2.0**-24  # of a number in single precision, relative to its size
 LARGEST_ERROR = 0.1  # of decision values, by rounding: a tenth of the distance from the boundary to the margin
 
 Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
-
-
-class StreamWarning(UserWarning):
-    """A stream from which the model cannot learn well: its features, its labels, or the model's parameters."""
 
 
 def warn_of_lost_digits(vectors: Expansion, kernel: Kernel, size: float) -> bool:

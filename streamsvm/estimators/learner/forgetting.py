@@ -118,7 +118,7 @@ class Forgetting(Rechecking):
         >>> model.relabel(13, True), model.predict_one({"a": 3.0})
         (1, True)
         """
-        numbers = arguments.numbers_of(ids)
+        numbers = arguments.numbers_of(ids, in_order=np.ndim(y) > 0)
         labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):

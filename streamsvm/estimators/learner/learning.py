@@ -95,6 +95,8 @@ class Learning(Leaving, Advice):
             box, born = 0.0, now
         self._rescale_if_due()
         columns, values = self._features.example(x, learning=True)
+        if len(columns) < len(self._features.columns):
+            self._notice_lacking(columns, 1)
         self._fit_scale()
         lo, hi = (0.0, box) if positive else (-box, 0.0)
         leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: self._stored(columns, values))
@@ -204,7 +206,7 @@ class Learning(Leaving, Advice):
         margins = np.empty(n)
         examples = (lo, hi, numbers, ids is not None, born)
         if self._scale.tracks:
-            for rows, raw in self._features.raw_batches(X, learning=True):
+            for rows, raw in self._features.raw_batches(X, True, self._notice_lacking):
                 self._learn_raw(rows.start, raw, examples, margins, self._features.growth)
             return margins
         for rows, q in self._features.batches(X, learning=True):

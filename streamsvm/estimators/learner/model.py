@@ -31,6 +31,7 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.ids import occurrences
 from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
 from streamsvm.estimators.learner.copies import Storable
@@ -183,7 +184,7 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         The cost depends on the number of ids, and hardly on the number of support vectors.
         """
         s = self._expansion
-        wanted = np.isin(s.ids, ids) & (s.alpha != 0.0)
+        wanted = occurrences(s.ids, arguments.numbers_of(ids)) & (s.alpha != 0.0)
         return self._scale.unshifted(storage.rows_of(s, np.flatnonzero(wanted), len(self.feature_names)))
 
     @property
@@ -362,9 +363,13 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         if not self._scale.is_active:
             yield from self._features.batches(X, learning, at_once)
             return
-        for rows, raw in self._features.raw_batches(X, learning):
+        for rows, raw in self._features.raw_batches(X, learning, self._notice_lacking):
             self._fit_scale()
             yield rows, self._scale.queries(raw)
+
+    def _notice_lacking(self, columns: np.ndarray, n: int) -> None:
+        """Look whether n examples that name these columns, and not all features, lack one that matters."""
+        warn_of_lacking(self._features, self._scale, columns, n)
 
     def _fit_scale(self) -> None:
         self._scale.fit_room(len(self._features.columns))

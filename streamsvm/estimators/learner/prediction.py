@@ -69,6 +69,8 @@ class Prediction(OnlineModel):
     def decision_function_one(self, x: dict) -> float:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
         features = arrival.Features(*self._features.example(x, learning=False))
+        if len(features.columns) < len(self._features.columns):
+            self._notice_lacking(features.columns, 1)
         margin = arrival.decide_example(self._in_room, self._scale.state, self._kernel, features, self.bias)
         if not math.isfinite(margin):
             self.validate_one(x)

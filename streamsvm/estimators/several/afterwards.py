@@ -139,8 +139,8 @@ class ChangeableModels(LearningModels):
         ValueError, TypeError
             If an id is not a signed 64-bit integer, or if a label is invalid.  The model then stays as it was.
         """
-        numbers = arguments.numbers_of(ids)
         several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
+        numbers = arguments.numbers_of(ids, in_order=several)
         labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
         found = 0
         for user_id, label in zip(numbers.tolist(), labels, strict=True):

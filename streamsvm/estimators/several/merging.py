@@ -55,7 +55,7 @@ def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
     """
     labels = list(dict.fromkeys(label for model in models for label in model.labels))
     merged = type(models[0])(models[0].model.clone(), labels)
-    merged.classes = models[0].classes
+    vars(merged)["classes"] = models[0].classes
     blank, blanks = merged._blank, [model._blank for model in models]
     columns = blank._take_names(blanks)
     blank._take_scale(blanks, [model._union.vectors for model in models], columns)

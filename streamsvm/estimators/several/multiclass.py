@@ -8,6 +8,7 @@ import numpy as np
 from river.utils import dataframe
 
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require
 from streamsvm.estimators.inputs.checks import (
@@ -20,7 +21,6 @@ from streamsvm.estimators.inputs.checks import (
     too_large,
 )
 from streamsvm.estimators.inputs.features import PLAIN, FeatureTable
-from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Content
@@ -53,8 +53,8 @@ class SeveralClasses(ChangeableModels):
                 f"threshold={model.threshold!r} has no use for several classes: the class with the largest value "
                 "is predicted; leave it at 0"
             )
-        if isinstance(classes, str):
-            raise TypeError(f"classes={classes!r} must be a list of labels")
+        if isinstance(classes, str | Mapping) or is_frame(classes):
+            raise TypeError(f"classes={classes!r:.60} must be a list of labels")
         super().__init__(self._blank_of(model))
         self.model = model
         self.classes = classes
@@ -100,7 +100,7 @@ class SeveralClasses(ChangeableModels):
         return len(self._keys(self.labels))
 
     def _decide_one(self, x: dict) -> np.ndarray:
-        raw = one_row(*self._features.example(x, learning=False))
+        raw = self._row_of(x, learning=False)
         margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
         if not np.isfinite(margins).all():
             self.validate_one(x)
@@ -235,7 +235,7 @@ class SeveralClasses(ChangeableModels):
         require(len(set(labels)) == len(labels), f"a label occurs twice among {labels}")
         require(len(keys) == len(states), f"there are {len(labels)} labels, {len(states)} states")
         require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
-        self.classes = classes
+        vars(self)["classes"] = classes
         blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
         blank._restore_counts(meta)
         parts = by_prefix(arrays)
@@ -276,6 +276,7 @@ class SeveralClasses(ChangeableModels):
         return meta, arrays
 
 
+@fixed_parameters
 class OneVsRest(SeveralClasses):
     """A classifier for several classes: one online support vector machine for each class.
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core.expansion import EVALUATIONS
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.class_models import known_once
 from streamsvm.estimators.several.multiclass import SeveralClasses
@@ -20,6 +21,7 @@ from streamsvm.online.outputs.votes import best_classes, class_values
 Train = Callable[[Any, Any, np.ndarray, np.ndarray, np.ndarray], Any]
 
 
+@fixed_parameters
 class OneVsOne(SeveralClasses):
     """A classifier for several classes: one online support vector machine for each pair of classes.
 

@@ -30,6 +30,15 @@ class CommonColumns(FeatureTable):
         super().__init__()
         self.columns, self._common = common.columns, common
 
+    @property
+    def told_of_lacking(self) -> bool:
+        """What the common table knows."""
+        return self._common.told_of_lacking
+
+    @told_of_lacking.setter
+    def told_of_lacking(self, told: bool) -> None:
+        self._common.told_of_lacking = told
+
     def settle(self) -> None:
         pass
 
@@ -145,7 +154,7 @@ class SeveralModels(Storable, base.MiniBatchClassifier):
         arguments.box_of(self._blank.C, w, largest_weight(self._blank.pos_weight, self.n_seen + 1))
         number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
-        raw = one_row(*self._features.example(x, learning=True))
+        raw = self._row_of(x, learning=True)
         if too_large(raw.sq):
             raise self._blank._too_large(x)
         self._learn_example(raw, label, float(w), number, id is not None, born)
@@ -175,9 +184,16 @@ class SeveralModels(Storable, base.MiniBatchClassifier):
         arguments.boxes_of(self._blank.C, weights, np.array(largest_weight(self._blank.pos_weight, self.n_seen + n)))
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
-        for rows, raw in self._features.raw_batches(X, learning=True):
+        for rows, raw in self._features.raw_batches(X, True, self._blank._notice_lacking):
             others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
             self._learn_raw(raw, labels[rows], *others)
+
+    def _row_of(self, x: dict, learning: bool) -> RawRows:
+        """One example as the user gave it."""
+        raw = one_row(*self._features.example(x, learning))
+        if len(raw.columns) < len(self._features.columns):
+            self._blank._notice_lacking(raw.columns, 1)
+        return raw
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
         """Learn one example."""

@@ -186,8 +186,8 @@ class TunedClasses(SeveralModels):
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned; see `OneVsRest.relabel`."""
-        numbers = arguments.numbers_of(ids)
         several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
+        numbers = arguments.numbers_of(ids, in_order=several)
         labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
         self._settle()
         return sum(self._relabel(number, label) for number, label in zip(numbers.tolist(), labels, strict=True))

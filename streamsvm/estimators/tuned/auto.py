@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import series_like
 from streamsvm.estimators.inputs.features import FeatureTable
@@ -25,6 +26,7 @@ MOST_MODELS = len(STARTS)
 LEAST_MEMORY = 20
 
 
+@fixed_parameters
 class AutoLASVM(CandidateModels):
     """A `LASVM` that chooses C, gamma and the window while it learns, and follows a stream that changes.
 

@@ -302,7 +302,7 @@ class CandidateModels(SeveralModels):
         int
             How many of the ids belong to members of at least one model.  Learn the other examples again if they matter.
         """
-        numbers = arguments.numbers_of(ids)
+        numbers = arguments.numbers_of(ids, in_order=np.ndim(y) > 0)
         self._settle()
         known = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
         arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")

@@ -200,7 +200,7 @@ class _Found(NamedTuple):
 def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
     """Every cell by itself: smooth SVMs share no kernel values."""
     _require_gammas(model.kernel, grid.gammas)
-    positive = signs_of(grid.y, len(np.asarray(grid.y)))[0] > 0.0
+    positive = signs_of(grid.y, len(arguments.vector_of("y", grid.y)))[0] > 0.0
     splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight") > 0.0)
 
     def of(C: float, gamma: float) -> SmoothSVM:

@@ -12,7 +12,7 @@ from streamsvm.validation.grids.grid import Cell, Outcome, best_of, cell_of, war
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
 from streamsvm.validation.scale import resolve_scaling
-from streamsvm.validation.several import problems_of, validated
+from streamsvm.validation.several import problems_of, rows_of, validated
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ def search_classes(
     begin, given = time.perf_counter(), X
     binary, X = resolve_scaling(model.model, X, has_gamma=gammas is not None)
     setting, gammas = setting_of(binary, options), [binary.gamma] if gammas is None else gammas
-    splits = splits_of(folds, np.asarray(y), k, seed)
+    splits = splits_of(folds, arguments.vector_of("y", y), k, seed)
     cells: dict[tuple[float, float], Cell] = {}
     for gamma in gammas:
         of_gamma: Setting = setting._replace(gamma=gamma)
@@ -98,7 +98,7 @@ def _refitted(kind: Any, binary: Any, X: Any, y: Any, sample_weight: Any, settin
     """The model of this kind whose pairs are solved over all examples."""
     labels = np.asarray(y)
     used = np.flatnonzero(arguments.weights_of(sample_weight, len(labels), "sample_weight") > 0.0)
-    X = X.tocsr()[used] if hasattr(X, "tocsr") else np.asarray(X, np.float64)[used]
+    X = rows_of(X)[used]
     weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)[used]
     problems, classes = problems_of(setting, [C], X, labels[used], weights)
     (found,) = problems.solve(np.zeros(0, np.int64))

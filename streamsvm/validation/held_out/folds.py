@@ -221,8 +221,7 @@ def stratified(y: Any, k: int = 10, *, seed: int | None = 0) -> Folds:
     >>> [test.tolist() for _, test in stratified("aaabbb", 3, seed=None)]
     [[0, 3], [1, 4], [2, 5]]
     """
-    arguments.require_unmasked("y", y)
-    labels = np.asarray(list(y) if isinstance(y, str) else y)
+    labels = arguments.vector_of("y", list(y) if isinstance(y, str) else y)
     n = len(labels)
     classes = _classes(labels, n)
     counts = np.bincount(classes)
@@ -378,7 +377,6 @@ def _order(n: int, seed: int | None) -> np.ndarray:
 
 def _classes(y: Any, n: int) -> np.ndarray:
     """The number of each example's class, (n,)."""
-    labels = np.asarray(y)
-    if labels.shape != (n,) or n == 0:
-        raise ValueError(f"y has shape {labels.shape} for {n} examples; one label for each is needed")
-    return np.unique(labels, return_inverse=True)[1]
+    if n == 0:
+        raise ValueError("y has shape (0,); there must be at least one example")
+    return np.unique(arguments.classes_of(y, n), return_inverse=True)[1]

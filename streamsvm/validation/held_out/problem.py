@@ -160,9 +160,9 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
 
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels -1.0 and +1.0, and the caller's names of the two classes; a ValueError if there are not two."""
-    labels = np.asarray(y)
+    labels = arguments.vector_of("y", y)
     names = _names_of(labels) if labels.ndim == 1 else []
-    if len(names) > 2 and None not in names:
+    if len(names) > 2:
         raise ValueError(
             f"y holds {len(names)} classes, such as {names[:3]}; two are needed: use OneVsOne(LASVM(...)), or "
             "validate one class at a time with y == label"
@@ -177,4 +177,4 @@ def _names_of(labels: np.ndarray) -> list[Any]:
     """The classes, without missing labels."""
     if labels.dtype.kind in "biuf":
         return np.unique(labels[labels == labels]).tolist()
-    return list(dict.fromkeys(label for label in labels.tolist() if label == label))
+    return list(dict.fromkeys(label for label in labels.tolist() if not arguments.is_missing(label)))

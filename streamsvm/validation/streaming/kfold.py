@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.validation.streaming.estimates import Estimate, exactly, exactly_of_several
 from streamsvm.validation.streaming.left_out import LeftOut
@@ -22,6 +23,7 @@ FEW = 100  # examples that the smallest estimate tests
 MOST_FOLDS = 1000  # An estimate goes through all of them.
 
 
+@fixed_parameters
 class StreamingKFold(StreamingEstimate):
     """k-fold estimates of a model, while it learns.
 

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
@@ -49,6 +50,7 @@ POOL = 200  # outcomes that measure how good the guesses are
 FEW = 10  # support vectors that the smallest estimate leaves out
 
 
+@fixed_parameters
 class StreamingLOO(StreamingEstimate):
     """Leave-one-out estimates of a model, while it learns.
 

@@ -34,6 +34,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.validation.streaming import cost
@@ -196,7 +197,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct labels in the model and in the memory; see `LASVM.relabel`."""
-        numbers = arguments.numbers_of(ids)
+        numbers = arguments.numbers_of(ids, in_order=np.ndim(y) > 0)
         n = int(self.model.relabel(numbers, y))
         self.corrected(numbers.tolist(), np.broadcast_to(y, numbers.shape).tolist())
         return n
@@ -349,6 +350,8 @@ class _Rows(Sequence):
             X = sp.coo_matrix(X).tocsr()  # Entries of the same cell add up, as in the model.
         elif isinstance(X, np.ndarray):
             self._names = range(X.shape[1])
+        elif has_sparse_columns(X):
+            self._names, X = list(X.columns), csr_of_frame(X)
         elif not isinstance(X, list | tuple):
             frame = dataframe.into_frame(X)
             self._names, X = list(frame.columns), dataframe.to_numpy(frame)
@@ -361,5 +364,7 @@ class _Rows(Sequence):
         X = self._X
         if sp.issparse(X):
             own = slice(X.indptr[i], X.indptr[i + 1])
-            return dict(zip(X.indices[own].tolist(), X.data[own].tolist(), strict=True))
+            places = X.indices[own].tolist()
+            names = [self._names[place] for place in places] if len(self._names) else places
+            return dict(zip(names, X.data[own].tolist(), strict=True))
         return dict(zip(self._names, X[i].tolist(), strict=True)) if len(self._names) else X[i]

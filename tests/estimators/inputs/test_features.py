@@ -12,8 +12,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from river import feature_extraction, preprocessing
 
-from streamsvm import LASVM, OneVsRest
+from streamsvm import LASVM, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core.expansion import is_binary
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.estimators.inputs.features import FeatureTable, TooManyFeatures
@@ -357,3 +358,106 @@ def test_the_limit_is_far_and_holds_for_all_classes():
     assert model.labels == ["x"]
     with pytest.raises(ValueError, match="max_features=0 must be a whole number, at least 1"):
         model.max_features = 0
+
+
+# ------------------------------------------------------------------------------------- names that no feature has
+
+LEARNERS = {
+    "LASVM": LASVM(),
+    "unscaled": LASVM(gamma=0.5),
+    "FULL": FullSVM(),
+    "auto": AutoLASVM(),
+    "classes": OneVsRest(LASVM()),
+    "classes, auto": OneVsRest(AutoLASVM()),
+    "pairs": OneVsOne(LASVM()),
+}
+every_learner = pytest.mark.parametrize("model", LEARNERS.values(), ids=LEARNERS)
+
+
+@every_learner
+def test_an_array_after_named_features_is_refused(model):
+    X, y = problem(60, 2)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = model.clone()
+    model.learn_many(frame.to_dict("records"), y)
+    digest = model.digest()
+    for other in (X, sp.csr_matrix(X), pd.DataFrame(X), pl.DataFrame(X, schema=["c", "d"])):
+        for method in ("predict_many", "predict_proba_many", "decision_function_many"):
+            if not sp.issparse(other) or method == "predict_many":
+                with pytest.raises(
+                    ValueError, match=r"columns of X are .*\(2 in all\), and the model knows none of them"
+                ):
+                    getattr(model, method)(other)
+    for other in (X, sp.csr_matrix(X), pd.DataFrame(X)):
+        with pytest.raises(ValueError, match=r"columns of X are 0, 1 .*, but 'a', 'b' \(2 in all\); give a dataframe"):
+            model.learn_many(other, y)
+    assert model.digest() == digest
+    model.predict_many(pd.DataFrame(X, columns=["a", "new"]))
+    model.learn_many(pd.DataFrame(X, columns=["new", "newer"]), y)  # Features may change.
+    model.predict_many(frame)
+
+
+@every_learner
+def test_named_columns_after_an_array_are_refused(model):
+    X, y = problem(60, 2)
+    model = model.clone()
+    model.learn_many(X, y)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for attempt in (lambda: model.predict_many(frame), lambda: model.learn_many(frame, y)):
+        with pytest.raises(ValueError, match=r"columns of X are 'a', 'b' .* knows none of them, but 0, 1 \(2 in all\)"):
+            attempt()
+    assert model.feature_names == [0, 1]
+
+
+@every_learner
+def test_lazy_frames_and_record_batches_are_refused(model):
+    model = model.clone()
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": [0.0, 1.0]})
+    for X in (frame.lazy(), frame.to_arrow().to_batches()[0]):
+        for attempt in (lambda X=X: model.learn_many(X, [True, False]), lambda X=X: model.predict_many(X)):
+            with pytest.raises(
+                TypeError, match=rf"X is a {type(X).__name__}; a batch is a dataframe \(of a lazy one call"
+            ):
+                attempt()
+
+
+# ------------------------------------------------------------------------------------------------------ sparse columns
+
+
+@every_learner
+def test_sparse_columns_of_pandas(model):
+    """As river's BagOfWords, TFIDF and OneHotEncoder make them; other columns may be beside them."""
+    X, y = problem(80, 5, binary=True)
+    names = list("abcde")
+    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X), columns=names)
+    sparse = sparse.astype({"a": pd.SparseDtype(bool, False), "b": pd.SparseDtype(float, 1.0)})
+    sparse["number"] = np.arange(80.0)
+    named = [
+        {d: x[d] for d in names if x[d] or d == "b"} | {"number": float(t)}
+        for t, x in enumerate(sparse.to_dict("records"))
+    ]
+    a, b = model.clone(), model.clone()
+    a.learn_many(sparse, y)
+    b.learn_many(named, y)
+    assert a.digest() == b.digest()
+    assert isinstance(a.predict_many(sparse), pd.Series)
+    assert np.array_equal(np.asarray(a.decision_function_many(sparse)), np.asarray(b.decision_function_many(named)))
+    sparse["a"] = pd.arrays.SparseArray([NAN, *[1.0] * 79], fill_value=0.0)
+    with pytest.raises(ValueError, match="feature 'a' in row 0 is nan"):
+        a.learn_many(sparse, y)
+    sparse["a"] = pd.arrays.SparseArray(["x"] * 80, fill_value="")
+    with pytest.raises(TypeError, match=r"column 'a' has dtype Sparse.*; features must be numbers"):
+        a.predict_many(sparse)
+
+
+@pytest.mark.parametrize(
+    "before", [feature_extraction.BagOfWords(), feature_extraction.TFIDF(), preprocessing.OneHotEncoder()]
+)
+def test_batches_of_words_through_a_pipeline(before):
+    X = pd.Series(["win a prize", "meeting at noon", "claim a prize", "lunch at noon"])
+    X = pd.DataFrame({"text": X}) if isinstance(before, preprocessing.OneHotEncoder) else X
+    y = pd.Series([True, False, True, False], name="spam")
+    for model in (LASVM(kernel="linear"), AutoLASVM(), OneVsOne(LASVM())):
+        pipeline = before.clone() | model
+        pipeline.learn_many(X, y)
+        assert pipeline.predict_many(X).tolist() == y.tolist()

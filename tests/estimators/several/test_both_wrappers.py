@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 from four_classes import COMMON, DATA, MODELS, together
 from river import checks
 
@@ -111,6 +113,51 @@ def test_a_restored_model_continues_bit_for_bit(wrapper, name, data, tmp_path):
         assert np.array_equal(other.decision_function_many(X), model.decision_function_many(X))
     assert restored[0]._get_params()["classes"] == ["gold"]
     assert restored[1].model.cache_mb == 0.01
+
+
+@both
+@pytest.mark.parametrize(
+    ("y", "problem"),
+    [
+        (pd.DataFrame({"y": ["spam"]}), r"y has shape \(1, 1\); it must have one label for each of 1 rows"),
+        (pl.DataFrame({"y": ["spam"]}), r"y has shape \(1, 1\)"),
+        (np.array([["spam"]]), r"y has shape \(1, 1\)"),
+        (sp.csr_matrix([[1]]), r"y has shape \(1, 1\)"),
+        ({"u": "spam"}, "y is a dict; it must be a list, an array or a series"),
+        ({"spam"}, "y is a set; it must be a list"),
+        (pd.Series([pd.NA]), r"y\[0\] is <NA>; a label is anything hashable but None and NaN"),
+        ([pd.NaT], r"y\[0\] is NaT"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_labels_are_one_for_each_row_in_order(wrapper, y, problem):
+    model = wrapper(LASVM())
+    with pytest.raises((TypeError, ValueError), match=problem):
+        model.learn_many(np.ones((1, 1)), y)
+    assert model.labels == []
+
+
+@both
+def test_labels_of_every_library(wrapper):
+    for y in (
+        pd.Series(["a", "b"]),
+        pl.Series(["a", "b"]),
+        pl.Series(["a", "b"]).to_arrow(),
+        pd.Categorical(["a", "b"]),
+    ):
+        model = wrapper(LASVM())
+        model.learn_many(np.eye(2), y)
+        assert model.labels == ["a", "b"]
+        assert {type(label) for label in model.labels} == {str}
+
+
+@both
+def test_a_missing_label(wrapper):
+    with pytest.raises(ValueError, match="y is <NA>; a label is anything hashable but None and NaN, or pandas' NA"):
+        wrapper(LASVM()).learn_one({"a": 1.0}, pd.NA)
+    for classes in ({"a": 1, "b": 2}, pd.DataFrame({"class": ["a", "b"]})):
+        with pytest.raises(TypeError, match="must be a list of labels"):
+            wrapper(LASVM(), classes=classes)
 
 
 @both

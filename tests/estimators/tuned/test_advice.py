@@ -3,10 +3,11 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from streamsvm import LASVM, LASVMG, OneVsRest
+from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
 from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -167,3 +168,77 @@ def test_a_look_within_a_block_leaves_the_block_its_new_features(as_given):
         parts.learn_many(as_given(X[own]), y[own])
     assert block.feature_names == parts.feature_names == [0, 1, 2, 3]
     assert block.digest() == parts.digest()
+
+
+# ------------------------------------------------------------------------------------------- features that are missing
+
+LACKING = "an example lacks the feature 'kelvin', which then counts as 0, far from its mean of 2"
+LEARNERS = {
+    "LASVM": LASVM(),
+    "G": LASVMG(),
+    "auto": AutoLASVM(),
+    "classes": OneVsRest(LASVM()),
+    "classes, auto": OneVsRest(AutoLASVM()),
+    "pairs": OneVsOne(LASVM()),
+}
+
+
+def records(n, share, seed=0):
+    """Records of which a share lacks a feature that is far from 0, and others lack one that is not."""
+    rng = np.random.default_rng(seed)
+    X = [{"kelvin": 290 + 10 * rng.normal(), "wind": rng.normal(), "rain": rng.normal()} for _ in range(n)]
+    y = [x["kelvin"] + 10 * x["wind"] > 290 for x in X]
+    for x in X[1:]:
+        x.pop("kelvin" if rng.random() < share else "rain" if rng.random() < 0.2 else None, None)
+    return X, y
+
+
+def told(step):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        step()
+    assert all(warning.category is StreamWarning for warning in found)
+    return [str(warning.message) for warning in found]
+
+
+@pytest.mark.parametrize("model", LEARNERS.values(), ids=LEARNERS)
+@pytest.mark.parametrize("share", [0.03, 0.4])
+def test_a_missing_feature_far_from_0_is_told_once(model, share):
+    X, y = records(200, share)
+
+    def one_by_one():
+        learner = model.clone()
+        for x, label in zip(X, y, strict=True):
+            learner.learn_one(x, label)
+
+    for step in (one_by_one, lambda: model.clone().learn_many(X, y)):
+        (text,) = told(step)
+        assert text.startswith(LACKING)
+
+
+@pytest.mark.parametrize("model", LEARNERS.values(), ids=LEARNERS)
+def test_a_feature_that_only_the_prediction_lacks(model):
+    X, y = records(100, 0.0)
+    model = model.clone()
+    assert told(lambda: model.learn_many(X, y)) == []
+    assert told(lambda: model.predict_one({"kelvin": 280.0})) == []
+    data = model.to_bytes()
+    for step in (
+        lambda m: m.predict_one({"wind": 1.0}),
+        lambda m: m.predict_many(pd.DataFrame({"wind": [1.0], "rain": [0.0]})),
+        lambda m: m.decision_function_many([{"wind": 1.0, "kelvin": 280.0}, {"wind": 1.0}]),
+    ):
+        again = type(model).from_bytes(data)
+        (text,) = told(lambda again=again, step=step: (step(again), step(again)))
+        assert text.startswith(LACKING)
+
+
+def test_words_that_a_text_lacks_are_not_missing():
+    rng = np.random.default_rng(0)
+    texts = [{f"w{d}": 3.0 + rng.integers(2) for d in rng.integers(0, 40, 6)} for _ in range(200)]
+    matrix = sp.csr_matrix(np.where(rng.random((200, 5)) < 0.8, 290 + rng.normal(size=(200, 5)), 0.0))
+    baskets = [{f"w{d}": 1.0 + rng.poisson(1.0) for d in range(8) if rng.random() < 0.6} for _ in range(200)]
+    y = rng.random(200) < 0.5
+    for X in (texts, matrix, baskets, pd.DataFrame.sparse.from_spmatrix(matrix)):
+        assert told(lambda X=X: LASVM().learn_many(X, y)) == []
+    assert told(lambda: LASVM(gamma=0.5).learn_many(records(200, 0.4)[0], y)) == []  # It does not scale.
