@@ -55,7 +55,8 @@ class LASVM(OnlineSVM):
         The prediction is True where f(x) is above this number; probabilities do not depend on it.  ``"gmean"``: learned
         from the stream, so that the product of both classes' recalls is large; see `decision_threshold`.
     tol
-        Tolerance, positive.  `finish` stops when no pair of members violates the optimality conditions by more.
+        Tolerance, positive.  `finish` stops when no pair of examples, of the members and the `reservoir`, violates the
+        optimality conditions by more.
     budget
         Largest number of members, at least 3; default: as many as the data need.  When it is reached, a twentieth of
         the members leaves before the next example is learned: members with coefficient 0 first, then support vectors as

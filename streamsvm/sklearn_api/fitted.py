@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from streamsvm.core import arguments, storage
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.online.outputs.coupling import led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values
 
@@ -55,12 +56,10 @@ class FittedModel:
             For two classes, positive for ``classes_[1]``.  For more, a column for each class, or for each pair with
             ``decision_function_shape="ovo"``: it is positive for the first class of the pair.
         """
-        X, n_classes = self._queries(X), len(self.classes_)
-        of_pairs = self.decision_function_shape == "ovo" and n_classes > 2
-        if self.kernel == "linear":
-            values = self._linear_values(X)
-            return values if of_pairs else values[:, 0] if n_classes == 2 else class_values(values, n_classes)
-        return self.model_.pair_values_many(X) if of_pairs else self.model_.decision_function_many(X)
+        margins, n_classes = self._margins(X), len(self.classes_)
+        if n_classes == 2:
+            return margins[:, 0]
+        return margins if self.decision_function_shape == "ovo" else class_values(margins, n_classes)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels.
@@ -81,23 +80,14 @@ class FittedModel:
             If ties are to be broken by decision values of pairs.
         """
         check_is_fitted(self, "model_")
-        ties = self.break_ties and len(self.classes_) > 2
-        if ties and self.decision_function_shape == "ovo":
+        if self.break_ties and self.decision_function_shape == "ovo" and len(self.classes_) > 2:
             raise ValueError(
                 "break_ties must be False when decision_function_shape is 'ovo': pairs have no largest value"
             )
-        if ties:
-            return self.classes_[self.decision_function(X).argmax(axis=1)]
-        X, n_classes = self._queries(X), len(self.classes_)
-        if self.kernel == "linear":
-            values = self._linear_values(X)
-            places = values[:, 0] > 0.0 if n_classes == 2 else best_classes(values, n_classes)
-        else:
-            places = self.model_.predict_many(X)
-        return self.classes_[places.astype(int)]
+        return self.classes_[self._places(self._margins(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Probabilities of the classes; the predicted class has the largest.
 
         Parameters
         ----------
@@ -109,8 +99,11 @@ class FittedModel:
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        X = self._queries(X)
-        return self.model_.predict_proba_many(X)
+        margins = self._margins(X)
+        if len(self.classes_) == 2:
+            p = self.model_.probability(margins[:, 0])
+            return np.column_stack([1.0 - p, p])
+        return led_by(self._places(margins), self.model_._probabilities(margins))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities of the classes; see `predict_proba`.
@@ -126,6 +119,21 @@ class FittedModel:
             In the order of `classes_`.
         """
         return np.log(self.predict_proba(X))
+
+    def _margins(self, X: Any) -> np.ndarray:
+        """f(x) of each machine, (m, n_machines)."""
+        X = self._queries(X)
+        if self.kernel == "linear":
+            return self._linear_values(X)
+        several = isinstance(self.model_, OneVsOne | KernelMachines)
+        return self.model_.pair_values_many(X) if several else self.model_.decision_function_many(X)[:, np.newaxis]
+
+    def _places(self, margins: np.ndarray) -> np.ndarray:
+        """The places in `classes_` of the predicted classes, from f(x) of each machine."""
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return (margins[:, 0] > 0.0).astype(int)
+        return class_values(margins, n_classes).argmax(axis=1) if self.break_ties else best_classes(margins, n_classes)
 
     def _queries(self, X: Any) -> Any:
         check_is_fitted(self, "model_")

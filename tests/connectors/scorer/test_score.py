@@ -14,13 +14,13 @@ from logged import change, read, read_json
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
-from streamsvm.connectors.records.predictions import HEADERS
+from streamsvm.connectors.records.predictions import HEADERS, ModelVersion
 from streamsvm.connectors.records.published import Publisher, Snapshot, pack_model
 from streamsvm.connectors.runtime.folders import AlreadyInUse
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
-from streamsvm.connectors.scorer.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
+from streamsvm.connectors.scorer.committee import Committee, KeyModels, Member, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
@@ -399,6 +399,19 @@ def test_a_committee_s_margins_and_scores_are_means(tmp_path):
     assert all(p["model"] == total for p in by_id.values())
     for number in range(4):
         assert [p.partition for p in read(settings, "scores")].count(number) == 100
+
+
+def test_a_committee_s_label_and_score_agree():
+    """Its members' decision values are positive on average, and their probabilities small."""
+    x, members = {"u": 1.0}, []
+    for label, slope, C in ((True, 0.05, 10.0), (False, 50.0, 0.1)):
+        model = LASVM(C=C, gamma=1.0)
+        model.learn_many([x, {"u": -1.0}], [label, not label])
+        model._sigmoid[[0, 2]] = slope
+        members.append(Member(model, None, ModelVersion(1, 1), 0.0))
+    (said,) = Committee(members).predict([x])
+    assert said.margin > 0.0
+    assert said.score > 0.5
 
 
 def test_a_member_that_is_missing_is_not_waited_for(tmp_path):
