@@ -91,7 +91,8 @@ class LASVM(OnlineSVM):
     admission
         Which examples become members.  ``"margin"``: those with y f(x) < 0.9, so that nearly all members are support
         vectors.  ``"violation"``: all that form a violating pair with some member, as in the paper.  On noisy data
-        the members are then up to five times as many.  Several passes with `finish` then end at a batch solution.
+        the members are then up to five times as many.  Several passes with ids and `finish` then end at a batch
+        solution.
 
     Raises
     ------
@@ -111,6 +112,9 @@ class LASVM(OnlineSVM):
     Without an `id`, an example gets `next_id`: one more than the largest id so far.  An example with the id of a member
     replaces that member, as a correction does.  The same example again, with the same label and weight, changes
     nothing.
+
+    **Several passes** over the same examples need ids, the same in each pass: ``learn_many(X, y, ids=range(len(X)))``.
+    Without ids, each pass brings new examples, and one example may get the coefficient `C` once for each pass.
 
     **Budgets.**  With ``"remove"``, the model is exactly that of its remaining members.  With ``"project"`` and
     ``"merge"`` it sums up everything learned, which is better if the concept is stable.  If the concept changes, add a

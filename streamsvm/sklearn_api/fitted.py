@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.inputs import in_columns
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.online.outputs.coupling import led_by
@@ -150,10 +151,13 @@ class FittedModel:
 
     def _linear_values(self, X: Any) -> np.ndarray:
         """The linear machines' f(x), (m, n_machines), as `coef_` and `intercept_` give them in double precision."""
-        weights = self._weights if self._is_sparse else self._weights.toarray()
-        with one_blas_thread():
-            values = X @ weights.T
-        return (values.toarray() if sp.issparse(values) else values) + self.intercept_
+        if not sp.issparse(X):
+            with one_blas_thread():
+                return X @ self.coef_.T + self.intercept_
+        columns = self._columns
+        rising = np.argsort(columns)
+        values = in_columns(X, columns[rising]) @ self._weights[:, rising].T
+        return values.toarray() + self.intercept_
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
@@ -173,7 +177,9 @@ class FittedModel:
         """
         if is_given(self.kernel):
             raise AttributeError("support_vectors_ has features, and a given kernel has none; support_ has row numbers")
-        X = self._vectors(np.concatenate(self._support))
+        own = self._vectors(np.concatenate(self._support)).tocoo()
+        places = (own.row, self._columns[own.col])
+        X = sp.csr_matrix((own.data, places), shape=(own.shape[0], self.n_features_in_))
         return X if self._is_sparse else X.toarray()
 
     @property
@@ -206,19 +212,25 @@ class FittedModel:
         """
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self.kernel!r}")
-        weights = self._weights.toarray()
+        weights = np.zeros((len(self._machines), self.n_features_in_))
+        weights[:, self._columns] = self._weights.toarray()
         weights.flags.writeable = False  # A change would not reach the model.
         return weights
 
     @property
     def _weights(self) -> sp.csr_matrix:
-        """The weights of the features, in double precision; all machines share the support vectors."""
+        """The weights of the model's features, in double precision; all machines share the support vectors."""
         machines = self._machines
         numbers = np.concatenate([machine.numbers for machine in machines])
         own = np.repeat(np.arange(len(machines)), [len(machine.numbers) for machine in machines])
         every, places = np.unique(numbers, return_inverse=True)
         alpha = np.concatenate([machine.alpha for machine in machines])
         return sp.csr_matrix((alpha, (own, places)), shape=(len(machines), len(every))) @ self._vectors(every)
+
+    @property
+    def _columns(self) -> np.ndarray:
+        """The columns of X that the model knows, in its order: the name of a feature is its place in X."""
+        return np.array(self.model_.feature_names, np.int64)
 
     @property
     def n_support_(self) -> np.ndarray:
@@ -249,19 +261,12 @@ class FittedModel:
         return [np.unique(np.concatenate(of_class)) for of_class in found]
 
     def _vectors(self, numbers: np.ndarray) -> sp.csr_matrix:
-        """The features of support vectors, in the columns of X."""
+        """The features of support vectors, float64, in the model's columns."""
         s = self.model_._union.vectors if isinstance(self.model_, OneVsOne) else self.model_._expansion
         live = storage.live_slots(s)
         order = live[np.argsort(s.ids[live])]
         slots = order[np.searchsorted(s.ids[order], numbers)]
-        return self._in_place(storage.rows_of(s, slots, len(self.model_.feature_names)))
+        return storage.rows_of(s, slots, len(self.model_.feature_names)).astype(np.float64)
 
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return self.model_._ids_of(numbers) if isinstance(self.model_, OneVsOne) else numbers
-
-    def _in_place(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Rows of the model's columns as rows of X: a column's name is its place in X."""
-        place = np.array(self.model_.feature_names, np.int64)
-        found = rows.tocoo()
-        values = (found.data.astype(np.float64), (found.row, place[found.col]))
-        return sp.csr_matrix(values, shape=(rows.shape[0], self.n_features_in_))
