@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import wide
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs, make_moons
@@ -622,3 +623,14 @@ def test_tests_of_scikit_learn_for_svc_pass():
     assert done.returncode == 0, done.stdout
     n_tests, passed = map(int, re.search(r"of (\d+) tests of classification, (\d+) pass", done.stdout).groups())
     assert passed >= 0.9 * n_tests
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_the_number_of_columns_of_a_sparse_matrix_costs_nothing(kernel):
+    many, few, y = wide.matrices()
+    for gamma in ("scale", 0.5):
+        LASVMClassifier(kernel=kernel, gamma=gamma).fit(many, y).predict_proba(many)
+    one, other = (LASVMClassifier(kernel=kernel, gamma=0.5).fit(X, y) for X in (many, few))
+    np.testing.assert_allclose(one.decision_function(many), other.decision_function(few), atol=1e-6)
+    np.testing.assert_array_equal(one.predict(many), other.predict(few))
+    assert one.support_vectors_.shape == (len(one.support_), wide.WIDTH)

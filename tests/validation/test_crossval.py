@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import wide
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import metrics
@@ -19,7 +20,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest, WarmupScaler
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
 from streamsvm.core.kernels import RBF
 from streamsvm.metrics import prbep_score
@@ -725,3 +726,11 @@ def test_folds_are_soon_given_up_where_the_full_problem_was():
     trained = [part for part in result.per_fold if not part.converged]
     assert trained
     assert max(part.iterations for part in trained) <= 100_000
+
+
+@pytest.mark.parametrize("model", [LASVM(gamma=0.5), LASVM(), SmoothSVM(), OneVsOne(LASVM(gamma=0.5))], ids=repr)
+def test_the_number_of_columns_of_a_sparse_matrix_costs_nothing(model):
+    many, few, y = wide.matrices()
+    y = np.arange(len(y)) % 3 if isinstance(model, OneVsOne) else y
+    one, other = (cross_validate(model, X, y, k=4).decision_values for X in (many, few))
+    np.testing.assert_allclose(one, other, atol=1e-9)
