@@ -334,7 +334,7 @@ class OneVsRest(SeveralClasses):
     >>> from streamsvm import LASVM, OneVsRest
     >>> model = OneVsRest(LASVM())
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
-    Accuracy: 90.29%
+    Accuracy: 90.39%
     >>> model.labels[:3]
     ['path', 'foliage', 'sky']
     """
