@@ -73,8 +73,8 @@ class Committee:
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
         shares = [model.probability(own) for model, own in zip(models, values, strict=True)]
-        scores = on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))
-        return map(Prediction, np.mean(margins, axis=0).tolist(), scores.tolist())
+        probabilities = on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))
+        return map(Prediction, np.mean(margins, axis=0).tolist(), probabilities.tolist())
 
 
 class Request(NamedTuple):
