@@ -5,10 +5,10 @@ A prediction is JSON::
     {"id": ..., "label": ..., "score": ..., "margin": ..., "model": {"ver": ..., "offset": ...},
      "src": "TOPIC-PARTITION-OFFSET", "ts": ...}
 
-With more than two classes, ``label`` is null until the first class is learned, and ``score`` is the label's
-probability.  ``margin`` is half the lead of its decision value over the second best: at 1, the event is on the margins
-of both classes.  The object also has ``"probabilities": {CLASS: ...}`` and ``"values": {CLASS: ...}``, the decision
-values.
+With more than two classes, ``label`` is the most probable one, null until the first class is learned, and ``score`` is
+its probability.  ``margin`` is half the lead of its decision value over the best other one: at 1, the event is on the
+margins of both classes; below 0, another class has a larger decision value and is less probable.  The object also has
+``"probabilities": {CLASS: ...}`` and ``"values": {CLASS: ...}``, the decision values.
 
 A prediction depends on the event, the event's place in the log and the model alone.  So one that is repeated after a
 crash has the same bytes, and readers recognise it by ``src``.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streamsvm.active.choosing.decisions import half_leads
+from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Headers, Record, Transport
@@ -56,9 +56,9 @@ class ClassPrediction(NamedTuple):
     Attributes
     ----------
     label
-        The class with the largest decision value, or None if the model knows no class.
+        The most probable class, or None if the model knows no class.
     margin
-        Half its lead over the second best decision value; 0 without a second class.
+        Half the lead of its decision value over the best other one; 0 without a second class.
     values, probabilities
         Decision values, and probabilities, by class.
     """
@@ -97,7 +97,8 @@ def class_predictions(found: Scores) -> list[ClassPrediction]:
     labels = list(found.labels)
     if not labels:
         return [NO_CLASS] * len(found.values)
-    best, leads = found.values.argmax(axis=1), half_leads(found.values)
+    best = found.probabilities.argmax(axis=1)
+    leads = leads_of(best, found.values)
     table = zip(best.tolist(), leads.tolist(), found.values.tolist(), found.probabilities.tolist(), strict=True)
     return [
         ClassPrediction(labels[k], lead, dict(zip(labels, f, strict=True)), dict(zip(labels, p, strict=True)))

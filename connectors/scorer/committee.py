@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
@@ -37,6 +38,8 @@ def total(numbers: Iterable[int]) -> int:
 
 class Committee:
     """Models that predict an event together: by the means of their margins and of their probabilities.
+
+    With two classes, a mean of probabilities that contradicts the mean of the decision values is moved to 1/2.
 
     A committee without members predicts as a model that has learned nothing.
 
@@ -82,7 +85,8 @@ class Committee:
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
         shares = [model.probability(own) for model, own in zip(models, values, strict=True)]
-        return map(Prediction, np.mean(margins, axis=0).tolist(), np.mean(shares, axis=0).tolist())
+        probabilities = on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))
+        return map(Prediction, np.mean(margins, axis=0).tolist(), probabilities.tolist())
 
 
 class Request(NamedTuple):

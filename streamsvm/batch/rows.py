@@ -84,7 +84,9 @@ class RowStore:
         self._columns = list(X.columns) if hasattr(X, "columns") else None
         self.kernel = kernel
         self.shape = matrix.shape
+        matrix, self._used = inputs.narrow(matrix)
         n, D = matrix.shape
+        self._width = D
         starts, indices, values = _entries_of(matrix)
         sq, diagonal = np.empty(n), np.empty(n)
         self_products(kernel, starts, values, sq, diagonal)
@@ -223,7 +225,8 @@ class RowStore:
     def _gram_on(self, gpu: Gpu) -> Gram:
         if self._gram is None:
             data = self.data
-            examples = sp.csr_matrix((data.values, data.indices, data.starts), shape=self.shape, copy=False)
+            shape = len(self), self._width
+            examples = sp.csr_matrix((data.values, data.indices, data.starts), shape=shape, copy=False)
             self._gram = Gram(gpu, self.kernel, examples, data.sq)
         return self._gram
 
@@ -233,7 +236,7 @@ class RowStore:
         Values are copied from rows.  Of examples with few features, only missing values are computed, and no row.
         """
         columns = self.data.columns
-        if self.on_cpu and len(columns) and self.shape[1] < FEATURES_FOR_PRODUCT:
+        if self.on_cpu and len(columns) and self._width < FEATURES_FOR_PRODUCT:
             columns = columns.take(ids, axis=1)  # columns[:, ids] would not lie in C order
         else:
             columns = columns[:0]
@@ -261,7 +264,7 @@ class RowStore:
         starts, sq, out = csr.indptr.astype(np.int64), np.empty(csr.shape[0]), np.empty(csr.shape[0])
         self_products(self.kernel, starts, csr.data, sq, out)
         _require_small(sq, self.kernel)
-        known = csr[:, : self.shape[1]] if unknown else csr
+        known = inputs.in_columns(csr[:, : self.shape[1]] if unknown else csr, self._used)
         if self._pays(csr.shape[0]):
             values = self._attempt(lambda gram: gram.expand(known, sq, alpha))
             if values is not None:
@@ -290,11 +293,11 @@ class RowStore:
 
     @property
     def examples(self) -> Any:
-        """The examples as rows, (n, D) float64: an array, or compressed rows if most features are 0."""
-        n, D = self.shape
+        """The examples as rows, float64: an array, or compressed rows if most features are 0; see `inputs.narrow`."""
+        n, D = len(self), self._width
         if len(self.data.columns):
             return np.ascontiguousarray(self.data.columns[:D, :n].T)
-        return sp.csr_matrix((self.data.values, self.data.indices, self.data.starts), shape=self.shape)
+        return sp.csr_matrix((self.data.values, self.data.indices, self.data.starts), shape=(n, D))
 
     def with_kernel(self, kernel: Kernel) -> "RowStore":
         """A store of the same examples for another kernel, without rows; both share the memory of the examples."""

@@ -6,17 +6,29 @@ The three terms are rounded in proportion to their size, and the distance may be
 depend on a constant that is subtracted from all examples; the terms do.  `core.scaling` does the same for a stream.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import RBF_KIND, Kernel
 from streamsvm.core.scaling import FAR
 
 
-def centre_of(X: Any, kernel: Kernel) -> np.ndarray | None:
-    """The means of the features that are far from 0, and 0 for all others, (D,); None if no feature is far.
+class Centre(NamedTuple):
+    """What is subtracted from some features: their columns, and a number for each."""
+
+    columns: np.ndarray
+    values: np.ndarray
+
+    def negative(self) -> "Centre":
+        """What undoes it."""
+        return Centre(self.columns, -self.values)
+
+
+def centre_of(X: Any, kernel: Kernel) -> Centre | None:
+    """The means of the features that are far from 0; None if no feature is.
 
     Parameters
     ----------
@@ -29,19 +41,25 @@ def centre_of(X: Any, kernel: Kernel) -> np.ndarray | None:
     limit = FAR / kernel.gamma
     if kernel.kind != RBF_KIND or not values.size or max(-float(values.min()), float(values.max())) ** 2 <= limit:
         return None
+    X, columns = narrow(X)
     means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     far = np.square(means) > limit
     if sp.issparse(X):
         far &= 2 * np.bincount(X.indices, minlength=X.shape[1]) >= X.shape[0]
-    return np.where(far, means, 0.0) if far.any() else None
+    found = np.flatnonzero(far)
+    return Centre(found if columns is None else columns[found], means[found]) if len(found) else None
 
 
-def centred(X: Any, centre: np.ndarray | None) -> Any:
+def centred(X: Any, centre: Centre | None) -> Any:
     """The examples minus the centre, in double precision; X itself without one."""
     if centre is None:
         return X
     if not sp.issparse(X):
-        return X - centre
-    columns, n = np.flatnonzero(centre), X.shape[0]
-    starts = np.arange(0, n * len(columns) + 1, len(columns))
-    return sp.csr_matrix(X - sp.csr_matrix((np.tile(centre[columns], n), np.tile(columns, n), starts), shape=X.shape))
+        X = np.array(X, np.float64)
+        X[:, centre.columns] -= centre.values
+        return X
+    n, k = X.shape[0], len(centre.columns)
+    starts = np.arange(0, n * k + 1, k)
+    return sp.csr_matrix(
+        X - sp.csr_matrix((np.tile(centre.values, n), np.tile(centre.columns, n), starts), shape=X.shape)
+    )

@@ -89,6 +89,8 @@ def finite_matrix_of(X: Any) -> Any:
     if 0 in matrix.shape:
         raise ValueError(f"X has shape {matrix.shape}; there must be at least one example and one feature")
     matrix = matrix.astype(np.float64)
+    if sp.issparse(matrix):
+        matrix = without_duplicates(matrix)
     if not np.isfinite(matrix.data if sp.issparse(matrix) else matrix).all():
         cells = sp.coo_matrix(matrix)
         t = int(np.argmin(np.isfinite(cells.data)))
@@ -166,6 +168,42 @@ def without_duplicates(X: sp.csr_matrix) -> sp.csr_matrix:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def narrow(X: Any) -> tuple[Any, np.ndarray | None]:
+    """The matrix without most of its empty columns if it is sparse and has more columns than entries.
+
+    So memory and time follow the contents.  Inner products of its rows stay as they are.
+
+    Returns
+    -------
+    matrix, columns
+        Compressed rows, and which columns they are, rising; otherwise the matrix itself, and None.
+    """
+    if not sp.issparse(X) or X.shape[1] <= X.nnz + 1:
+        return X, None
+    X = sp.csr_matrix(X)
+    columns = np.union1d(X.indices, 0)  # at least one
+    places = np.searchsorted(columns, X.indices).astype(np.int32)
+    return sp.csr_matrix((X.data, places, X.indptr), shape=(X.shape[0], len(columns))), columns
+
+
+def in_columns(X: Any, columns: np.ndarray | None) -> Any:
+    """These columns alone, which rise, of an array or of compressed rows; None: all."""
+    if columns is None or not sp.issparse(X):
+        return X if columns is None else X[:, columns]
+    known = np.isin(X.indices, columns)
+    starts = np.append(0, np.cumsum(known))[X.indptr]
+    places = np.searchsorted(columns, X.indices[known]).astype(np.int32)
+    return sp.csr_matrix((X.data[known], places, starts), shape=(X.shape[0], len(columns)))
+
+
+def squared_lengths(X: Any) -> np.ndarray:
+    """The sum of the squares of each row, (n,) float64; of compressed rows, each entry must be there once."""
+    if not sp.issparse(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.bincount(rows, np.square(X.data, dtype=np.float64), X.shape[0])
 
 
 def compressed(matrix: Any) -> sp.csr_matrix:

@@ -31,8 +31,10 @@ class LASVMG(GapSVM):
     max_non_sv
         Number of members with coefficient 0 that stay after that, as candidates for support vectors; at least 0.
     steps
-        ``"pair"``: a step moves two members.  ``"single"``: it moves one, as in the paper; the result is the same,
-        after many more steps if `C` is large.
+        ``"pair"``: a step moves two members.  ``"single"``: it moves one, as in the paper, and takes many more steps if
+        `C` is large.  The two stop at different points within the same gap, so some predictions differ while the model
+        learns.  After `finish`, both are the optimum over their members and the `reservoir`, up to `tol`.  With a ramp
+        loss this holds for the examples that are not taken for noise, and these may be others.
 
     Raises
     ------

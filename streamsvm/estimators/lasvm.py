@@ -58,7 +58,8 @@ class LASVM(OnlineSVM):
         The prediction is True where f(x) is above this number; probabilities do not depend on it.  ``"gmean"``: learned
         from the stream, so that the product of both classes' recalls is large; see `decision_threshold`.
     tol
-        Tolerance, positive.  `finish` stops when no pair of members violates the optimality conditions by more.
+        Tolerance, positive.  `finish` stops when no pair of examples, of the members and the `reservoir`, violates the
+        optimality conditions by more.
     budget
         Largest number of members, at least 3; default: as many as the data need.  When it is reached, a twentieth of
         the members leaves before the next example is learned: members with coefficient 0 first, then support vectors as
@@ -93,7 +94,8 @@ class LASVM(OnlineSVM):
     admission
         Which examples become members.  ``"margin"``: those with y f(x) < 0.9, so that nearly all members are support
         vectors.  ``"violation"``: all that form a violating pair with some member, as in the paper.  On noisy data
-        the members are then up to five times as many.  Several passes with `finish` then end at a batch solution.
+        the members are then up to five times as many.  Several passes with ids and `finish` then end at a batch
+        solution.
 
     Raises
     ------
@@ -113,6 +115,9 @@ class LASVM(OnlineSVM):
     Without an `id`, an example gets `next_id`: one more than the largest id so far.  An example with the id of a member
     replaces that member, as a correction does.  The same example again, with the same label and weight, changes
     nothing.
+
+    **Several passes** over the same examples need ids, the same in each pass: ``learn_many(X, y, ids=range(len(X)))``.
+    Without ids, each pass brings new examples, and one example may get the coefficient `C` once for each pass.
 
     **Budgets.**  With ``"remove"``, the model is exactly that of its remaining members.  With ``"project"`` and
     ``"merge"`` it sums up everything learned, which is better if the concept is stable.  If the concept changes, add a

@@ -128,8 +128,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     Scale the features first, as for `sklearn.svm.SVC`: this classifier takes them as they come.
 
     Probabilities come from a sigmoid that is fitted while learning, at no extra cost, to decision values of examples
-    that were not yet learned.  For several classes, those of the pairs are coupled: the most probable class may then
-    differ from the one with the most votes.  For better probabilities use `sklearn.calibration.CalibratedClassifierCV`.
+    that were not yet learned.  For several classes, those of the pairs are coupled, then moved by as little as makes
+    the predicted class the most probable.  For better probabilities use `sklearn.calibration.CalibratedClassifierCV`.
 
     For one-versus-rest, use ``sklearn.multiclass.OneVsRestClassifier(LASVMClassifier())``.
 

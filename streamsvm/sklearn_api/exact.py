@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.batch.chunks.solver import Optimum, members_of
+from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import Kernel, kernel_values
 
 LARGEST = 256  # examples of a small training set
@@ -42,6 +43,7 @@ class Exact(NamedTuple):
 
 def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
     """The kernel matrix of some examples, in double precision."""
+    X, _ = narrow(X)
     X = (X.toarray() if sp.issparse(X) else X).astype(np.float64, copy=False)
     P = X @ X.T
     sq = P.diagonal().copy()

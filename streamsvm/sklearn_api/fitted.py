@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsvm.core import arguments, storage
-from streamsvm.core.centring import centred
+from streamsvm.core.centring import Centre, centred
+from streamsvm.core.inputs import in_columns
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.online.outputs.coupling import led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values
 
@@ -42,7 +44,7 @@ class FittedModel:
     break_ties: bool
     _begun_with: dict[str, Any]  # the parameters when learning began
     _is_sparse: bool
-    _centre: np.ndarray | None = None
+    _centre: Centre | None = None
     _X_fit: Any
 
     @property
@@ -73,12 +75,10 @@ class FittedModel:
             ``decision_function_shape="ovo"``: it is positive for the first class of the pair.
         """
         self._require_shape()
-        X, n_classes = self._queries(X), len(self.classes_)
-        of_pairs = self.decision_function_shape == "ovo" and n_classes > 2
-        if self._kernel == "linear":
-            values = self._linear_values(X)
-            return values if of_pairs else values[:, 0] if n_classes == 2 else class_values(values, n_classes)
-        return self.model_.pair_values_many(X) if of_pairs else self.model_.decision_function_many(X)
+        margins, n_classes = self._margins(X), len(self.classes_)
+        if n_classes == 2:
+            return margins[:, 0]
+        return margins if self.decision_function_shape == "ovo" else class_values(margins, n_classes)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels.
@@ -99,23 +99,14 @@ class FittedModel:
             If ties are to be broken by decision values of pairs.
         """
         check_is_fitted(self, "model_")
-        ties = self.break_ties and len(self.classes_) > 2
-        if ties and self.decision_function_shape == "ovo":
+        if self.break_ties and self.decision_function_shape == "ovo" and len(self.classes_) > 2:
             raise ValueError(
                 "break_ties must be False when decision_function_shape is 'ovo': pairs have no largest value"
             )
-        if ties:
-            return self.classes_[self.decision_function(X).argmax(axis=1)]
-        X, n_classes = self._queries(X), len(self.classes_)
-        if self._kernel == "linear":
-            values = self._linear_values(X)
-            places = values[:, 0] > 0.0 if n_classes == 2 else best_classes(values, n_classes)
-        else:
-            places = self.model_.predict_many(X)
-        return self.classes_[places.astype(int)]
+        return self.classes_[self._places(self._margins(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Probabilities of the classes; the predicted class has the largest.
 
         Parameters
         ----------
@@ -127,8 +118,11 @@ class FittedModel:
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        X = self._queries(X)
-        return self.model_.predict_proba_many(X)
+        margins = self._margins(X)
+        if len(self.classes_) == 2:
+            p = self.model_.probability(margins[:, 0])
+            return np.column_stack([1.0 - p, p])
+        return led_by(self._places(margins), self.model_._probabilities(margins))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities of the classes; see `predict_proba`.
@@ -145,6 +139,21 @@ class FittedModel:
         """
         return np.log(self.predict_proba(X))
 
+    def _margins(self, X: Any) -> np.ndarray:
+        """f(x) of each machine, (m, n_machines)."""
+        X = self._queries(X)
+        if self._kernel == "linear":
+            return self._linear_values(X)
+        several = isinstance(self.model_, OneVsOne | KernelMachines)
+        return self.model_.pair_values_many(X) if several else self.model_.decision_function_many(X)[:, np.newaxis]
+
+    def _places(self, margins: np.ndarray) -> np.ndarray:
+        """The places in `classes_` of the predicted classes, from f(x) of each machine."""
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return (margins[:, 0] > 0.0).astype(int)
+        return class_values(margins, n_classes).argmax(axis=1) if self.break_ties else best_classes(margins, n_classes)
+
     def _queries(self, X: Any) -> Any:
         arguments.require_unmasked("X", X)
         if not is_given(self._kernel):
@@ -159,10 +168,13 @@ class FittedModel:
 
     def _linear_values(self, X: Any) -> np.ndarray:
         """The linear machines' f(x), (m, n_machines), as `coef_` and `intercept_` give them in double precision."""
-        weights = self._weights if self._is_sparse else self._weights.toarray()
-        with one_blas_thread():
-            values = X @ weights.T
-        return (values.toarray() if sp.issparse(values) else values) + self.intercept_
+        if not sp.issparse(X):
+            with one_blas_thread():
+                return X @ self.coef_.T + self.intercept_
+        columns = self._columns
+        rising = np.argsort(columns)
+        values = in_columns(X, columns[rising]) @ self._weights[:, rising].T
+        return values.toarray() + self.intercept_
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
@@ -182,8 +194,11 @@ class FittedModel:
         """
         if is_given(self._kernel):
             raise AttributeError("support_vectors_ has features, and a given kernel has none; support_ has row numbers")
-        X = self._vectors(np.concatenate(self._support))
-        X = X if self._centre is None else centred(X, -self._centre)
+        own = self._vectors(np.concatenate(self._support)).tocoo()
+        places = (own.row, self._columns[own.col])
+        X = sp.csr_matrix((own.data, places), shape=(own.shape[0], self.n_features_in_))
+        if self._centre is not None:
+            X = centred(X, self._centre.negative())
         return X if self._is_sparse else X.toarray()
 
     @property
@@ -216,19 +231,25 @@ class FittedModel:
         """
         if self._kernel != "linear":
             raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self._kernel!r}")
-        weights = self._weights.toarray()
+        weights = np.zeros((len(self._machines), self.n_features_in_))
+        weights[:, self._columns] = self._weights.toarray()
         weights.flags.writeable = False  # A change would not reach the model.
         return weights
 
     @property
     def _weights(self) -> sp.csr_matrix:
-        """The weights of the features, in double precision; all machines share the support vectors."""
+        """The weights of the model's features, in double precision; all machines share the support vectors."""
         machines = self._machines
         numbers = np.concatenate([machine.numbers for machine in machines])
         own = np.repeat(np.arange(len(machines)), [len(machine.numbers) for machine in machines])
         every, places = np.unique(numbers, return_inverse=True)
         alpha = np.concatenate([machine.alpha for machine in machines])
         return sp.csr_matrix((alpha, (own, places)), shape=(len(machines), len(every))) @ self._vectors(every)
+
+    @property
+    def _columns(self) -> np.ndarray:
+        """The columns of X that the model knows, in its order: the name of a feature is its place in X."""
+        return np.array(self.model_.feature_names, np.int64)
 
     @property
     def n_support_(self) -> np.ndarray:
@@ -259,21 +280,14 @@ class FittedModel:
         return [np.unique(np.concatenate(of_class)) for of_class in found]
 
     def _vectors(self, numbers: np.ndarray) -> sp.csr_matrix:
-        """The features of support vectors, in the columns of X."""
+        """The features of support vectors, float64, in the model's columns."""
         pairs = isinstance(self.model_, OneVsOne)
         s = self.model_._union.vectors if pairs else self.model_._expansion
         scale = self.model_._blank._scale if pairs else self.model_._scale
         live = storage.live_slots(s)
         order = live[np.argsort(s.ids[live])]
         slots = order[np.searchsorted(s.ids[order], numbers)]
-        return self._in_place(scale.unshifted(storage.rows_of(s, slots, len(self.model_.feature_names))))
+        return scale.unshifted(storage.rows_of(s, slots, len(self.model_.feature_names)).astype(np.float64))
 
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return self.model_._ids_of(numbers) if isinstance(self.model_, OneVsOne) else numbers
-
-    def _in_place(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Rows of the model's columns as rows of X: a column's name is its place in X."""
-        place = np.array(self.model_.feature_names, np.int64)
-        found = rows.tocoo()
-        values = (found.data.astype(np.float64), (found.row, place[found.col]))
-        return sp.csr_matrix(values, shape=(rows.shape[0], self.n_features_in_))

@@ -13,9 +13,9 @@ from streamsvm.batch.chunks.given import GivenMatrix
 from streamsvm.batch.chunks.pairs import optima
 from streamsvm.batch.options import SolverOptions
 from streamsvm.estimators.several.trained_pairs import trained
+from streamsvm.online.outputs.calibration import RUN
 from streamsvm.online.outputs.coupling import coupled
 from streamsvm.online.outputs.sigmoid import probabilities
-from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.sklearn_api.exact import LARGEST, exact_pair
 
 
@@ -75,21 +75,14 @@ class KernelMachines:
         """f(x) of each pair, (m, n_pairs), from kernel values with the training set, (m, n)."""
         return np.column_stack([K[:, numbers] @ alpha + bias for numbers, alpha, bias in self._parts()])
 
-    def decision_function_many(self, K: np.ndarray) -> np.ndarray:
-        """The decision values, (m,) for two classes, otherwise (m, n_classes)."""
-        margins = self.pair_values_many(K)
-        return margins[:, 0] if self.n_classes == 2 else class_values(margins, self.n_classes)
+    def probability(self, margins: np.ndarray) -> np.ndarray:
+        """The probabilities of the second of two classes."""
+        return probabilities(self._pairs[0].calibration, margins)
 
-    def predict_many(self, K: np.ndarray) -> np.ndarray:
-        """The numbers of the predicted classes, (m,)."""
-        margins = self.pair_values_many(K)
-        return margins[:, 0] > 0.0 if self.n_classes == 2 else best_classes(margins, self.n_classes)
-
-    def predict_proba_many(self, K: np.ndarray) -> np.ndarray:
-        """The probabilities of the classes, (m, n_classes)."""
-        margins = self.pair_values_many(K).T
-        r = np.column_stack([probabilities(pair.calibration, f) for pair, f in zip(self._pairs, margins, strict=True)])
-        return np.column_stack([1.0 - r, r]) if self.n_classes == 2 else coupled(r, self.n_classes)
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        """The probabilities of more than two classes, (m, n_classes), from f(x) of each pair."""
+        sigmoids = np.array([pair.calibration[:RUN] for pair in self._pairs])
+        return coupled(probabilities(sigmoids, margins), self.n_classes)
 
 
 def require_square(K: np.ndarray, y: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from streamsvm.batch import RowStore
 from streamsvm.core import arguments
+from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.kernels import about
 from streamsvm.core.scaling import CLIP, CONSTANT
 from streamsvm.validation.held_out.problem import require_solvable
@@ -62,7 +63,7 @@ def _gamma_of(model: Any, X: Any) -> float:
     if "gamma" not in about(model.kernel).parameters:
         return 1.0
     if sp.issparse(X):
-        spread = float(X.multiply(X).sum() / max(X.shape[0], 1))
+        spread = float(squared_lengths(without_duplicates(sp.csr_matrix(X))).sum() / max(X.shape[0], 1))
     else:
         spread = float(np.asarray(X, np.float64).var(axis=0).sum())
     return 1.0 / spread if spread > 0.0 else 1.0

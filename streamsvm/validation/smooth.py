@@ -108,7 +108,7 @@ def _prepared(full: SmoothSVM, prepared: Prepared, splits: Folds) -> tuple[Plan,
     first = _fold(problem, minimum, NO_EXAMPLES, "cold")
     rows = 0 if prepared.basis is None else len(problem.y)
     first = first._replace(
-        rows_computed=rows, kernel_evaluations=rows * len(full.coef_), seconds=time.perf_counter() - begin
+        rows_computed=rows, kernel_evaluations=rows * (len(minimum.u) - 1), seconds=time.perf_counter() - begin
     )
     return Plan(problem, minimum, system, removal, is_full_kernel, full.tol), first, solver, reason
 

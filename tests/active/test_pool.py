@@ -8,10 +8,12 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+import wide
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm.active import ArrayPool, StreamPool
+from streamsvm import LASVM
+from streamsvm.active import ArrayPool, MixedSelection, StreamPool, label_pool
 
 RNG = np.random.default_rng
 KEYS = st.integers(0, 30)
@@ -342,3 +344,12 @@ def test_a_smaller_pool_takes_the_newest_of_a_larger_one():
     left = small.keys()
     assert sorted(left) == [6, 7, 8, 9]
     assert small.rows(left) == [float(key) for key in left]
+
+
+def test_the_number_of_columns_of_a_sparse_matrix_costs_nothing():
+    many, few, y = wide.matrices()
+    one, other = (
+        [step.key for step in label_pool(LASVM(gamma=0.5), X, y.__getitem__, selection=MixedSelection())]
+        for X in (many, few)
+    )
+    assert one == other

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import wide
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from river import datasets
@@ -1040,3 +1041,10 @@ def test_threads_leave_the_blas_as_it_was():
         for task in tasks:
             task.result()
     assert limits() == before
+
+
+def test_the_number_of_columns_of_a_sparse_matrix_costs_nothing():
+    many, few, y = wide.matrices()
+    one, other = (smo.solve(X, y, gamma=0.5) for X in (many, few))
+    np.testing.assert_array_equal(one.dual_coef, other.dual_coef)
+    np.testing.assert_array_equal(one.decision_function(many), other.decision_function(few))

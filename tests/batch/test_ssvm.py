@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import wide
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -453,3 +454,10 @@ def test_giving_up_is_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(model.coef_, SmoothSVM(C=1e3).fit(X, y).coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_the_number_of_columns_of_a_sparse_matrix_costs_nothing(kernel):
+    many, few, y = wide.matrices()
+    one, other = (SmoothSVM(kernel=kernel, gamma=0.5).fit(X, y) for X in (many, few))
+    np.testing.assert_allclose(one.decision_function(many), other.decision_function(few), atol=1e-9)

@@ -44,7 +44,9 @@ def test_all_learners_are_tried():
 )
 def test_a_parameter_stays_and_says_so(model, name):
     before = getattr(model, name)
-    with pytest.warns(StreamWarning, match=rf"{name} stays .*, and 'other' is not used: .* this {type(model).__name__}"):
+    with pytest.warns(
+        StreamWarning, match=rf"{name} stays .*, and 'other' is not used: .* this {type(model).__name__}"
+    ):
         setattr(model, name, "other")
     assert getattr(model, name) is before
     with pytest.raises(AttributeError):

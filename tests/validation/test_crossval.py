@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import wide
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import metrics
@@ -757,3 +758,11 @@ def test_folds_are_soon_given_up_where_the_full_problem_was():
     trained = [part for part in result.per_fold if not part.converged]
     assert trained
     assert max(part.iterations for part in trained) <= 100_000
+
+
+@pytest.mark.parametrize("model", [LASVM(gamma=0.5), LASVM(), SmoothSVM(), OneVsOne(LASVM(gamma=0.5))], ids=repr)
+def test_the_number_of_columns_of_a_sparse_matrix_costs_nothing(model):
+    many, few, y = wide.matrices()
+    y = np.arange(len(y)) % 3 if isinstance(model, OneVsOne) else y
+    one, other = (cross_validate(model, X, y, k=4).decision_values for X in (many, few))
+    np.testing.assert_allclose(one, other, atol=1e-9)

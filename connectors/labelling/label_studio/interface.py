@@ -67,7 +67,7 @@ class Interface(NamedTuple):
         score = said.score if isinstance(said, ClassScore) else said
         if not isinstance(score, int | float) or not 0 <= score <= 1:
             return no_prediction(version)
-        label = said.label if isinstance(said, ClassScore) else score >= 0.5
+        label = said.label if isinstance(said, ClassScore) else score > 0.5
         choice = next((text for text, y in self.meanings.items() if type(y) is type(label) and y == label), None)
         if choice is None:
             return no_prediction(version)

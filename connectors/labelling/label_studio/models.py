@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
 from ...records.people.questions import RECHECK, are_numbers
@@ -144,4 +145,6 @@ def _mean(parts: Sequence[tuple[Any, NamedRows]]) -> ClassScore | float:
     if isinstance(parts[0][0], SeveralClassModel):
         (said,) = class_predictions(mean([scores(model, rows) for model, rows in parts]))
         return ClassScore(said.label, None if said.label is None else said.probabilities[said.label])
-    return float(np.mean([model.probability(model.decision_function_many(rows))[0] for model, rows in parts]))
+    values = [model.decision_function_many(rows) for model, rows in parts]
+    shares = [model.probability(own) for (model, _), own in zip(parts, values, strict=True)]
+    return float(on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))[0])

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.batch import RowStore, SolverOptions
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
@@ -109,16 +110,13 @@ def left_out_leads(stores: Sequence[RowStore], places: np.ndarray, boxes: Sequen
     boxes
         For each class, the largest size of each coefficient of its model, (n,).
     """
-    values = np.stack(
+    values = np.column_stack(
         [
             left_out_values(store, np.where(places == k, 1.0, -1.0), box)
             for k, (store, box) in enumerate(zip(stores, boxes, strict=True))
         ]
     )
-    every = np.arange(len(places))
-    own = values[places, every]
-    values[places, every] = -np.inf
-    return 0.5 * (own - values.max(axis=0))
+    return leads_of(places, values)
 
 
 def left_out_values(store: RowStore, signs: np.ndarray, boxes: np.ndarray) -> np.ndarray:

@@ -79,6 +79,14 @@ def half_leads(values: np.ndarray) -> np.ndarray:
     return 0.5 * (best - second)
 
 
+def leads_of(places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Half the lead of each row's class over the best other one; below 0 where another one has a larger value."""
+    every, others = np.arange(len(places)), values.copy()
+    own = others[every, places]
+    others[every, places] = -np.inf
+    return 0.5 * (own - others.max(axis=1)) if values.shape[1] > 1 else np.zeros(len(places))
+
+
 def guesses(model: Any, X: Any) -> list[Any]:
     """The classes that a model of more than two classes predicts for rows; None if it knows no class."""
     return np.asarray(learner_of(model).predict_many(_as_learned(model, X))).tolist()

@@ -212,10 +212,10 @@ class _Scored(NamedTuple):
 
 
 def _least_certain(model: Any, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:
-    """The example with the smallest lead among those predicted as a drawn class."""
-    predicted = values.argmax(axis=1)
+    """The example with the smallest lead among those of which a drawn class has the largest decision value."""
+    best = values.argmax(axis=1)
     for place in in_drawn_order(model, rng):
-        own = np.flatnonzero(predicted == place)
+        own = np.flatnonzero(best == place)
         if len(own):
             return int(own[np.argmin(f[own])])
     return int(np.argmin(f))

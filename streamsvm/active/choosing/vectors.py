@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
+from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.products import add_rows, products
 from streamsvm.core.scaling import FAR
 
@@ -75,13 +76,21 @@ class Vectors:
     def _matrix_of(self, rows: Any) -> Any:
         if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
             return self._matrix_of_dicts(rows)
+        if sp.issparse(rows):
+            return self._matrix_of_sparse(sp.csr_matrix(rows, dtype=np.float64))
         names: Any = range(np.shape(rows)[1])
         if hasattr(rows, "columns"):
             rows = dataframe.into_frame(rows)
             names, rows = rows.columns, rows.to_numpy()
         for name in names:
             self.columns.setdefault(name, len(self.columns))
-        return sp.csr_matrix(rows, dtype=np.float64) if sp.issparse(rows) else np.asarray(rows, np.float64)
+        return np.asarray(rows, np.float64)
+
+    def _matrix_of_sparse(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """Only columns with entries are features."""
+        used, places = np.unique(rows.indices, return_inverse=True)
+        own = np.array([self.columns.setdefault(name, len(self.columns)) for name in used.tolist()], np.int64)
+        return sp.csr_matrix((rows.data, own[places], rows.indptr), shape=(rows.shape[0], len(self.columns)))
 
     def _matrix_of_dicts(self, rows: list[Mapping[Hashable, Any]]) -> sp.csr_matrix:
         """A text is a feature of its own, which is 1."""
@@ -151,7 +160,7 @@ class Table:
         self.matrix = matrix
         self._columns: np.ndarray | None = None
         if sp.issparse(matrix):
-            self.sq = np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel()
+            self.sq = squared_lengths(without_duplicates(matrix))
         else:
             self._columns = _feature_major(matrix)
             self.sq = np.add.reduce(np.square(self._columns, dtype=np.float64), axis=0)[: len(matrix)]

@@ -39,7 +39,7 @@ import scipy.sparse as sp
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.centring import centre_of, centred
 from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.inputs import without_duplicates
+from streamsvm.core.inputs import narrow, without_duplicates
 from streamsvm.core.kernels import Kernel, map_row, self_products
 from streamsvm.core.rows import add_columns, add_lists
 
@@ -117,6 +117,7 @@ class Features:
 
     def __init__(self, X: Any, kernel: Kernel) -> None:
         self.kernel = kernel
+        X, _ = narrow(X)
         self.n, self.n_features = X.shape
         self.kernel_evaluations = 0
         self._memory = np.empty(ROWS * COLUMNS, np.float32)

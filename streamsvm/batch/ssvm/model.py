@@ -41,12 +41,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.ssvm.newton import Minimum, Problem, minimise
 from streamsvm.batch.ssvm.systems import Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, System
 from streamsvm.core import arguments
-from streamsvm.core.inputs import dense, finite_matrix_of
+from streamsvm.core.inputs import dense, finite_matrix_of, in_columns, narrow, squared_lengths
 from streamsvm.core.kernels import LINEAR_KIND, Kernel, kernel_values, make_kernel
 
 SOLVERS: dict[str, type[System]] = {
@@ -72,12 +71,15 @@ class Prepared(NamedTuple):
         The user's names of the negative and the positive class.
     n_features
         Number of features of an example.
+    columns
+        Those that a linear problem is about; None: all.
     """
 
     problem: Problem
     basis: Any
     classes: np.ndarray
     n_features: int
+    columns: np.ndarray | None = None
 
 
 class SmoothSVM:
@@ -226,7 +228,8 @@ class SmoothSVM:
         )
         kernel = self._kernel
         if kernel.kind == LINEAR_KIND:
-            return Prepared(Problem(dense(matrix), signs, costs), None, classes, matrix.shape[1])
+            used, columns = narrow(matrix)
+            return Prepared(Problem(dense(used), signs, costs), None, classes, matrix.shape[1], columns)
         basis = matrix if self.reduced is None else matrix[self._drawn(n)]
         return Prepared(Problem(kernel_matrix(kernel, matrix, basis), signs, costs), basis, classes, matrix.shape[1])
 
@@ -255,24 +258,36 @@ class SmoothSVM:
 
     def take(self, prepared: Prepared, minimum: Minimum) -> "SmoothSVM":
         """Become the model of this minimum."""
-        self.intercept_, self.coef_ = float(minimum.u[0]), minimum.u[1:]
+        self.intercept_, self._weights, self._columns = float(minimum.u[0]), minimum.u[1:], prepared.columns
         self.classes_, self.basis_, self.n_features_in_ = prepared.classes, prepared.basis, prepared.n_features
         self.support_, self.n_iter_ = np.flatnonzero(minimum.support), minimum.steps
         self.status_ = minimum.status
         self._fitted_kernel = self._kernel  # parameters that are set later are those of the next `fit`
         return self
 
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the features or of the basis examples."""
+        if self._columns is None:
+            return self._weights
+        coef = np.zeros(self.n_features_in_)
+        coef[self._columns] = self._weights
+        return coef
+
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) of each example, (n,); positive for the second class."""
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "intercept_"):
             raise RuntimeError("this SmoothSVM is not fitted; call fit() first")
         matrix = finite_matrix_of(X)
         if matrix.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {matrix.shape[1]} features; the model was fitted on {self.n_features_in_}")
-        features = matrix if self.basis_ is None else kernel_matrix(self._fitted_kernel, matrix, self.basis_)
-        return np.asarray(features @ self.coef_) + self.intercept_
+        if self.basis_ is None:
+            features = in_columns(matrix, self._columns)
+        else:
+            features = kernel_matrix(self._fitted_kernel, matrix, self.basis_)
+        return np.asarray(features @ self._weights) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each example, (n,)."""
@@ -312,12 +327,9 @@ class SmoothSVM:
 def kernel_matrix(kernel: Kernel, X: Any, Z: Any) -> np.ndarray:
     """k(x, z) for each row of X with each row of Z, in float64."""
     with np.errstate(over="ignore", invalid="ignore"):
-        K = kernel_values(kernel, dense(X @ Z.T), _squares(Z), _squares(X)[:, None])
+        sq_X, sq_Z = squared_lengths(X), squared_lengths(Z)
+        Z, columns = narrow(Z)
+        K = kernel_values(kernel, dense(in_columns(X, columns) @ Z.T), sq_Z, sq_X[:, None])
     if not np.isfinite(K).all():
         raise ValueError("X holds numbers whose kernel values overflow; scale the features")
     return K
-
-
-def _squares(X: Any) -> np.ndarray:
-    """Squared lengths of the rows."""
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

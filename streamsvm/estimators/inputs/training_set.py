@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.hashing import row_hashes
-from streamsvm.core.inputs import without_duplicates
+from streamsvm.core.inputs import narrow, squared_lengths, without_duplicates
 from streamsvm.estimators.inputs.checks import culprit, not_finite
 
 NO_WEIGHT = "Invalid input - all samples have zero or negative weights."  # SVC's words
@@ -81,7 +81,8 @@ def _variance(X: Any, weights: np.ndarray) -> float:
     """The variance of all features together."""
     share = weights / (weights.sum() * X.shape[1])
     if sp.issparse(X):
-        sums, squares = (np.asarray(M.sum(axis=1, dtype=np.float64)).ravel() for M in (X, X.multiply(X)))
+        X = without_duplicates(narrow(X)[0])
+        sums, squares = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel(), squared_lengths(X)
         return float(share @ squares - (share @ sums) ** 2)
     mean = share @ X.sum(axis=1, dtype=np.float64)
     return float(share @ np.square(X - mean).sum(axis=1))
@@ -108,4 +109,5 @@ def _are_equal(X: Any, labels: np.ndarray, one: np.ndarray, other: np.ndarray) -
     equal = labels[one] == labels[other]
     if not sp.issparse(X):
         return equal & (X[one] == X[other]).all(axis=1)
+    X, _ = narrow(X)
     return equal & (np.diff((X[one] != X[other]).tocsr().indptr) == 0)

@@ -18,16 +18,24 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
     """
 
     def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no violation of the optimality conditions is above `tol`.
+        """Optimise over the members and the `reservoir` until no violation of the optimality conditions is above `tol`.
 
         Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
-        Examples of the `reservoir` that violate the margin become members again, unless a ramp loss takes them for
-        noise.  So the order of the stream matters little.  Learning may go on.
+        Examples of the `reservoir` that violate become members again, unless a ramp loss takes them for noise, or the
+        `budget` has no room for them.  So the order of the stream matters little.  If the reservoir has all examples,
+        the model is the optimum over all of them.  Learning may go on.
 
         Parameters
         ----------
         tol
             Tolerance; default: the model's own.
+
+        Warns
+        -----
+        RuntimeWarning
+            If single precision does not allow the tolerance.
+        StreamWarning
+            If examples of the reservoir still violate after 100 looks at them, as may be with ``kernel="sigmoid"``.
         """
         tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)

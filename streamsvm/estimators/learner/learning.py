@@ -171,7 +171,8 @@ class Learning(Leaving, Advice):
         w
             Weights: one number for all rows, or one for each; default: 1.
         ids
-            Ids, one for each row, as for `learn_one`; default: numbers from `next_id` on.
+            Ids, one for each row, as for `learn_one`; default: numbers from `next_id` on.  A second pass over the same
+            rows needs the ids of the first, such as ``range(len(X))``.
         t
             Times: one datetime for all rows, or one for each; needed if the `window` is a time span.
 

@@ -35,7 +35,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled
 from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
-from streamsvm.estimators.learner.rechecking import MAX_ROUNDS, Rechecking, raw_features
+from streamsvm.estimators.learner.rechecking import Rechecking, raw_features
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 
@@ -74,7 +74,7 @@ class Merging(Rechecking):
         else:
             self._expansion = self._with(self._expansion, members)
             self._solve(self._solver(max(self.tol, LOOSE)))
-            steps = self._solve_with_all(self.tol, sample, self._solver(self.tol), MAX_ROUNDS, None)
+            steps = self._solve_with_all(self.tol, sample, self._solver(self.tol), None)
             self._warn_unless_reached(self.tol, self._problem.violation(self._expansion), steps)
         if self._window:
             self._window.look(self._expansion)

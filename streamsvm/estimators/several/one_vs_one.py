@@ -15,7 +15,7 @@ from streamsvm.estimators.several.class_models import known_once
 from streamsvm.estimators.several.multiclass import SeveralClasses
 from streamsvm.estimators.several.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
-from streamsvm.online.outputs.coupling import coupled
+from streamsvm.online.outputs.coupling import coupled, led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
 
 Train = Callable[[Any, Any, np.ndarray, np.ndarray, np.ndarray], Any]
@@ -62,8 +62,8 @@ class OneVsOne(SeveralClasses):
 
     **Weights.**  With ``pos_weight="balanced"``, each model weights the rarer of its two classes.
 
-    **Probabilities** are coupled from those of the pairs, by the second method of [^1].  The most probable class may
-    differ from the one with the most votes.
+    **Probabilities** are coupled from those of the pairs, by the second method of [^1].  If another class than the
+    predicted one would be the most probable, they are moved by as little as makes the predicted one the most probable.
 
     **Interruptions.**  If learning is interrupted (Ctrl-C), all models first learn what some of them have learned: at
     most 256 examples.
@@ -264,8 +264,8 @@ class OneVsOne(SeveralClasses):
     def _probabilities(self, margins: np.ndarray) -> np.ndarray:
         if len(self._labels) < 2:
             return np.ones((len(margins), len(self._labels)))
-        r = np.column_stack([model.probability(margins[:, k]) for k, model in enumerate(self._models.values())])
-        return coupled(r, len(self._labels))
+        p = coupled(self._probabilities_of_models(margins), len(self._labels))
+        return led_by(self._best(margins), p)
 
     def pair_values_one(self, x: dict) -> dict:
         """f(x) for each of `pairs`: above 0 for the first class of the pair."""

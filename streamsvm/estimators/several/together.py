@@ -61,7 +61,7 @@ class Together:
     Parameters
     ----------
     models
-        The models; none has a budget or a window.
+        The models.  None has a budget, and a window counts examples.
     signs
         The sign of each class for each model, (n_models, n_classes); 0: the model does not learn the class.
     U
@@ -78,14 +78,17 @@ class Together:
         self._tables = np.zeros((len(models), WORDS), np.int64)
         self._seats: list[Seat] = []
         self._seen: list[int] = []
+        self._noted: list[int] = []  # how many of the learned examples each model knows of
         for k, (place, model) in enumerate(zip(places, models, strict=True)):
             if before is not None and place >= 0:
                 self._seats.append(before._seats[place])
                 self._seen.append(before._seen[place])
+                self._noted.append(before._noted[place])
                 self._tables[k] = before._tables[place]
             else:
                 self._seats.append(_seat_of(model))
                 self._seen.append(model.n_seen)
+                self._noted.append(0)
                 enter(self._tables, k, model._expansion, self._seats[k], U.numbers)
 
     @property
@@ -130,9 +133,14 @@ class Together:
 
     def _make_room(self, k: int, q: Queries, n_features: int, n_left: int, U: Union) -> None:
         """Make room in a model for its examples, or for the next one if room for all would be a waste."""
-        model, seat = self.models[k], self._seats[k]
+        model = self.models[k]
         with model._interruptible():
             model._expansion = arrival.make_room(model._expansion, q, n_features, n_left)
+        self._enter(k, U)
+
+    def _enter(self, k: int, U: Union) -> None:
+        """Take over the expansion of a model, which has changed."""
+        model, seat = self.models[k], self._seats[k]
         n_slots = len(model._expansion.alpha)
         if n_slots != len(seat.slots):
             self._seats[k] = seat = seat._replace(slots=np.zeros(n_slots, np.int64))
@@ -140,10 +148,26 @@ class Together:
 
     def note(self) -> None:
         """Let the models know what they have learned.  To note the same again changes nothing."""
-        for model, seat, n_seen in zip(self.models, self._seats, self._seen, strict=True):
+        for k, (model, seat, n_seen) in enumerate(zip(self.models, self._seats, self._seen, strict=True)):
             negative, positive, learned, newest, *_ = seat.counts.tolist()
-            if learned:
-                model._note(n_seen + learned, (negative, positive), newest, model._features.n_kept, 0, 0)
+            if learned > self._noted[k]:
+                ages = n_seen + self._noted[k], n_seen + learned - 1  # if a window counts them
+                model._note(n_seen + learned, (negative, positive), newest, model._features.n_kept, *ages)
+                self._noted[k] = learned
+
+    def lasts(self, born: np.ndarray) -> int:
+        """How many of these examples can be learned before a member may be too old."""
+        self.note()
+        windows = [model._window for model in self.models]
+        return min(window.lasts(born, window.now(born)) for window in windows)
+
+    def make_way(self, now: int, U: Union) -> None:
+        """Let the members leave that are too old before the example with this number."""
+        self.note()
+        for k, model in enumerate(self.models):
+            if model._is_due(now):
+                model._make_way(now)
+                self._enter(k, U)
 
     def members(self, U: Union, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
         """The place of the class of each of the union's vectors, -1 for one that is no member; and their ages.

@@ -241,6 +241,10 @@ class AutoLASVM(CandidateModels):
         """Slopes of the probability; see `LASVM.slopes`."""
         return self._predicting.slopes
 
+    @property
+    def _sigmoid(self) -> np.ndarray:
+        return self._predicting._sigmoid
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def _content(self) -> Content:

@@ -89,3 +89,23 @@ def coupled(r: np.ndarray, n_classes: int) -> np.ndarray:
     p = np.empty((len(r), n_classes))
     _couple(np.ascontiguousarray(r), p)
     return p
+
+
+def led_by(best: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The nearest probabilities of which that of the class `best` is the largest, (B, n_classes).
+
+    Where another class has a larger one, the class shares with all that are above a common level.
+    """
+    rows = np.flatnonzero(p.argmax(axis=1) != best)
+    if not len(rows):
+        return p
+    leading, others, every = best[rows], p[rows], np.arange(len(rows))
+    own = others[every, leading]
+    others[every, leading] = -1.0
+    above = np.sort(others, axis=1)[:, :0:-1]  # the other classes, largest first
+    levels = (own[:, np.newaxis] + np.cumsum(above, axis=1)) / np.arange(2.0, p.shape[1] + 1.0)
+    level = levels.max(axis=1)
+    p = p.copy()
+    p[rows] = np.minimum(others, level[:, np.newaxis])
+    p[rows, leading] = np.nextafter(level, 1.0)
+    return p

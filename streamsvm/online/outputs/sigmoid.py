@@ -45,9 +45,17 @@ def note_slope(sigmoid, positive, margin):
 
 
 def probabilities(sigmoid: np.ndarray, margins: np.ndarray) -> np.ndarray:
-    """p(y = +1) for each margin; above 1/2 exactly where the margin is positive."""
-    slope = np.where(margins > 0.0, sigmoid[2], sigmoid[0])
+    """p(y = +1) for each margin; above 1/2 exactly where the margin is positive.
+
+    With a sigmoid for each column of the margins, (K, 4), each column has its own.
+    """
+    slope = np.where(margins > 0.0, sigmoid[..., 2], sigmoid[..., 0])
     p = 1.0 / (1.0 + np.exp(-np.clip(slope * margins, -500.0, 500.0)))
+    return on_side_of(margins, p)
+
+
+def on_side_of(margins: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """These probabilities, or the nearest that are above 1/2 exactly where the margin is positive."""
     return np.where(margins > 0.0, np.maximum(p, ABOVE_HALF), np.minimum(p, 0.5))
 
 

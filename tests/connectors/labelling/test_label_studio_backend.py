@@ -133,7 +133,7 @@ def predicted(desk):
 def test_predictions_come_from_the_newest_published_model(settings, log, studio):
     with Desk(settings, studio) as desk:
         assert send(desk, "setup") == (200, {"model_version": "streamsvm"})
-        assert predicted(desk)[0] == [["spam"], ["spam"]], "the scores of the tasks, as long as there is no model"
+        assert predicted(desk)[0] == [["ham"], ["ham"]], "the scores of the tasks, as long as there is no model"
         model = a_model()
         publish(log, 21, model)
         until(lambda: send(desk, "setup")[1] == {"model_version": "streamsvm-21"})

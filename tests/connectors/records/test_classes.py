@@ -92,7 +92,7 @@ def test_a_prediction_is_the_model_s():
     for x, said in zip(xs, predictions_of(model, NamedRows.of(xs)), strict=True):
         values = model.decision_function_one(x)
         second, best = sorted(values.values())[-2:]
-        assert said.label == model.predict_one(x)
+        assert said.label == model.predict_one(x) == max(said.probabilities, key=said.probabilities.get)
         assert said.values == pytest.approx(values)
         assert said.probabilities == pytest.approx(model.predict_proba_one(x))
         assert said.margin == pytest.approx((best - second) / 2)
@@ -123,6 +123,16 @@ def test_a_model_that_has_learned_nothing_predicts_no_class():
 def test_a_single_class_has_no_lead():
     (said,) = class_predictions(Scores(["a"], np.array([[0.3]]), np.array([[1.0]])))
     assert said == ClassPrediction("a", 0.0, {"a": 0.3}, {"a": 1.0})
+
+
+def test_the_label_is_the_most_probable_class():
+    """Also of a mean of models, whose decision values may favour another class; the margin tells."""
+    one, two = (
+        Scores(["a", "b"], np.array([f]), np.array([p]))
+        for f, p in (([2.0, 0.0], [0.6, 0.4]), ([0.0, 1.0], [0.1, 0.9]))
+    )
+    (said,) = class_predictions(mean([one, two]))
+    assert (said.label, said.margin) == ("b", -0.25)
 
 
 def test_a_mean_takes_a_class_that_a_model_does_not_know_for_absent():

@@ -14,7 +14,7 @@ from logged import change, read, read_json
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
-from streamsvm.connectors.records.predictions import HEADERS
+from streamsvm.connectors.records.predictions import HEADERS, ModelVersion
 from streamsvm.connectors.records.published import LARGEST, Publisher, Snapshot, pack_model
 from streamsvm.connectors.runtime.folders import AlreadyInUse
 from streamsvm.connectors.runtime.health import Health
@@ -396,12 +396,27 @@ def test_a_committee_s_margins_and_scores_are_means(tmp_path):
     by_id = {p["id"]: p for p in scores(settings)}
     by_state = [expected(state, events) for state in states.values()]
     margins, probabilities = (np.mean(rows, axis=0) for rows in zip(*by_state, strict=True))
+    sides = np.where(margins > 0.0, [[0.5], [1.0]], [[0.0], [0.5]])  # where the label lets a score be
+    probabilities = np.clip(probabilities, *sides)
     np.testing.assert_allclose([by_id[event["id"]]["margin"] for event in events], margins, atol=1e-6)
     np.testing.assert_allclose([by_id[event["id"]]["score"] for event in events], probabilities, atol=1e-6)
     total = {"ver": sum(state.counters.learned for state in states.values()), "offset": 400}
     assert all(p["model"] == total for p in by_id.values())
     for number in range(4):
         assert [p.partition for p in read(settings, "scores")].count(number) == 100
+
+
+def test_a_committee_s_label_and_score_agree():
+    """Its members' decision values are positive on average, and their probabilities small."""
+    x, members = {"u": 1.0}, []
+    for label, slope, C in ((True, 0.05, 10.0), (False, 50.0, 0.1)):
+        model = LASVM(C=C, gamma=1.0)
+        model.learn_many([x, {"u": -1.0}], [label, not label])
+        model._sigmoid[[0, 2]] = slope
+        members.append(Member(model, None, ModelVersion(1, 1), 0.0))
+    (said,) = Committee(members).predict([x])
+    assert said.margin > 0.0
+    assert said.score > 0.5
 
 
 def test_a_member_that_is_missing_is_not_waited_for(tmp_path):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from four_classes import COMMON, DATA, MODELS, together
 from river import checks
 
-from streamsvm import LASVM, FullSVM, OneVsOne, OneVsRest
+from streamsvm import LASVM, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 
 both = pytest.mark.parametrize("wrapper", [OneVsRest, OneVsOne])
 CASES = [(wrapper, name) for wrapper in MODELS for name in MODELS[wrapper]]
@@ -69,6 +69,25 @@ def test_before_there_is_a_class(wrapper):
     assert model.predict_one({"a": 1.0}) == 7
     assert model.predict_proba_one({"a": 1.0}) == {7: 1.0}
     assert model.n_members == 1
+
+
+@pytest.mark.parametrize("model", [OneVsRest(LASVM()), OneVsOne(LASVM()), OneVsRest(AutoLASVM())], ids=repr)
+def test_the_predicted_class_is_the_most_probable_one(model):
+    """Of a record while the stream is learned, and of many; the classes overlap, and one is rare."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, (400, 9)).astype(float)
+    score = X @ rng.normal(size=9) + 0.7 * rng.normal(size=400)
+    y, said = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).tolist(), []
+    for x, label in zip(X.tolist(), y, strict=True):
+        example = dict(enumerate(x))
+        p = model.predict_proba_one(example)
+        said += [(model.predict_one(example), max(p, key=p.__getitem__, default=None))]
+        model.learn_one(example, label)
+    predicted, most_probable = zip(*said, strict=True)
+    assert predicted == most_probable
+    p = model.predict_proba_many(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(np.array(model.labels)[p.argmax(axis=1)], model.predict_many(X))
 
 
 @both
