@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from streamsvm.core.device.choice import DEVICES
 from streamsvm.core.kernels import NAMES
@@ -16,7 +15,6 @@ from streamsvm.core.kernels import NAMES
 from ...logs.transport import TOPIC_NAME
 from ...records.files import FORMATS
 
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Moment = int | datetime | None  # an offset, a time; None: the default
 
 MODELS = ("svm", "ssvm")
