@@ -1,28 +1,29 @@
 """streamsvm: kernel classifiers that learn from a stream, one example at a time."""
 
 import time as _time
+from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
-from pathlib import Path as _Path
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
 from streamsvm._version import __version__ as __version__
-from streamsvm.core.saving import snapshot as _snapshot
-from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
-from streamsvm.core.threads import get_num_threads as get_num_threads
-from streamsvm.core.threads import set_num_threads as set_num_threads
-from streamsvm.estimators.gap_family import LASVMG as LASVMG
-from streamsvm.estimators.gap_family import LASVMI as LASVMI
-from streamsvm.estimators.gap_family import LASVMNC as LASVMNC
-from streamsvm.estimators.gap_family import FullSVM as FullSVM
-from streamsvm.estimators.lasvm import LASVM as LASVM
-from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
-from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
-from streamsvm.estimators.learners import LEARNERS as _LEARNERS
-from streamsvm.estimators.merging import merge as merge
-from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
-from streamsvm.estimators.several.one_vs_one import OneVsOne as OneVsOne
-from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
-from streamsvm.preprocessing import WarmupScaler as WarmupScaler
+
+if TYPE_CHECKING:
+    from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
+    from streamsvm.core.threads import get_num_threads as get_num_threads
+    from streamsvm.core.threads import set_num_threads as set_num_threads
+    from streamsvm.estimators.gap_family import LASVMG as LASVMG
+    from streamsvm.estimators.gap_family import LASVMI as LASVMI
+    from streamsvm.estimators.gap_family import LASVMNC as LASVMNC
+    from streamsvm.estimators.gap_family import FullSVM as FullSVM
+    from streamsvm.estimators.lasvm import LASVM as LASVM
+    from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
+    from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
+    from streamsvm.estimators.merging import merge as merge
+    from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
+    from streamsvm.estimators.several.one_vs_one import OneVsOne as OneVsOne
+    from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
+    from streamsvm.loading import load as load
+    from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
 __all__ = [
     "LASVM",
@@ -43,48 +44,43 @@ __all__ = [
     "warmup",
 ]
 
-
-def load(path: str | _Path, cache_mb: float | None = None, device: str | None = None) -> _Any:
-    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne` or a `WarmupScaler`.
-
-    Parameters
-    ----------
-    path
-        The file.
-    cache_mb
-        Size of each row cache in megabytes; default: the stored one.
-    device
-        Where kernel values are computed; default: the stored device.
-
-    Raises
-    ------
-    SnapshotError
-        If the file is damaged, was not written by `save`, or is from a newer format.
-    OSError
-        If the file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import streamsvm
-    >>> model = streamsvm.OneVsRest(streamsvm.LASVM())
-    >>> model.learn_many([{"a": 1.0}, {"a": 2.0}], ["low", "high"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(f"{folder}/model.svm")
-    ...     streamsvm.load(f"{folder}/model.svm").labels
-    ['low', 'high']
-    """
-    data = _snapshot.read(path)
-    kind = _snapshot.kind_of(data)
-    if kind == WarmupScaler.__name__:
-        return WarmupScaler.from_bytes(data)
-    for learner in (*_LEARNERS.values(), OneVsRest, OneVsOne):
-        if kind == learner.__name__:
-            return learner.from_bytes(data, cache_mb, device)
-    raise SnapshotError(f"{path}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")
+_HOMES = {  # A name is imported with its first use: numba and river take a second of CPU time.
+    "SnapshotError": "core.saving.snapshot",
+    "get_num_threads": "core.threads",
+    "set_num_threads": "core.threads",
+    "LASVMG": "estimators.gap_family",
+    "LASVMI": "estimators.gap_family",
+    "LASVMNC": "estimators.gap_family",
+    "FullSVM": "estimators.gap_family",
+    "LASVM": "estimators.lasvm",
+    "StreamWarning": "estimators.learner.advice",
+    "merge": "estimators.merging",
+    "OneVsRest": "estimators.several.multiclass",
+    "OneVsOne": "estimators.several.one_vs_one",
+    "AutoLASVM": "estimators.tuned.auto",
+    "load": "loading",
+    "WarmupScaler": "preprocessing",
+}
 
 
-def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = False, classes: bool = False) -> float:
+if not TYPE_CHECKING:  # A type checker would take every name for one that exists.
+
+    def __getattr__(name):
+        """A public name, or a room such as ``streamsvm.batch``; imported now."""
+        if name in _HOMES:
+            value = getattr(_import_module(f"streamsvm.{_HOMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_") and _find_spec(f"streamsvm.{name}"):
+            return _import_module(f"streamsvm.{name}")
+        raise AttributeError(f"module 'streamsvm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = False, classes: bool = False) -> float:
     """Compile the engine's code before its first use; return the seconds that took.
 
     The code is kept in the user's cache folder, so that later processes start at once.  Call it when an image is built,
@@ -108,6 +104,8 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
     """
     import numpy as np
     import scipy.sparse as sp
+
+    from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
 
     start = _time.perf_counter()
     chosen = [LASVM if algorithm is AutoLASVM else algorithm for algorithm in algorithms]

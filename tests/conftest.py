@@ -1,6 +1,10 @@
 """What every test shares, and the order of the tests among several workers."""
 
 import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +24,26 @@ LONGEST = (
     "test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state",
     "test_killed_while_it_takes_its_journals_again_no_prediction_counts_twice",
 )
+
+
+RUN = "STREAMSVM_TEST_RUN"  # every process that a test starts has it in its environment
+GUARD = pytest.StashKey()
+
+
+def pytest_configure(config):
+    """Let brokers, trainers and browsers end with this run, even if it is interrupted or killed."""
+    if not Path("/proc/self/environ").exists():
+        return
+    mark = uuid.uuid4().hex
+    command = [sys.executable, "-S", str(Path(__file__).parent / "helpers" / "guard.py"), f"{RUN}={mark}"]
+    config.stash[GUARD] = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    os.environ[RUN] = mark  # of the processes from now on, and not of the guard
+
+
+def pytest_unconfigure(config):
+    guard = config.stash.get(GUARD, None)
+    if guard:
+        guard.communicate()
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen among the tests

@@ -1,6 +1,7 @@
 """The commands of ``streamsvm``: one file a command, with its parser (`add_parser`) and its body (`run`) together.
 
-This room may import every other one. Start in cli.py, which lists the commands and turns errors into exit codes; a new
-command is a new file and one line in that list. A command that needs several files has a folder: `demos`, `doctor`,
-`replays` (dead letters and replays) and `tuning` (crossval and search). What all commands share is in `shared`.
+This room may import every other one. Start in cli.py, which lists the commands; a new command is a new file and one
+line in that list. A command that needs several files has a folder: `demos`, `doctor`,
+`replays` (dead letters and replays) and `tuning` (crossval and search). What all commands share is in `shared`; its
+`errors` turns errors into exit codes.
 """

@@ -1,110 +1,72 @@
-"""The command line, ``streamsvm COMMAND``: its commands, and what an error looks like to the caller."""
+"""The command line, ``streamsvm COMMAND``: its commands, and how one is called.
+
+Only the command that is called is imported, and with it the engine, which needs a second of CPU time.  So
+``streamsvm --version`` and ``streamsvm --help`` answer at once.
+"""
 
 import argparse
-import errno
-import logging
-import os
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import streamsvm
 
-from ..logs.segments import LogCorruption
-from ..logs.transport import (
-    AccessDenied,
-    OffsetOutOfRange,
-    OptionRefused,
-    OutputsLost,
-    Stalled,
-    TakenOver,
-    TopicMismatch,
-    Unavailable,
-)
-from ..records.formats.base import LibraryMissing
-from ..runtime.folders import AlreadyInUse, FileError
-from ..runtime.log_output import is_json, set_up_logging
-from ..runtime.text import printable
-from ..settings.sections import ConfigError
-from ..trainer.state.checkpoint import CheckpointError
-from ..trainer.state.state import TooManyBadRecords
-from . import export, label, labels, lag, merge, merger, produce, report, run, score, topics, warmup
-from .demos import demo
-from .doctor import doctor
-from .replays import dlq, replay
-from .shared.exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, OK, STALLED, TEMPORARY
-from .tuning import crossval, search
+from .shared.exit_codes import OK
 
-logger = logging.getLogger(__name__)
-
-# In the order of `streamsvm --help`; each has add_parser(subparsers), whose parser sets `run`.
-COMMANDS = (
-    demo, run, score, merger, label, labels, produce, topics, lag, dlq, replay,
-    crossval, search, report, export, merge, doctor, warmup,
-)  # fmt: skip
-_LOG_FORMAT = "STREAMSVM_DAEMON_LOG_FORMAT"  # the variable of the setting
-_BAD_DATA = (
-    LogCorruption,
-    OffsetOutOfRange,
-    TopicMismatch,
-    CheckpointError,
-    streamsvm.SnapshotError,
-    TooManyBadRecords,
-)
+# In the order of `streamsvm --help`: the module of each command, and what it does.  The module has add_parser(command),
+# which adds the arguments and sets `run`.
+COMMANDS = {
+    "demo": ("demos.demo", "learn two real streams, label digits, and draw what was learned"),
+    "run": ("run", "consume a topic: predict, learn and write checkpoints"),
+    "score": ("score", "predict events with the models that trainers publish"),
+    "merger": ("merger", "merge the models of all partitions now and then"),
+    "label": ("label", "answer the trainers' questions: on a page, in a terminal, ..."),
+    "labels": ("labels", "write the labels given so far to a file"),
+    "produce": ("produce", "write the events or the labels of a file into a topic"),
+    "topics": ("topics", "show the topics and what is wrong with them, or create them"),
+    "lag": ("lag", "show how far trainers and scorers are behind the log"),
+    "dlq": ("replays.dlq", "list the records that were refused, or put them back"),
+    "replay": ("replays.replay", "train another model over a range of the log"),
+    "crossval": ("tuning.crossval", "test a setting on examples that it has not seen"),
+    "search": ("tuning.search", "find C and gamma by cross-validation on a grid"),
+    "report": ("report", "write a page with pictures of a run, from its state folder"),
+    "export": ("export", "write a model as a file that LIBSVM reads"),
+    "merge": ("merge", "make one model of several"),
+    "doctor": ("doctor.doctor", "look for problems, from Python to the broker"),
+    "warmup": ("warmup", "compile ahead of time, for example while an image is built"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (see `exit_codes`)."""
-    arguments = make_parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    named = [word for word in given if not word.startswith("-")][:1]
     try:
-        return arguments.run(arguments) or OK
-    except ConfigError as error:
-        return _complain(error.problems, BAD_CONFIG)
-    except (OptionRefused, LibraryMissing) as error:
-        return _complain([str(error)], BAD_CONFIG)
-    except AccessDenied as error:
-        return _complain([str(error)], DENIED)
-    except _BAD_DATA as error:
-        return _complain([str(error)], BAD_DATA)
-    except Stalled as error:
-        return _complain([str(error)], STALLED)
-    except (Unavailable, OutputsLost, TakenOver) as error:
-        return _complain([str(error)], TEMPORARY)
-    except FileError as error:
-        return _complain(error.problems, FAILED)
-    except (AlreadyInUse, OSError) as error:
-        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return _complain([_without_number(error)], TEMPORARY if is_full else FAILED)
-    except KeyboardInterrupt:
-        return _complain(["interrupted"], FAILED)
+        arguments = make_parser(named).parse_args(given)
+        from .shared import compilation
+
+        with compilation.telling():
+            return arguments.run(arguments) or OK
+    except (Exception, KeyboardInterrupt) as error:
+        from .shared.errors import told  # It knows the errors of every room, and so loads them all.
+
+        code = told(error)
+        if code is None:
+            raise
+        return code
 
 
-def _complain(problems: Sequence[str], code: int) -> int:
-    if os.environ.get(_LOG_FORMAT) == "json":  # also of a configuration that could not be read
-        set_up_logging("json")
-    for problem in problems:
-        if is_json():
-            logger.critical("%s", printable(problem), extra={"exit_code": code})
-        else:
-            print(f"streamsvm: {printable(problem)}", file=sys.stderr)
-    return code
-
-
-def _without_number(error: Exception) -> str:
-    """The message of an error; of the system's errors, without their numbers."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None and error.filename2 is None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``streamsvm``, with a subparser for each command."""
+def make_parser(words: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of ``streamsvm``, with a subparser for each command; those of other words have no arguments."""
     parser = _Parser(prog="streamsvm", description="Online kernel support vector machines for streams.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {streamsvm.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(subparsers)
+    for word, (module, purpose) in COMMANDS.items():
+        command = subparsers.add_parser(word, help=purpose)
+        if word in words:
+            import_module(f"..{module}", __name__).add_parser(command)
     return parser
 
 

@@ -7,11 +7,10 @@ from ..report.export import chosen, export_model, read_model
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from .shared.configuration import state_folder
-from .shared.options import Subparsers, offset
+from .shared.options import offset
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("export", help="write a model as a file that LIBSVM reads")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Write a model in LIBSVM's text format. A second file, FILE.json, says the number and the scale of each "
         "feature, and how to compute probabilities. The trainer of a state folder may be running: its newest "

@@ -41,8 +41,7 @@ FrontEnd = Callable[[LabellingService, Stop], None]
 _TRAINER_LOG = "trainer.log"
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("label", help="answer the trainers' questions: on a page, in a terminal, ...")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every "
         "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command."

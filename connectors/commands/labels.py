@@ -20,7 +20,6 @@ from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .shared.configuration import add_config, read_config
-from .shared.options import Subparsers
 from .shared.tables import TEXTUAL, require_table, write_table
 
 _TYPES: dict[str, type] = {
@@ -42,8 +41,7 @@ _TYPES: dict[str, type] = {
 }
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("labels", help="write the labels given so far to a file")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
         "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "

@@ -10,11 +10,9 @@ from ..report.charts import aligned
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
 from .shared.configuration import add_config, read_config
-from .shared.options import Subparsers
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("lag", help="show how far trainers and scorers are behind the log")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Show, for each consumer group and partition, the offset up to which records were consumed, the end of the "
         "partition, and the lag between them."

@@ -14,11 +14,9 @@ from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored import read_state
 from .shared.configuration import state_folder
-from .shared.options import Subparsers
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("merge", help="make one model of several")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Make one model of several that learned parts of a stream side by side, such as those of the partitions of a "
         "trainer, and write it to a file. The models must have the same class and the same parameters. The trainer of "

@@ -6,11 +6,9 @@ from ..merger import merger
 from ..runtime.text import plural
 from .shared.configuration import add_check, add_config, read_config, was_only_checked
 from .shared.long_running import working
-from .shared.options import Subparsers
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("merger", help="merge the models of all partitions now and then")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Run a merger. Every merger.seconds it makes one model of those that the trainers publish on the topic "
         "log.model, and publishes it on log.merged, for scorers with scorer.model = 'merged'. Of several mergers, one "

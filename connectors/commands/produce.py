@@ -30,8 +30,7 @@ _HINT = "; with --show {column}, annotators see the column, and the model does n
 _SEVERAL_HINT = "; for more than two classes, list them in [label] classes and use --config"
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("produce", help="write the events or the labels of a file into a topic")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
         "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "

@@ -9,11 +9,9 @@ from ..runtime.folders import require_folder
 from ..runtime.text import plural
 from ..settings.loading import load
 from ..settings.sections import ConfigError
-from .shared.options import Subparsers
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("report", help="write a page with pictures of a run, from its state folder")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Write one HTML file that needs no other file and no network. It shows the newest checkpoints; the trainer may "
         "be running. With the configuration instead of the folder, the report also says how far the trainer is behind "

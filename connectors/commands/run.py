@@ -6,11 +6,9 @@ from ..trainer import trainer
 from ..trainer.state.state import TooManyBadRecords
 from .shared.configuration import add_check, add_config, read_config, was_only_checked
 from .shared.long_running import show_states, working
-from .shared.options import Subparsers
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("run", help="consume a topic: predict, learn and write checkpoints")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Run the trainer. It predicts each event, learns each labelled event, and writes checkpoints. After a restart "
         "it continues at its last checkpoint. SIGTERM and Ctrl-C end it."

@@ -6,11 +6,10 @@ from ..runtime.text import plural
 from ..scorer import scorer
 from .shared.configuration import add_check, add_config, read_config, was_only_checked
 from .shared.long_running import working
-from .shared.options import Subparsers, add_device
+from .shared.options import add_device
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("score", help="predict events with the models that trainers publish")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Run a scorer. It predicts every event with the newest models on the topic log.model, or with the newest one "
         "on log.merged (scorer.model), and writes the "

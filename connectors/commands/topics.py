@@ -12,8 +12,7 @@ from .shared.configuration import add_config, read_config
 from .shared.exit_codes import BAD_DATA, OK
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("topics", help="show the topics and what is wrong with them, or create them")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Show the topics that the configuration names: their partitions, what Kafka does with old records, and what is "
         "wrong with them. With --create, create the topics that are missing."

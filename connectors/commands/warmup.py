@@ -4,14 +4,11 @@ import argparse
 
 import streamsvm
 
-from .shared.options import Subparsers
 
-
-def add_parser(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("warmup", help="compile ahead of time, for example while an image is built")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
-        "Compile the engine now, so that the next start of any command takes seconds. Compiling takes one to two "
-        "minutes, once for each installation."
+        "Compile all of the engine now, so that the next start of any command takes seconds. Compiling takes up to two "
+        "minutes of CPU time, once for each installation and processor."
     )
     command.set_defaults(run=run)
 

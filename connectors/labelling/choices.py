@@ -57,6 +57,11 @@ class Choices:
         """Whether an annotator may add a class."""
         return self._vocabulary is not None and len(self.classes(stats)) < self._vocabulary.limit
 
+    def wanted(self, stats: Mapping[str, Any]) -> str:
+        """What a label must be, for an error message."""
+        ways = [f"one of {', '.join(map(repr, names))}"] if (names := self.names(stats)) else []
+        return " or ".join([*ways, "the name of a new class"] if self.may_add(stats) else ways)
+
     def named(self, name: str, stats: Mapping[str, Any]) -> ClassLabel:
         """The class that an annotator names, perhaps a new one.
 
@@ -69,7 +74,7 @@ class Choices:
         if name in known:
             return known[name]
         if self._vocabulary is None or not self._vocabulary.is_open:
-            raise ValueError(f"label must be one of {', '.join(map(repr, known))}, got {name!r:.100}")
+            raise ValueError(f"label must be {self.wanted(stats)}, got {name!r:.100}")
         try:
             label = class_of(name)
         except ValueError as error:

@@ -59,7 +59,7 @@ def dead_letter_headers(record: Record, stage: str, error: BadRecord, app: str) 
     record
         The record.  Headers of an earlier refusal count: ``sv-dlq-attempts`` is one more than they say.
     stage
-        What was being done with it: "decode" or "learn".
+        What was being done with it: "decode", "predict" or "learn".
     error
         What is wrong with it.
     app

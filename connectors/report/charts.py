@@ -31,9 +31,20 @@ def table(states: Mapping[str, State]) -> str:
     scores = {name: state.metrics.summary() for name, state in states.items()}
     kinds = list(dict.fromkeys(kind for found in scores.values() for kind in found))
     header = ("stream", "records", *kinds, "SVs", "kernel evals", "seconds", "model digest")
+    told = {name: {} if predicts_early(state) else scores[name] for name, state in states.items()}
     return aligned(
-        [header, *(_line(name, state, [scores[name].get(kind) for kind in kinds]) for name, state in states.items())]
+        [header, *(_line(name, state, [told[name].get(kind) for kind in kinds]) for name, state in states.items())]
     )
+
+
+def predicts_early(state: State) -> bool:
+    """Whether most labels are answers, which come long after the predictions: these say nothing about the model."""
+    return state.labelling is not None and are_early(state.labelling.loop.counts.n_answered, state.metrics.n)
+
+
+def are_early(n_answered: int, n_labels: int) -> bool:
+    """Whether answers are most of the labels."""
+    return 2 * n_answered > n_labels
 
 
 def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -1,10 +1,11 @@
 """The panels of a run with more than two classes: how well each is known, and which are taken for one another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement
 from ..runtime.text import plural
 from ..trainer.state.quality.observe import Prequential
@@ -16,37 +17,69 @@ from .panel import Panel
 MOST_DRAWN = 30  # classes whose confusion matrix is drawn
 _MOST_CONFUSED = 5  # pairs of classes that are named
 _RECENT = 100  # random questions whose guesses count
-_NONE = "No labelled event was predicted yet."
+_NONE = "No {} was predicted yet."
+_NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads them, and says more here."
+_OF_THEN = "A guess is that of the model when it asked, so today's model is rather better."
 
 
-def classes_panels(metrics: Prequential | ClassPrequential, prefix: str) -> list[Panel]:
-    """A table of the classes, and their confusion matrix; nothing with two classes."""
+def classes_panels(
+    metrics: Prequential | ClassPrequential, answers: Answers | None, prefix: str, *, is_early: bool
+) -> list[Panel]:
+    """A table of the classes, and their confusion matrix; nothing with two classes.
+
+    Parameters
+    ----------
+    metrics
+        What was predicted when the events came.
+    answers
+        The answers to the partition's questions; None if the log was not read.
+    prefix
+        Of the panels' ids on the page.
+    is_early
+        Whether most labels are answers, which come long after the predictions.  Then the guesses about random events
+        count, which the model made when it asked.
+    """
     if isinstance(metrics, Prequential):
         return []
-    confusion = metrics.rolling()
-    return [_scores_panel(confusion, f"{prefix}-classes"), _confusion_panel(confusion, f"{prefix}-confusion")]
+    names = f"{prefix}-classes", f"{prefix}-confusion"
+    if is_early and answers is None:
+        return [Panel(names[0], "Classes", "", [_NEEDS_LOG])]
+    confusion, what = metrics.rolling(), "labelled event"
+    if is_early and answers is not None:
+        confusion, what = _of_guesses(confusion.labels, answers), "random question"
+    return [_scores_panel(confusion, what, names[0]), _confusion_panel(confusion, what, names[1])]
 
 
-def _scores_panel(confusion: Confusion, name: str) -> Panel:
+def _of_guesses(labels: Sequence[ClassLabel], answers: Answers) -> Confusion:
+    """The labels of the last random questions, and what the model guessed when it asked."""
+    number = {label: k for k, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    for y, guess in _guessed(answers):
+        if y in number and guess in number:  # not before the model knew a class
+            counts[number[y], number[guess]] += 1
+    return Confusion(labels, counts)
+
+
+def _scores_panel(confusion: Confusion, what: str, name: str) -> Panel:
     if not confusion.n:
-        return Panel(name, "Classes", "", [_NONE])
+        return Panel(name, "Classes", "", [_NONE.format(what)])
     rows: list[tuple[str, ...]] = [("class", "events", "precision", "recall", "F1")]
     for label, found in confusion.of_classes().items():
         shares = ("–" if np.isnan(share) else f"{share:.1%}" for share in (found.precision, found.recall, found.f1))
         rows.append((str(label), f"{found.n:,}", *shares))
     text = [
-        f"Over the last {plural(confusion.n, 'labelled event')}. Precision: the share of right ones among the events "
+        f"Over the last {plural(confusion.n, what)}. Precision: the share of right ones among the events "
         "that were predicted as the class. Recall: the share of the class's events that were predicted as it."
     ]
     return Panel(name, "Classes", "", text, rows)
 
 
-def _confusion_panel(confusion: Confusion, name: str) -> Panel:
+def _confusion_panel(confusion: Confusion, what: str, name: str) -> Panel:
     """Which classes are taken for one another."""
     title = "Confusion"
     if not confusion.n:
-        return Panel(name, title, "", [_NONE])
-    text = [_said_of_pairs(confusion)]
+        return Panel(name, title, "", [_NONE.format(what)])
+    text = [_said_of_pairs(confusion, what)]
     if len(confusion.labels) > MOST_DRAWN:
         return Panel(name, title, "", [*text, f"The matrix is drawn for up to {MOST_DRAWN} classes."])
 
@@ -70,13 +103,13 @@ def _confusion_panel(confusion: Confusion, name: str) -> Panel:
     return Panel(name, title, picture(plot, name, f"The confusion matrix. {text[0]}"), text)
 
 
-def _said_of_pairs(confusion: Confusion) -> str:
+def _said_of_pairs(confusion: Confusion, what: str) -> str:
     wrong = confusion.counts.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_CONFUSED]
     pairs = [(*np.unravel_index(place, wrong.shape), int(wrong.flat[place])) for place in order if wrong.flat[place]]
     if not pairs:
-        return f"All of the last {plural(confusion.n, 'labelled event')} were predicted rightly."
+        return f"All of the last {plural(confusion.n, what)} were predicted rightly."
     named = "; ".join(f"{confusion.labels[row]} as {confusion.labels[column]}, {n} times" for row, column, n in pairs)
     return f"Taken for another class most often: {named}."
 
@@ -92,25 +125,26 @@ def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None, prefix
         ("Labels", f"{sum(n for _, n in counts['of_classes']):,}"),
         ("Questions", f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['n_open']:,} open"),
     ]
-    text = ["The answers are in the log: streamsvm report CONFIG.toml reads them, and says more here."]
+    text = [_NEEDS_LOG]
     if answers is not None:
-        shared, known = agreement(said(answers.entries)), _known(answers)
+        shared = agreement(said(answers.entries))
+        known = [guess == y for y, guess in _guessed(answers)]
         kappa = "–" if shared.kappa is None else f"{shared.measure} {shared.kappa:.2f}"
         facts.append(("Agreement", f"{kappa}, {plural(shared.n_shared, 'event')} with several answers"))
         if known:
             facts.append(("Right guesses", f"{sum(known)} of the last {plural(len(known), 'random question')}"))
-        text = ["A guess is that of the model when it asked, so today's model is rather better."]
+        text = [_OF_THEN]
         if why := answers.status.get("verdict", {}).get("why"):
             text.insert(0, f"The trainer says: {why}.")
     return [Panel(name, "Progress", "", text, [("class", "labels"), *of_classes] if of_classes else (), facts)]
 
 
-def _known(answers: Answers) -> list[bool]:
-    """Whether the model knew the label that holds now, for the last random questions."""
+def _guessed(answers: Answers) -> list[tuple[ClassLabel, ClassLabel | None]]:
+    """The label that holds now and the model's guess when it asked, for the last random questions."""
     holding = {entry.place: entry.after for entry in answers.entries if entry.after != entry.before}
     guesses = answers.guesses
     return [
-        guesses[place].label == y
+        (y, guesses[place].label)
         for place, y in holding.items()
         if y is not None and place in guesses and guesses[place].reason in answers.random
     ][-_RECENT:]

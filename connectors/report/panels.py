@@ -18,6 +18,7 @@ from ..trainer.state.quality.several import ClassPrequential
 from ..trainer.state.state import prequential
 from ..trainer.state.stored import Stored
 from .answers import Answers
+from .charts import are_early
 from .classes import class_labels_panels, classes_panels
 from .drawing import (
     FIRST,
@@ -44,7 +45,7 @@ _FEW_BLOCKS = (
 )
 _EARLY = (
     "An event is predicted when it arrives, long before an annotator's answer. So the error of the predictions says "
-    "nothing about the model; see “How good is the model?”."
+    "nothing about the model; see “{}”."
 )
 _NO_LAG = "The lag is recorded as soon as the trainer consumes a record."
 _NO_RECORDS = "There is nothing to draw yet: a point is recorded every 50 records, and at each checkpoint."
@@ -67,7 +68,7 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
     loop = read_loop(stored)
     stream = [
         error_panel(stored, rows, prefix),
-        *classes_panels(read_metrics(stored), prefix),
+        *classes_panels(read_metrics(stored), answers, prefix, is_early=predicts_early(stored)),
         support_panel(stored, rows, prefix),
         *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),
@@ -88,7 +89,7 @@ def asks(stored: Stored) -> bool:
 def predicts_early(stored: Stored) -> bool:
     """Whether most labels are answers, which come long after the predictions."""
     loop = read_loop(stored)
-    return loop is not None and 2 * loop["counts"]["n_answered"] > read_metrics(stored).n
+    return loop is not None and are_early(loop["counts"]["n_answered"], read_metrics(stored).n)
 
 
 def read_loop(stored: Stored) -> dict[str, Any] | None:
@@ -136,9 +137,10 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     estimates, metrics = read_estimates(stored), read_metrics(stored)
     shown = [] if predicts_early(stored) else [row for row in rows if not math.isnan(row.error)]
     n_window = metrics.n_window
+    early = _EARLY.format("How good is the model?" if stored.classes.are_two else "Classes")
     if not shown and not estimates:
         return Panel(
-            f"{prefix}-error", "Error", "", [_EARLY if predicts_early(stored) else _why_no_error(rows, metrics)]
+            f"{prefix}-error", "Error", "", [early if predicts_early(stored) else _why_no_error(rows, metrics)]
         )
 
     def plot(figure: Any) -> None:
@@ -152,7 +154,7 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
             _intervals(axes, [item for item in estimates if item.kind == kind], label, color, mark)
         fit(axes)
 
-    text = [_EARLY]
+    text = [early]
     if shown:
         text = [
             f"Predictions: the error over the last {n_window:,} labelled events. Each event was predicted before it "

@@ -46,10 +46,11 @@ METRICS = (
     ),
     Metric("streamsvm_labels_total", "counter", "Labels, by outcome.", ("outcome",)),
     Metric(
-        "streamsvm_late_labels_total",
+        "streamsvm_revised_members_total",
         "counter",
-        "Labels and retractions whose event was dropped, applied to a model that still had the example.",
+        "Members that a label corrected or removed after the join had dropped their events.",
     ),
+    Metric("streamsvm_late_labels_total", "counter", "The earlier name of streamsvm_revised_members_total."),
     Metric(
         "streamsvm_stranger_labels_total",
         "counter",

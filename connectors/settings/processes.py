@@ -126,9 +126,9 @@ class DaemonSettings:
         Number of models of keys in a partition, in memory and on disk, at least 1.  Beyond it, the model that has not
         learned for longest is dropped, also from the topic log.model.  The drop is counted, and that key begins anew.
     batch
-        Largest number of records that the trainer predicts together and then learns together, at least 1; a batch also
-        ends at 4 MB.  1: each record is learned before the next one is predicted.  A scorer predicts up to 500 records
-        (at most 4 MB) together, whatever `batch` is.
+        Largest number of records that the trainer reads, writes into its journal and decodes together, at least 1; a
+        batch also ends at 4 MB.  Whatever it is, each event is predicted before it is learned, and before the next
+        event is predicted.  A scorer predicts up to 500 records (at most 4 MB) together, whatever `batch` is.
     state_dir
         Folder of the checkpoints.  They hold events as they came, so only the folder's owner may enter it.
     start

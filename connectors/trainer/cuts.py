@@ -1,9 +1,9 @@
 """Cuts: which records are consumed together.
 
 A cut has at most `batch` records: those with the earliest timestamps of both topics, events before labels of the same
-time.  All events of a cut are consumed first, then its labels.  A cut ends sooner with the record that reaches 4 MB,
-because a decoded record takes many times its bytes.  Records without a timestamp come first, in the order of their
-offsets.
+time.  They are processed in this order, one after another, so the model does not depend on where a cut ends.  A cut
+ends sooner with the record that reaches 4 MB, because a decoded record takes many times its bytes.  Records without a
+timestamp come first, in the order of their offsets.
 
 While the log is known to have more records, a cut is always full, so the cuts are a function of the log.  When the
 partition has caught up, the records at hand make a cut at once, and the journal remembers it.

@@ -1,17 +1,22 @@
 """Processing: what is done with the records of a cut.
 
-1. Decode the events; refuse bad records.
-2. Predict the events.
-3. Join the events with the labels.
-4. Learn every event whose label is known by now, and follow corrections and retractions (see `learning`).
-5. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
+1. Decode the records; refuse bad ones.
+2. Take them in the order of their timestamps, events before labels of the same time:
 
-The state afterwards, and the outputs, depend on the state before and on the records alone.
+   a. Predict an event.
+   b. Join it with the labels.
+   c. Learn every event whose label is known by now, and follow corrections and retractions (see `learning`), before the
+      next event is predicted.
+
+3. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
+
+The state afterwards, and the outputs, depend on the state before and on the records alone.  Only the labelling loop
+sees where a cut ends.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +30,7 @@ from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question
 from ..records.predictions import ModelVersion, Said, predictions_of, send_prediction, source, write_prediction
+from ..records.several_classes import Model
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, teach
@@ -92,17 +98,23 @@ class Processor:
         self.drift = Drift()
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
-        """Predict all events of a cut, then learn from them and from its labels, in order."""
+        """Take the records of a cut in the order of their times; each event is predicted before it is learned."""
         decoded, rows = self._decode_events(self._without_tombstones(events), state)
         if decoded:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
-        said = self._predict(decoded, rows, state)
-        if not self._joins:
-            self._learn(self._own_labels(decoded, said, state.join), rows, state)
-            return
-        self._learn(
-            *self._join(decoded, rows, said, self._decode_labels(self._without_tombstones(labels), state), state), state
-        )
+        given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
+        n_late, learned = state.counters.late, []
+        for places, answers in self._steps(decoded, given, state):
+            said = self._predict({place: decoded[place] for place in places}, rows, state)
+            here = [(place, decoded[place], prediction) for place, prediction in said.items()]
+            if places:
+                state.offset = max(state.offset, decoded[places[-1]].record.offset + 1)
+            tasks, known = (
+                self._join(here, rows, answers, state) if self._joins else (self._own_labels(here, state.join), rows)
+            )
+            self._learn(tasks, known, state)
+            learned += [task.lesson for task in tasks if task.lesson.is_first]
+        self._note(learned, state.counters.late - n_late, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
 
@@ -147,7 +159,9 @@ class Processor:
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
-        for entity, own in by_entity([record.key if self._is_keyed else None for record in records]).items():
+        for entity, own in by_entity(
+            {i: record.key if self._is_keyed else None for i, record in enumerate(records)}
+        ).items():
             problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
             unusable |= {own[i]: problem for i, problem in problems.items()}
         return unusable
@@ -182,24 +196,66 @@ class Processor:
         state.breaker.observe(are_bad)
         return decoded
 
-    def _predict(self, decoded: list[Decoded], rows: NamedRows, state: State) -> list[Said]:
-        """Produce the predictions, and return them."""
-        found: dict[int, Said] = {}
-        for entity, chosen in by_entity([item.entity for item in decoded]).items():
-            said = predictions_of(state.models.to_predict(entity), rows_at(rows, chosen))
-            found.update(zip(chosen, said, strict=True))
-        version = ModelVersion(state.version, state.offset)
-        every = [found[row] for row in range(len(decoded))]
-        for item, prediction in zip(decoded, every, strict=True):
-            value = write_prediction(self._codec, item.event, prediction, version, source(item.record))
-            send_prediction(self._log, self._settings.log.predictions, item.record, value)
-        state.counters.predicted += len(decoded)
-        return every
+    def _steps(
+        self, decoded: list[Decoded], labels: list[tuple[Record, Label]], state: State
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]]]]:
+        """The records in the order of their timestamps, in steps: places of events, then labels.
 
-    def _own_labels(self, decoded: list[Decoded], predictions: list[Said], join: Join) -> list[Task]:
+        Only the last event of a step may teach.  So a model can predict the events of a step together, and still each
+        of them before it learns the next.
+        """
+        waiting = deque(labels)
+        places: list[int] = []
+        for place, item in enumerate(decoded):
+            answers = []
+            while waiting and waiting[0][0].timestamp < item.record.timestamp:
+                answers.append(waiting.popleft())
+            if answers or (places and self._teaches(decoded[places[-1]].event, state)):
+                yield places, answers
+                places = []
+            places.append(place)
+        if places or waiting:
+            yield places, list(waiting)
+
+    def _teaches(self, event: Event, state: State) -> bool:
+        """Whether the label of an event is known when it comes."""
+        return event.y is not None or (self._joins and state.join.without_event(event.key) is not None)
+
+    def _predict(self, decoded: Mapping[int, Decoded], rows: NamedRows, state: State) -> dict[int, Said]:
+        """Produce the predictions of events; return them by place."""
+        found: dict[int, Said] = {}
+        for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
+            model = state.models.to_predict(entity)
+            try:
+                said = predictions_of(model, rows_at(rows, chosen))
+                found.update(zip(chosen, said, strict=True))
+            except ValueError:
+                found.update(self._one_by_one(model, {place: decoded[place] for place in chosen}, rows, state))
+        said_of = {place: found[place] for place in decoded if place in found}
+        for place, prediction in said_of.items():
+            record, event, _ = decoded[place]
+            version = ModelVersion(state.version, record.offset)
+            value = write_prediction(self._codec, event, prediction, version, source(record))
+            send_prediction(self._log, self._settings.log.predictions, record, value)
+        state.counters.predicted += len(said_of)
+        return said_of
+
+    def _one_by_one(
+        self, model: Model, decoded: Mapping[int, Decoded], rows: NamedRows, state: State
+    ) -> dict[int, Said]:
+        """Predictions by place; refuse the events that the model cannot take since it learned the ones before them."""
+        found: dict[int, Said] = {}
+        for place, item in decoded.items():
+            try:
+                [found[place]] = predictions_of(model, rows_at(rows, [place]))
+            except ValueError as error:
+                self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
+        return found
+
+    def _own_labels(self, here: list[tuple[int, Decoded, Said]], join: Join) -> list[Task]:
         """What to learn from the events that have their own labels."""
         tasks = []
-        for row, ((record, event, entity), said) in enumerate(zip(decoded, predictions, strict=True)):
+        for row, (record, event, entity), said in here:
             time = join.pass_time(event.key, self.times.of(event.time, record, join))
             if event.y is not None:
                 lesson = Lesson(
@@ -210,17 +266,15 @@ class Processor:
 
     def _join(
         self,
-        decoded: list[Decoded],
+        here: list[tuple[int, Decoded, Said]],
         rows: NamedRows,
-        predictions: list[Said],
         labels: list[tuple[Record, Label]],
         state: State,
     ) -> tuple[list[Task], NamedRows]:
         """What to learn from events whose labels are known by now: the tasks, and the rows that they refer to."""
         tasks = []
         row_of: dict[bytes, int] = {}  # by the value of the event's record
-        for row, (item, said) in enumerate(zip(decoded, predictions, strict=True)):
-            record, event = item.record, item.event
+        for row, (record, event, entity), said in here:
             assert record.value is not None  # it is an event
             row_of[record.value] = row
             time = self.times.of(event.time, record, state.join)
@@ -231,7 +285,7 @@ class Processor:
                 w=event.w,
                 margin=said.margin,
                 predicted=said.class_label,
-                entity=item.entity,
+                entity=entity,
                 time=time,
                 at=record.offset,
             )
@@ -275,18 +329,18 @@ class Processor:
         return late and late._replace(entity=record.key if self._is_keyed else None)
 
     def _learn(self, tasks: list[Task], rows: NamedRows, state: State) -> None:
-        first = [task.lesson for task in tasks if task.lesson.is_first]
-        self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
-        if first:
-            _observe(first, state.metrics)
-        n_late = state.counters.late
-        for entity, chosen in by_entity([task.lesson.entity for task in tasks]).items():
+        for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
             estimates, refused = teach([tasks[i] for i in chosen], rows, entity, state, self._max_features)
             self._publish(estimates)
             self._refuse(refused, state)
-        if state.counters.late > n_late:
-            n = state.counters.late - n_late
-            logger.info("%d labels came after their events were forgotten; the model still held the examples", n)
+
+    def _note(self, first: list[Lesson], n_late: int, state: State) -> None:
+        """Count what a cut has taught: the first lessons of its events, and labels of events that are forgotten."""
+        self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
+        if first:
+            _observe(first, state.metrics)
+        if n_late:
+            logger.info("%d labels came after their events were forgotten; the model still held the examples", n_late)
 
     def _refuse(self, refused: list[Refused], state: State) -> None:
         """Send events aside that their model cannot learn."""

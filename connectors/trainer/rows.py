@@ -1,6 +1,6 @@
 """Events as rows of features, as their models take them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -35,9 +35,9 @@ def _problem(x: dict, model: Model) -> BadRecord | None:
     return None
 
 
-def by_entity(entities: Sequence[bytes | None]) -> dict[bytes | None, list[int]]:
-    """Places by entity, each in order."""
+def by_entity(entities: Mapping[int, bytes | None]) -> dict[bytes | None, list[int]]:
+    """Places by entity, each in order, from the entity of each place."""
     places: dict[bytes | None, list[int]] = {}
-    for i, entity in enumerate(entities):
-        places.setdefault(entity, []).append(i)
+    for place, entity in entities.items():
+        places.setdefault(entity, []).append(place)
     return places

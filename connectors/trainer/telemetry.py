@@ -1,15 +1,17 @@
 """The trainer's metrics: once a second it writes the state of its partitions into them."""
 
+import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
+from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
 from ..runtime.metrics import Metrics
@@ -29,6 +31,7 @@ _FROM_THE_START = (
     "streamsvm_learned_total",
     "streamsvm_lost_records_total",
     "streamsvm_tombstones_total",
+    "streamsvm_revised_members_total",
     "streamsvm_late_labels_total",
     "streamsvm_stranger_labels_total",
     "streamsvm_kernel_evaluations_total",
@@ -56,11 +59,15 @@ class Telemetry:
         Takes the values.
     codec
         Reads the records, and counts the labels of unknown origin.
+    listed
+        The classes that the configuration lists.  Only they are called by their names: the metrics need no token, and
+        anybody who labels may have written the others.
     """
 
-    def __init__(self, metrics: Metrics, codec: Codec) -> None:
+    def __init__(self, metrics: Metrics, codec: Codec, listed: Collection[ClassLabel] = ()) -> None:
         self._metrics = metrics
         self._codec = codec
+        self._listed = listed
         self._n_strangers = 0
         metrics.begin(*_FROM_THE_START)
         for reason in REASONS:
@@ -165,16 +172,22 @@ class Telemetry:
 
     def _measure_classes(self, confusion: Confusion, number: int) -> None:
         """The metrics of each class, and the confusion matrix if it is small enough to be looked at."""
+        names = self._names(confusion.labels)
         for label, scores in confusion.of_classes().items():
             for name in ("n", "precision", "recall"):
                 self._metrics.set(
-                    f"streamsvm_class_{name}", getattr(scores, name), partition=number, **{"class": label}
+                    f"streamsvm_class_{name}", getattr(scores, name), partition=number, **{"class": names[label]}
                 )
         if len(confusion.labels) > _MOST_CLASSES:
             return
         for (row, column), n in np.ndenumerate(confusion.counts):
-            labels = {"partition": number, "class": confusion.labels[row], "predicted": confusion.labels[column]}
-            self._metrics.set("streamsvm_confusion", int(n), **labels)
+            labels = {"class": names[confusion.labels[row]], "predicted": names[confusion.labels[column]]}
+            self._metrics.set("streamsvm_confusion", int(n), partition=number, **labels)
+
+    def _names(self, labels: Iterable[ClassLabel]) -> dict[ClassLabel, str]:
+        """What classes are called: a class that came with a label has a number instead of its name."""
+        added = (f"added-{number}" for number in itertools.count(1))
+        return {label: str(label) if label in self._listed else next(added) for label in labels}
 
     def _measure_estimates(self, estimates: Estimates, number: int) -> None:
         for kind, estimate in estimates.latest.items():
@@ -215,7 +228,8 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
         return counts
     counts["streamsvm_predictions_total", ""] = state.counters.predicted
     counts["streamsvm_learned_total", ""] = state.counters.learned
-    counts["streamsvm_late_labels_total", ""] = state.counters.late
+    for name in ("streamsvm_revised_members_total", "streamsvm_late_labels_total"):
+        counts[name, ""] = state.counters.late
     counts["streamsvm_lost_records_total", ""] = partition.n_lost
     counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
     counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped

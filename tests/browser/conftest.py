@@ -11,7 +11,7 @@ from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web.page import LabellingPage
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 30_000  # ms for anything to happen on the page
+PATIENCE = 120_000  # ms for anything to happen on the page of a busy machine
 
 # Playwright's own wait_for_function compiles a text on the page, which the page's policy forbids.
 WAIT = """([known, limit]) => new Promise((done, fail) => {

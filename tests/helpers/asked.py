@@ -3,6 +3,8 @@
 import json
 import time
 
+from patience import Patience
+
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import DaemonSettings, LabelSettings, LogSettings, Settings
@@ -99,8 +101,8 @@ class Trainer:
 
 def until(condition, seconds=30.0):
     """Wait for something to become true; what it is."""
-    deadline = time.monotonic() + seconds
+    patience = Patience(seconds)
     while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert patience.lasts, "it did not happen in time"
         time.sleep(0.02)
     return value

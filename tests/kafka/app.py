@@ -10,6 +10,7 @@ import time
 import urllib.request
 
 import numpy as np
+from patience import Patience, exit_code
 
 from streamsvm.connectors.trainer.state.checkpoint import checkpoint_files
 
@@ -100,14 +101,13 @@ class Process:
     def stop(self):
         """Ask it to end, and return its exit code."""
         self.signal(signal.SIGTERM)
-        return self.wait(END_SECONDS + 10)
+        return self.wait(END_SECONDS)
 
     def wait(self, seconds=WAIT_SECONDS):
         """The exit code."""
-        try:
-            return self.popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it has not ended after {seconds} seconds: {self.said}") from None
+        code = exit_code(self.popen, seconds)
+        assert code is not None, f"it has not ended after {seconds} seconds: {self.said}"
+        return code
 
     def end(self):
         if self.is_alive:
@@ -120,10 +120,10 @@ class Process:
         self.wait_until(lambda: re.search(text, self.said), seconds)
 
     def wait_until(self, condition, seconds=WAIT_SECONDS):
-        until = time.monotonic() + seconds
+        patience = Patience(seconds)
         while not condition():
             assert self.is_alive, self.said
-            assert time.monotonic() < until, self.said
+            assert patience.lasts, self.said
             time.sleep(0.01)
 
     def get(self, path):

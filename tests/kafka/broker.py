@@ -24,7 +24,7 @@ from pathlib import Path
 
 VERSION = "4.3.1"
 USER, PASSWORD = "streamsvm", "loopback"  # of the SASL listener
-START_SECONDS, STOP_SECONDS = 90, 20
+START_SECONDS, STOP_SECONDS = 600, 60  # for a busy machine; one that ends while it starts is noticed at once
 JAVA = ("java", "-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 JAVA += ("-Dlog4j2.configurationFile=file:log4j2.properties",)
 PORT_TAKEN = "Address already in use"  # as Java says it

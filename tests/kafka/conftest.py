@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from patience import Patience
 
-from .app import END_SECONDS, App
+from .app import App
 from .broker import Broker, why_impossible
 
 EXTERNAL = os.environ.get("STREAMSVM_TEST_BOOTSTRAP")
@@ -63,10 +64,10 @@ class Topics:
             consumer.seek_to_beginning()
             ends = consumer.end_offsets(wanted)
             records = []
-            deadline = time.monotonic() + READ_SECONDS
+            patience = Patience(READ_SECONDS)
             # The position also passes what no record is at: the ends of transactions, the holes of compaction.
             while any(consumer.position(partition) < end for partition, end in ends.items()):
-                assert time.monotonic() < deadline, f"{topic} could not be read up to {ends}"
+                assert patience.lasts, f"{topic} could not be read up to {ends}"
                 for partition, batch in consumer.poll(timeout_ms=200).items():
                     records += [record for record in batch if record.offset < ends[partition]]
         return sorted(records, key=lambda record: (record.partition, record.offset))
@@ -163,8 +164,8 @@ def start_app(request, tmp_path, client):
             "model": {"C": 10.0, "gamma": 0.5},
             "group": {"id": f"{tmp_path.name}-{name}"},
             **sections,
-            # A machine that is busy may need longer to end a process than users would like.
-            "daemon": {"shutdown_seconds": END_SECONDS, **sections.get("daemon", {})},
+            # A machine that is busy may need longer to end a process than users would like; see `Process.stop`.
+            "daemon": {"shutdown_seconds": 3600, **sections.get("daemon", {})},
         }
         made.append(App(tmp_path / name, options, **sections))
         return made[-1]

@@ -4,13 +4,14 @@ import time
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from patience import Patience
 
 
 def eventually(condition, seconds=20):
     """Wait until the condition holds; it is tried at least once."""
-    deadline = time.monotonic() + seconds
+    patience = Patience(seconds)
     while not condition():
-        assert time.monotonic() < deadline, "did not happen"
+        assert patience.lasts, "did not happen"
         time.sleep(0.2)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
+from patience import Patience
 
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.kafka import reader as kafka_python_reader
@@ -174,12 +175,12 @@ def test_doctor_without_a_broker(app, call):
 
 def commit_soon(backend, group, offsets):
     """A new broker needs some seconds before it coordinates groups."""
-    until = time.monotonic() + WAIT_SECONDS
+    patience = Patience(WAIT_SECONDS)
     while True:
         try:
             return backend.commit(group, offsets)
         except Unavailable:
-            if time.monotonic() > until:
+            if not patience.lasts:
                 raise
 
 
@@ -243,9 +244,9 @@ def test_no_client_of_librdkafka_is_left_to_the_collector_of_garbage(topics, bro
         with backend.open(topic, lambda: False, str) as log:
             reading = Reading(log, topic)
             log.subscribe(topic, reading)
-            until = time.monotonic() + WAIT_SECONDS
+            patience = Patience(WAIT_SECONDS)
             while not reading.n_given or log.position(topic, 0) < 20:
-                assert time.monotonic() < until
+                assert patience.lasts
                 log.poll(0.1, 100)
             log.produce(topic, b"{}")
             log.flush()

@@ -54,7 +54,7 @@ def test_a_broker_that_hangs(private_broker, topics_of, start_app):
     assert process.get("/readyz")[0] == 200
     private_broker.process.send_signal(signal.SIGSTOP)
     try:
-        process.wait_until(lambda: process.get("/readyz")[0] == 503, 20)
+        process.wait_until(lambda: process.get("/readyz")[0] == 503)
         assert "does not answer" in process.get("/readyz")[1]
         assert process.get("/healthz")[0] == 200
     finally:
@@ -72,9 +72,8 @@ def test_sigterm_while_the_broker_is_away(private_broker, topics_of, start_app):
     process = app.start()
     process.wait_until(lambda: process.metric("predictions_total") == 500)
     private_broker.kill()
-    started = time.monotonic()
-    assert process.stop() in (0, 70, 75), process.said
-    assert time.monotonic() - started < 40  # 20 seconds, and some for a busy machine
+    process.signal(signal.SIGTERM)
+    assert process.wait(40) in (0, 70, 75), process.said  # 20 seconds, and some more
 
 
 def test_no_broker_at_the_start(runnable, tmp_path, topics_of, start_app):
@@ -88,7 +87,7 @@ def test_no_broker_at_the_start(runnable, tmp_path, topics_of, start_app):
     assert process.said.count("no broker answers") == 1
     broker.start()
     try:
-        code = process.wait(30)  # there is one now, but no topic
+        code = process.wait()  # there is one now, but no topic
         assert code == 4, process.said
         assert "there is no topic 'events'" in process.said
     finally:
@@ -180,7 +179,7 @@ def test_a_topic_of_dead_letters_that_is_deleted(topics, start_app):
     topics.admin.delete_topics([log["dlq"]])
     time.sleep(1)
     topics.produce(log["topic"], [(None, b"poison")])
-    assert process.wait(45) == 4, process.said
+    assert process.wait() == 4, process.said
     assert f"topic '{log['dlq']}' was deleted while we wrote to it" in process.said
 
 
@@ -207,7 +206,7 @@ def test_a_wrong_password_ends_it_at_once(secure_broker, start_app):
     options = {**secure_broker.sasl, "sasl_plain_password": "wrong"}
     app = start_app("wrong", log={"topic": "events"}, kafka=options)
     process = app.start()
-    assert process.wait(60) == 3, process.said
+    assert process.wait() == 3, process.said
     assert "the broker refuses us" in process.said
     assert "wrong" not in process.said
     assert len(process.said.splitlines()) < 10
@@ -217,7 +216,7 @@ def test_a_wrong_password_ends_it_at_once(secure_broker, start_app):
 def test_an_unknown_authority_ends_it_at_once(secure_broker, start_app, client):
     options = {key: value for key, value in secure_broker.tls.items() if key != "ssl_cafile"}
     process = start_app("authority", log={"topic": "events"}, kafka=options).start()
-    assert process.wait(60) == 3, process.said
+    assert process.wait() == 3, process.said
     assert re.search("certificate.verify.failed", process.said, re.IGNORECASE)
 
 
@@ -233,7 +232,7 @@ def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, 
     topics.produce(log["topic"], some_stream(100)[0])
     app = start_app("codec", log=log)
     process = app.start()
-    assert process.wait(60) == 4, process.said
+    assert process.wait() == 4, process.said
     assert "snappy" in process.said.splitlines()[-1]
     assert "pip install 'streamsvm[codecs]'" in process.said.splitlines()[-1]
     if find_spec("snappy") is None:
@@ -254,7 +253,7 @@ def test_partitions_that_only_the_events_have_stop_the_trainer(topics, start_app
     process = app.start()
     process.wait_until(lambda: process.metric("predictions_total") == 100)
     topics.admin.create_partitions({log["topic"]: 2})
-    assert process.wait(60) == 4, process.said
+    assert process.wait() == 4, process.said
     expected = f"topic '{log['predictions']}' has 1 partition, but '{log['topic']}' has 2: give it as many"
     assert expected in process.said
     assert "Traceback" not in process.said
@@ -366,7 +365,7 @@ def test_a_topic_that_is_made_again_while_it_is_read(topics, topics_of, start_ap
     process.wait_until(lambda: process.metric("predictions_total") == 100)
     make_again(topics, log["topic"])
     topics_of(topics.bootstrap).produce(log["topic"], events)
-    assert process.wait(60) == 4, process.said
+    assert process.wait() == 4, process.said
     # The reader finds another id of the topic, or its end before our offset: whichever it asks for first.
     assert "deleted and made again" in process.said
     assert len(topics.read_all(log["predictions"])) == 100
@@ -379,5 +378,5 @@ def test_a_topic_that_is_deleted_while_it_is_read(topics, start_app):
     process = start_app("deleted", log=log).start()
     process.wait_until(lambda: process.metric("predictions_total") == 100)
     topics.admin.delete_topics([log["topic"]])
-    assert process.wait(60) == 4, process.said
+    assert process.wait() == 4, process.said
     assert "was deleted while we read it" in process.said

@@ -5,6 +5,8 @@ import random
 import signal
 import time
 
+from patience import Patience
+
 from streamsvm import LASVM
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.settings.loading import load
@@ -68,10 +70,10 @@ def kill(process):
 
 
 def wait_for_answers(n, topics, log, trainer):
-    until = time.monotonic() + WAIT_SECONDS
+    patience = Patience(WAIT_SECONDS)
     while len(answers_of(topics, log)) < n:
         assert trainer.is_alive, trainer.said
-        assert time.monotonic() < until, trainer.said
+        assert patience.lasts, trainer.said
         time.sleep(1.0)  # a look takes time that the others need
 
 

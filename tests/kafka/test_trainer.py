@@ -12,12 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 from kafka import TopicPartition
+from patience import Patience
 
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.state.checkpoint import load_newest
 from streamsvm.connectors.trainer.state.state import State
 
-from .app import digest, settings_of, some_stream
+from .app import WAIT_SECONDS, digest, settings_of, some_stream
 from .conftest import BOTH
 
 N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "4"))  # CI makes do with a few
@@ -159,7 +160,7 @@ def produce_slowly(topics, log, events, labels, seconds, n_lumps=50):
 def wait_until_read(topics, app, log, processes):
     """Wait until a trainer has consumed all that is there now."""
     ends = {topic: count(topics, topic) for topic in (log["topic"], log["labels"])}
-    until = time.monotonic() + 120
+    patience = Patience(WAIT_SECONDS)
 
     def consumed():
         states = [state_of(app, number) for number in range(len(list((app.folder / "state").glob("p*"))))]
@@ -170,7 +171,7 @@ def wait_until_read(topics, app, log, processes):
 
     while consumed() != ends:
         assert all(process.is_alive for process in processes)
-        assert time.monotonic() < until, (consumed(), ends, [process.said for process in processes])
+        assert patience.lasts, (consumed(), ends, [process.said for process in processes])
         time.sleep(0.3)
 
 
@@ -202,8 +203,8 @@ def committed_ids(topics, topic):
 
 
 def expect_each_once(topics, topic, n):
-    until = time.monotonic() + 30  # the broker marks the end of a transaction after it has said that it ended
-    while len(found := Counter(committed_ids(topics, topic))) < n and time.monotonic() < until:
+    patience = Patience(30)  # the broker marks the end of a transaction after it has said that it ended
+    while len(found := Counter(committed_ids(topics, topic))) < n and patience.lasts:
         time.sleep(0.5)
     assert [id_ for id_, times in found.items() if times > 1] == []
     assert found.keys() == {f"id-{i}" for i in range(n)}
@@ -254,7 +255,13 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
         return start_app(
             name,
             log={**log, "predictions": topics.create(name, 4), "model": ""},
-            kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 500, "transaction_timeout_ms": 6000},
+            kafka={
+                "session_timeout_ms": 3000,
+                "heartbeat_interval_ms": 500,
+                "transaction_timeout_ms": 6000,
+                # So long a rebalance waits for a member that was killed while it joined; the default is 5 minutes.
+                "max_poll_interval_ms": 30_000,
+            },
             daemon={"checkpoint_records": 60, "checkpoint_seconds": 2, "batch": 4, **options},
             group={"id": f"{log['topic']}-{name}"},
         )
@@ -272,8 +279,8 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
     for i in range(N_KILLS):
         name = "ab"[i % 2]
         process, before = running[name], [app.newest(number) for number in range(4)]
-        until = time.monotonic() + 30
-        while [app.newest(number) for number in range(4)] == before and time.monotonic() < until:
+        patience = Patience(30)
+        while [app.newest(number) for number in range(4)] == before and patience.lasts:
             time.sleep(0.01)
         time.sleep(rng.random())
         process.signal(signal.SIGKILL)

@@ -39,12 +39,11 @@ follow = false
 """
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("demo", help="learn two real streams, label digits, and draw what was learned")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Learn two real streams from a local log, let a program label handwritten digits, and write pictures and "
-        "reports. It takes one to two minutes and needs no broker. Start it again after Ctrl-C or kill -9, and it "
-        "continues."
+        "reports. It needs no broker, and takes a minute or two, most of it for compiling the engine the first time. "
+        "Start it again after Ctrl-C or kill -9, and it continues."
     )
     command.add_argument(
         "--dir",
@@ -83,7 +82,7 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     from river import datasets  # loads half of scikit-learn
 
     folder.mkdir(parents=True, exist_ok=True)
-    print("Preparing the engine. Compiling it takes one to two minutes, once per installation ...", flush=True)
+    print("Preparing the engine ...", flush=True)
     streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then run the same command again.")
     states, drawn = {}, []

@@ -35,8 +35,7 @@ _SHOWN_BYTES = 80  # of each dead letter
 _SEEN = 100_000  # newest dead letters; two letters about one record are at most a checkpoint's records apart
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("dlq", help="list the records that were refused, or put them back")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "list: print a line for each dead letter: its offset, the record it is about, why the record was refused, and "
         "the first bytes. replay: append each record to the topic and partition that it came from, once."

@@ -31,8 +31,7 @@ from ..shared.options import Moment
 _Spans = dict[str, dict[int, tuple[int, int]]]  # first offset and end, by topic and partition
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("replay", help="train another model over a range of the log")
+def add_parser(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Train a new model, called NAME, on the events that the log still has, and on all labels. --set tries other "
         "settings. The state goes to STATE_DIR-NAME and the outputs go to TOPIC-NAME; the original stays untouched. "

@@ -12,7 +12,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 import streamsvm
 from streamsvm.core.threads import VARIABLE
 
-from ...report.charts import estimates_of, table
+from ...report.charts import estimates_of, predicts_early, table
 from ...runtime.health import Heartbeat
 from ...runtime.log_output import set_up_logging
 from ...runtime.process import Stop, killable, stop_on_signals
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 def working(settings: Settings) -> Iterator[Stop]:
     """Set up log output, prepare the engine, and handle signals as `stopping` does."""
     set_up_logging(settings.daemon.log_format)
-    logger.info("preparing the engine; only the first start after an installation compiles: one to two minutes")
+    logger.info("preparing the engine")
     begin = time.perf_counter()
     with killable():
         has_classes = settings.label.vocabulary is not None
@@ -82,7 +82,12 @@ def show_states(topic: str, states: Mapping[int, State]) -> None:
     for line in estimates_of(named):
         print(line)
     for name, state in named.items():
-        if state.labelling is not None and state.metrics.n:
+        if predicts_early(state):
+            print(
+                f"{name}: there are no scores, because an event is predicted when it comes, long before an annotator's "
+                "answer; `streamsvm report` shows how good the model is on random questions"
+            )
+        elif state.labelling is not None and state.metrics.n:
             print(
                 f"{name}: these scores are about the {state.metrics.n:,} labelled events, many of them hard questions; "
                 "`streamsvm report` shows how good the model is on random ones"

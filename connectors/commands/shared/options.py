@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from streamsvm.core.device.choice import DEVICES
 from streamsvm.core.kernels import NAMES
@@ -18,7 +17,6 @@ from ...records.files import FORMATS
 from ...runtime.text import to_number
 from ...settings.sections import ConfigError
 
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Moment = int | datetime | None  # an offset, a time; None: the default
 
 MODELS = ("svm", "ssvm")

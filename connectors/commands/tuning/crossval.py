@@ -46,9 +46,8 @@ _ONLY: dict[str, dict[str, Any]] = {  # options that belong to one model, with t
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
+def add_parser(command: argparse.ArgumentParser) -> None:
     """Add the command's parser."""
-    command = subparsers.add_parser("crossval", help="test a setting on examples that it has not seen")
     command.description = (
         "Divide the examples of a file into folds, and test each fold by a model trained on the others. The line "
         "'total' has the scores over all tests together; 'mean' and 'deviation' are over the folds."

@@ -35,9 +35,8 @@ from .validate import (
 CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear kernel has no gamma
 
 
-def add_parser(subparsers: options.Subparsers) -> None:
+def add_parser(command: argparse.ArgumentParser) -> None:
     """Add the command's parser."""
-    command = subparsers.add_parser("search", help="find C and gamma by cross-validation on a grid")
     command.description = (
         "Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, "
         "such as 2^-5:2^15:2^2."

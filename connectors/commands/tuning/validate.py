@@ -149,9 +149,7 @@ def check(arguments: argparse.Namespace, metrics: Iterable[str]) -> None:
 
 
 def prepare() -> None:
-    """Compile the engine; say so on a terminal."""
-    if sys.stderr.isatty():
-        print("preparing the engine; compiling it takes one to two minutes ...", file=sys.stderr)
+    """Compile the engine, where Ctrl-C ends it."""
     with killable(), plain_warnings():
         compile_ahead(LASVM)
 

@@ -211,8 +211,7 @@ class _Handler(Handler):
         label = body.get("label")
         choices, stats = self.server.choices, self.server.service.stats()
         if not isinstance(label, str):
-            known = ", ".join(map(repr, choices.names(stats)))
-            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
+            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be {choices.wanted(stats)}, got {label!r:.100}")
         try:
             return choices.named(label, stats)
         except ValueError as error:

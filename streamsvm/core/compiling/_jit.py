@@ -92,13 +92,17 @@ def _name(kind: Any) -> str:
     return str(kind)
 
 
+def compile_notice() -> str:
+    """What to tell a person who waits for the compiler."""
+    once = "once for this installation" if cache_state()[0] else "in each process: no folder can keep the code"
+    return f"streamsvm compiles code for its first use: up to two minutes of CPU time, {once}"
+
+
 @functools.cache
 def _say_that_code_is_compiled() -> None:
     """Tell a user at a terminal, once, why the first call takes so long; logging shows warnings by itself."""
     level = logging.WARNING if sys.stderr is not None and sys.stderr.isatty() else logging.INFO
-    folder = _folder()
-    once = "once for this installation" if folder and folder.is_usable else "in each process: no folder can keep it"
-    _LOGGER.log(level, "streamsvm compiles code for its first use, which takes some seconds, %s", once)
+    _LOGGER.log(level, "%s", compile_notice())
 
 
 class _CodeCache(_Cache):

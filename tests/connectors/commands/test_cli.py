@@ -12,12 +12,14 @@ import threading
 import warnings
 from pathlib import Path
 
+import numba
 import pytest
 from logged import read, write_config
 
 import streamsvm
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.commands.shared import compilation
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.runtime.folders import lock_folder
 from streamsvm.connectors.trainer.state import models
@@ -299,6 +301,20 @@ def test_warmup_says_how_long_it_took(call):
     assert re.fullmatch(r"ready after \d+\.\d seconds", out[0])
 
 
+def test_a_command_says_at_once_that_it_compiles_and_then_how_far_it_is(call, monkeypatch):
+    def warmup():
+        for _ in range(3):
+            numba.njit(lambda: 0)()
+        return 1.0
+
+    monkeypatch.setattr(streamsvm, "warmup", warmup)
+    monkeypatch.setattr(logging.root, "handlers", [])
+    monkeypatch.setattr(compilation, "_SECONDS", 0.0)
+    _, _, err = call("warmup")
+    assert "compiles code for its first use: up to two minutes of CPU time" in err[0]
+    assert err[1:] == ["streamsvm: compiled 1 function so far", "streamsvm: compiled 2 functions so far"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -323,9 +339,20 @@ def test_wrong_arguments_are_exit_code_2(capsys, arguments):
     assert "usage: streamsvm" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fly"], []])
+def test_what_needs_no_engine_does_not_load_it(arguments):
+    """numba, scipy and river take a second of CPU time to load."""
+    script = "import sys\nfrom streamsvm.connectors.commands.cli import main\ntry: main()\nfinally: print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True)
+    assert answer.returncode == (0 if arguments and arguments[0].startswith("-") else 2)
+    loaded = set(answer.stdout.splitlines()[-1].split())
+    assert "streamsvm.connectors.commands.cli" in loaded
+    assert not {"numpy", "numba", "scipy", "river", "kafka", "tqdm"} & loaded
+
+
 @pytest.mark.long
 def test_the_command_starts_without_what_it_does_not_need():
-    script = "import sys, streamsvm.connectors.commands.cli; print(*sys.modules)"
+    script = "import sys; from streamsvm.connectors.commands.cli import make_parser; make_parser(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "streamsvm.connectors.trainer.trainer" in loaded
     assert not {"matplotlib", "kafka", "sklearn", "cupy"} & set(loaded)
@@ -333,8 +360,10 @@ def test_the_command_starts_without_what_it_does_not_need():
 
 def test_every_file_with_a_parser_is_a_command():
     """A new command's file has to be in COMMANDS, or it cannot be called."""
-    files = [path for path in Path(cli.__file__).parent.rglob("*.py") if "def add_parser(" in path.read_text()]
-    assert {path.stem for path in files} == {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}
+    folder = Path(cli.__file__).parent
+    files = [path for path in folder.rglob("*.py") if "def add_parser(" in path.read_text()]
+    called = {folder.joinpath(*module.split(".")).with_suffix(".py") for module, _ in cli.COMMANDS.values()}
+    assert set(files) == called
 
 
 @pytest.mark.long

@@ -125,7 +125,7 @@ def test_answers_from_a_file_until_a_signal(tmp_path, config, trainer, call, int
     started = time.monotonic()
     code, out, _ = call("label", config, "--truth", tmp_path / "truth.csv", "--delay", "0.01", "--noise", "0")
     assert (code, out) == (0, ["gave 2 labels"])
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert [(answer["id"], answer["op"], answer.get("y")) for answer in trainer.answers()] == [
         ("e1", "set", True),
         ("e2", "set", False),
@@ -302,7 +302,8 @@ def test_a_trainer_and_its_oracle_in_one_process(tmp_path, config, call, interru
     code, out, _ = call("label", config, "--field", "class", *TRAINER)
     assert (code, out[0]) == (0, "gave 5 labels")
     assert out[2].split()[:2] == ["events-0", "150"]
-    assert out[3].startswith("events-0: these scores are about the 5 labelled events, many of them hard questions;")
+    assert out[2].split()[2:6] == ["-"] * 4
+    assert out[3].startswith("events-0: there are no scores, because an event is predicted when it comes, long before")
 
 
 @pytest.mark.long

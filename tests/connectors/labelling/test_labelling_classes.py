@@ -5,6 +5,7 @@ import http.client
 import io
 import json
 import os
+import re
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -160,6 +161,8 @@ def test_an_annotator_may_add_a_class_while_there_is_room():
         choices.named(" ant", none)
     closed = Choices(LabelSettings(classes=("cat", "dog", 7)))
     assert closed.named("7", none) == 7
+    assert choices.wanted({}) == "one of 'cat', 'dog', 'bird' or the name of a new class"
+    assert Choices(LabelSettings(max_classes=4)).wanted({}) == "the name of a new class"
     with pytest.raises(ValueError, match="must be one of 'cat', 'dog', '7', got 'fish'"):
         closed.named("fish", none)
 
@@ -266,6 +269,8 @@ def test_the_page_s_server_takes_a_new_class(tmp_path):
         assert ask("POST", "/api/answer", {"query_id": "q1", "label": "bird"}) == (200, {"outcome": "first"})
         status, refused = ask("POST", "/api/answer", {"query_id": "q2", "label": ""})
         assert (status, "printable" in refused["error"]) == (400, True)
+        status, refused = ask("POST", "/api/answer", {"query_id": "q2"})
+        assert (status, "or the name of a new class, got None" in refused["error"]) == (400, True)
         history = ask("GET", "/api/history")[1]["answers"]
         assert [answer["label"] for answer in history] == ["bird", "fish"]
         teacher.status(classes=[["cat", 0], ["dog", 0], ["bird", 1], ["fish", 1]])
@@ -340,6 +345,11 @@ def test_the_report_shows_classes(tmp_path):
     text = write_report(settings.daemon.state_dir, tmp_path / "report.html", settings)[0].read_text()
     assert "macro F1" in text
     assert "<h3>Confusion</h3>" in text
+    assert "see “Classes”" in text, "an event is predicted when it comes, so its class says nothing about the model"
+    (n_random,) = re.findall(r"Over the last (\d+) random question", text)
+    assert re.search(rf"\d+ of the last {n_random} random question", text)
+    alone = write_report(settings.daemon.state_dir, tmp_path / "alone.html")[0].read_text()
+    assert "<h3>Confusion</h3>" not in alone
     n = dict(state.labelling.loop.counts.of_classes)["cat"]
     assert f'<th scope="row">cat</th><td>{n}</td>' in text
     assert "g-mean" not in text

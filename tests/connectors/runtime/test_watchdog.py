@@ -21,15 +21,15 @@ heart = Heartbeat()
 logging.basicConfig()
 """
 HANGS = {
-    "python": "time.sleep(60)",
+    "python": "time.sleep(3600)",
     "lock": "threading.Lock().acquire() and threading.Event().wait()",
-    "c": "ctypes.CDLL(None).sleep(60)",  # which releases the interpreter's lock
+    "c": "ctypes.CDLL(None).sleep(3600)",  # which releases the interpreter's lock
     "spin": "while True: pass",
 }
 
 
 def run(script, **options):
-    return subprocess.run([sys.executable, "-c", HEAD + script], timeout=50, capture_output=True, text=True, **options)
+    return subprocess.run([sys.executable, "-c", HEAD + script], timeout=900, capture_output=True, text=True, **options)
 
 
 @pytest.mark.long

@@ -106,7 +106,8 @@ def test_a_flag_without_its_section_is_told_which_one(tmp_path, flag, end):
 
 def test_other_variables_are_left_alone(tmp_path):
     others = {"STREAMSVM_CACHE": "0", "STREAMSVM_NUM_THREADS": "2", "STREAMSVM_TEST_BOOTSTRAP": "x", "HOME": "/"}
-    load(write(tmp_path, ""), {**others, "STREAMSVM_MODL": "x", "STREAMSVM_IMAGE_TAG": "1"})
+    others |= {"STREAMSVM_KAFKA_CACHE": "/tests", "STREAMSVM_MODL": "x", "STREAMSVM_IMAGE_TAG": "1"}
+    assert load(write(tmp_path, ""), others).kafka == {}, "no variable of another program turns Kafka on"
 
 
 @pytest.mark.parametrize(

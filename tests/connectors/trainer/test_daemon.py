@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read, write_config
+from patience import Patience, exit_code
 
 from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -132,34 +133,51 @@ def test_every_event_is_predicted_and_every_label_learned(uninterrupted):
     assert uninterrupted["metrics"][0].n == n_labelled
 
 
-def test_predictions_are_the_model_s_before_it_learned(tmp_path):
-    settings = configure(tmp_path)
-    fill_all(settings)
-    run(settings)
+@pytest.mark.parametrize("batch", [1, 16, 1000])
+def test_each_event_is_predicted_by_a_model_that_has_learned_all_events_before_it(tmp_path, batch):
+    """As river's progressive validation does, however many records are read together."""
+    settings = configure(tmp_path, daemon={"batch": batch})
+    events = list(some_events(100))
+    append(settings, events)
+    state, model = run(settings), LASVM(**settings.model.parameters())
     found = [json.loads(value) for value in predictions(settings).values()]
-    assert all(p["margin"] == 0.0 and p["model"] == {"ver": 0, "offset": 0} for p in found[:15])
-    assert all(p["margin"] != 0.0 and p["model"]["ver"] > 0 for p in found[15:])
-    last = json.loads(predictions(settings)["events-0-199"])
-    assert last["model"]["offset"] == 192
-    assert last["id"] == 199
-    assert last["label"] == (last["margin"] > 0)
-    assert (last["score"] > 0.5) == last["label"]
+    for offset, (event, said) in enumerate(zip(events, found, strict=True)):
+        margin = model.decision_function_one(event["x"])
+        assert (said["margin"], said["score"]) == (margin, model.probability_one(margin))
+        assert said["label"] == (margin > 0)
+        assert said["model"] == {"ver": model.n_seen, "offset": offset}
+        if "y" in event:
+            model.learn_one(event["x"], event["y"], event.get("w", 1.0))
+    assert 50 < model.n_seen == state.model.n_seen < 100
 
 
 def test_predictions_do_not_look_ahead(tmp_path):
-    """The same stream, with the labels of the last batch flipped: only the model knows."""
+    """The same stream, with the last label flipped: only the model knows."""
     states, outputs = [], []
     for name in ("one", "two"):
         settings = configure(tmp_path / name)
         events = list(some_events(64))
-        for event in events[48:]:
-            if "y" in event and name == "two":
-                event["y"] = not event["y"]
-        append(settings, events)
+        last = max(i for i, event in enumerate(events) if "y" in event)
+        if name == "two":
+            events[last]["y"] = not events[last]["y"]
+        append(settings, events[: last + 1])
         states.append(run(settings))
         outputs.append(predictions(settings))
     assert outputs[0] == outputs[1]
     assert states[0].model.digest() != states[1].model.digest()
+
+
+def test_an_event_that_the_model_can_no_longer_take_is_set_aside(tmp_path):
+    """It was valid when its batch came: gamma, which follows the stream, was small then."""
+    settings = configure(tmp_path, model={"kernel": "poly", "scaling": "none"})
+    events = [{"id": i, "x": {"a": 1.0 + 3e-5 * (i % 5)}, "y": i % 2} for i in range(12)]
+    append(settings, [*events, {"id": 12, "x": {"a": 9e4}}, {"id": 13, "x": {"a": 1.0}}])
+    state = run(settings)
+    assert (state.counters.predicted, state.counters.bad) == (13, 1)
+    (letter,) = read(settings, settings.log.dlq)
+    headers = {name: value.decode() for name, value in letter.headers}
+    assert (headers["sv-dlq-offset"], headers["sv-dlq-stage"]) == ("12", "predict")
+    assert headers["sv-dlq-reason"] == "bad-feature"
 
 
 def test_bad_records_keep_their_bytes_and_the_stream_goes_on(tmp_path):
@@ -354,16 +372,16 @@ def start(tmp_path, follow=False, delay=0.0):
 
 
 def wait_for(condition, process):
-    until = time.monotonic() + 60
+    patience = Patience(60)
     while not condition():
         assert process.poll() is None
-        assert time.monotonic() < until
+        assert patience.lasts
         time.sleep(0.01)
 
 
 def finished(process):
     with process:
-        return process.wait(60)
+        return exit_code(process, 60)
 
 
 @pytest.mark.long
@@ -485,8 +503,8 @@ def test_following_takes_what_is_there(tmp_path, uninterrupted):
         for begin, end in ((0, 5), (5, 6), (6, 100), (100, 103), (103, 200)):
             append(settings, values[begin:end])
             time.sleep(0.05)
-        until = time.monotonic() + 30
-        while len(predictions_so_far(settings)) < 197 and time.monotonic() < until:
+        patience = Patience(30)
+        while len(predictions_so_far(settings)) < 197 and patience.lasts:
             time.sleep(0.01)
     finally:
         done.set()

@@ -60,7 +60,8 @@ def test_they_go_to_their_topic_along_the_stream(tmp_path):
     fill(settings)
     state = run(settings)
     found = records(settings)
-    assert [item["kind"] for item in found].count("loo") == [item["kind"] for item in found].count("folds") == 4
+    assert [item["kind"] for item in found].count("loo") == [item["kind"] for item in found].count("folds") == 5
+    assert [item["offset"] for item in found if item["kind"] == "loo"] == [40, 80, 120, 160, 200]
     assert [item["offset"] for item in found] == sorted(item["offset"] for item in found)
     last = [item for item in found if item["kind"] == "loo"][-1]
     assert last["n"] == 60
@@ -191,7 +192,7 @@ def test_they_are_drawn_beside_the_error_of_predictions(tmp_path, monkeypatch):
     report.draw(settings, state, tmp_path / "run.png")
     assert set(drawn) == {"leave-one-out error", "error by folds"}
     offsets, errors, _ = drawn["leave-one-out error"]
-    assert len(offsets) == 4
+    assert len(offsets) == 5
     assert errors[-1] == pytest.approx(100 * state.estimates.latest["loo"].error.value)
 
 

@@ -90,7 +90,7 @@ def stopped_while_it_waits(loop, settings, group):
     thread.start()
     until(lambda: "schema registry" in str(health.unready))
     is_stopped.set()
-    thread.join(20)
+    thread.join(600)
     return errors[0]
 
 

@@ -269,3 +269,17 @@ def test_monitoring_shows_each_class(tmp_path, monkeypatch):
     n = int(confusion.counts[0, 0])
     assert f'streamsvm_confusion{{class="cat",partition="0",predicted="cat"}} {n}.0' in text
     assert 'streamsvm_class_recall{class="7",partition="0"}' in text
+
+
+def test_monitoring_does_not_name_a_class_that_came_with_a_label(tmp_path, monkeypatch):
+    """/metrics needs no token, and an annotator may write anything."""
+    monkeypatch.setattr(telemetry, "_SECONDS", 0.0)
+    settings = configure(tmp_path, label={"classes": ("cat", "dog"), "max_classes": 4})
+    append(settings, some_events(60))
+    metrics, texts = Metrics(), []
+    with LocalLog(settings.log.dir) as log:
+        Trainer(settings, log, lambda: bool(texts.append(metrics.render())), Health(), metrics).run()
+    assert "bird" not in texts[-1]
+    for name in ("cat", "dog", "added-1", "added-2"):
+        assert f'streamsvm_class_n{{class="{name}",partition="0"}}' in texts[-1]
+        assert f'streamsvm_confusion{{class="{name}",partition="0",predicted="cat"}}' in texts[-1]

@@ -141,7 +141,7 @@ def test_what_a_model_follows_is_counted(tmp_path):
             appender.append(START + 110_000, None, json.dumps({"id": i, "op": "retract"}).encode(), ())
     _, found = run(settings)
     assert found['streamsvm_labels_total{outcome="undone"}'] == 1
-    assert found["streamsvm_late_labels_total"] == 1
+    assert found["streamsvm_revised_members_total"] == found["streamsvm_late_labels_total"] == 1
     assert found["streamsvm_learned_total"] == 50
 
 

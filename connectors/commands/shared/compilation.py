@@ -1,0 +1,42 @@
+"""What every command says while the engine is compiled: `compile_notice` at once, and then how far the compiler is."""
+
+import logging
+import sys
+import time
+from contextlib import AbstractContextManager
+
+from streamsvm.core.compiling._jit import compile_notice
+from streamsvm.core.compiling.progress import on_compilation
+
+from ...runtime.text import plural
+
+logger = logging.getLogger(__name__)
+
+_SECONDS = 5.0  # between two lines
+
+
+def telling() -> AbstractContextManager[None]:
+    """Say what the compiler does, on standard error."""
+    return on_compilation(_Progress().step)
+
+
+class _Progress:
+    def __init__(self) -> None:
+        self._n_functions = 0
+        self._told_at = 0.0
+
+    def step(self) -> None:
+        """A function will be compiled."""
+        self._n_functions += 1
+        now = time.monotonic()
+        if self._n_functions > 1 and now - self._told_at < _SECONDS:
+            return
+        self._told_at = now
+        is_logged = bool(logging.root.handlers)
+        so_far = f"compiled {plural(self._n_functions - 1, 'function')} so far"
+        if self._n_functions > 1 and is_logged:
+            logger.info("%s", so_far)
+        elif self._n_functions > 1:
+            print(f"streamsvm: {so_far}", file=sys.stderr, flush=True)
+        elif not (is_logged or sys.stderr.isatty()):  # There, the engine says so itself.
+            print(compile_notice(), file=sys.stderr, flush=True)
