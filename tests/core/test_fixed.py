@@ -45,7 +45,7 @@ def test_all_learners_are_tried():
 def test_a_parameter_stays_and_says_so(model, name):
     before = getattr(model, name)
     with pytest.warns(
-        StreamWarning, match=rf"{name} stays .*, and 'other' is not used: .* this {type(model).__name__}"
+        StreamWarning, match=rf"(?s){name} stays .*, and 'other' is not used: .* this {type(model).__name__}"
     ):
         setattr(model, name, "other")
     assert getattr(model, name) is before

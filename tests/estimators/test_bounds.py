@@ -62,7 +62,7 @@ class Trial:
 
     def row(self):
         """Some known features, and perhaps a new one."""
-        x = {str(d): float(self.rng.normal()) for d in self.rng.choice(12, self.rng.integers(0, 6), replace=False)}
+        x = {int(d): float(self.rng.normal()) for d in self.rng.choice(12, self.rng.integers(0, 6), replace=False)}
         if self.rng.random() < 0.3:
             self.n_new += 1
             x[f"new {self.n_new}"] = 1.0
@@ -115,7 +115,8 @@ class Trial:
 
     def predict(self):
         self.model.predict_one(self.row() | {"unknown": 1.0})
-        for X in (self.rng.normal(size=(20, 40)), sp.random(20, 5000, 0.01, format="csr"), [self.row(), {}]):
+        sparse = sp.hstack([np.ones((20, 12)), sp.random(20, 5000, 0.01)], format="csr")  # none of all strange columns
+        for X in (self.rng.normal(size=(20, 40)), sparse, [self.row(), {}]):
             assert np.isfinite(self.model.decision_function_many(X)).all()
             self.model.predict_proba_many(X)
 

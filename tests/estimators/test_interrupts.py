@@ -117,7 +117,9 @@ class Expected:
 
     def __init__(self, blank, form, X, y, ids):
         self.given = form, X, y, ids
-        self.query = np.ones((3, X.shape[1] + 5))
+        self.names = [f"f{d}" for d in range(X.shape[1] + 5)]
+        named = FORMS[form] is None or form == "dicts"
+        self.query = [dict.fromkeys(self.names, 1.0)] * 3 if named else np.ones((3, len(self.names)))
         self.after = functools.cache(lambda n: self.go_on(blank.clone(), 0, n))
         self.end = self.go_on(blank.clone(), 0, len(y))
 
@@ -128,11 +130,11 @@ class Expected:
 
     def state(self, model):
         model._rescale_if_due()  # which may be all that was missing
-        return model.decision_function_many(self.query).tolist(), model.digest()
+        return np.asarray(model.decision_function_many(self.query)).tolist(), model.digest()
 
     def check(self, model):
         """Nothing but the first `n_seen` examples was learned; with the others it becomes what it would have been."""
-        model.predict_one({f"f{d}": 1.0 for d in range(self.query.shape[1])})
+        model.predict_one(dict.fromkeys(self.names, 1.0))
         assert self.state(model) == self.after(model.n_seen)
         assert self.go_on(model, model.n_seen, len(self.given[2])) == self.end
 

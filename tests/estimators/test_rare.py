@@ -257,5 +257,5 @@ def test_each_class_of_several_has_its_own_counts():
 
 @pytest.mark.parametrize("threshold", [0.5, "gmean"])
 def test_several_classes_have_no_threshold(threshold):
-    with pytest.raises(ValueError, match=r"the class with the largest value is predicted"):
+    with pytest.raises(ValueError, match=r"the most probable class is predicted"):
         OneVsRest(LASVM(threshold=threshold))

@@ -158,7 +158,7 @@ def test_what_is_not_offered_is_named():
         cross_validate(OneVsOne(LASVM(gamma=0.4, pos_weight="balanced")), X, Y)
     with pytest.raises(ValueError, match=r"split 0 trains on the classes \['blue', 'green', 'red'\] only"):
         cross_validate(MODEL, X, Y, folds=[(np.flatnonzero(Y != "gold"), np.flatnonzero(Y == "gold"))])
-    with pytest.raises(ValueError, match=r"y has shape \(3,\) for 160 rows"):
+    with pytest.raises(ValueError, match=r"y has shape \(3,\); it must have one label for each of 160 examples"):
         cross_validate(MODEL, X, Y[:3], folds=[0, 1, 0])
     with pytest.raises(ValueError, match="metric='roc_auc' is for two classes"):
         cross_validate(MODEL, X, Y, k=3).scores("roc_auc")

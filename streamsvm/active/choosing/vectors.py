@@ -5,6 +5,7 @@ array, the second compressed rows.  Inner products do not depend on what else is
 was restored chooses the same examples as one that was not.
 """
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.products import add_rows, products
 from streamsvm.core.scaling import FAR
@@ -20,6 +22,7 @@ from streamsvm.core.scaling import FAR
 DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
 FEW_FEATURES = 64  # up to which it always is
 AT_ONCE = 64  # examples of a product
+LARGEST = math.sqrt(LARGEST_SQUARED_NORM)  # of a scaled feature; the deviation may be tiny
 FEW = 4  # examples; up to so many are multiplied one by one, which needs no packing
 
 
@@ -137,7 +140,8 @@ class Scale:
         missing = max(0, d - self.by.shape[1])  # features that came later
         shift = np.pad(self.by[0, :d], (0, missing))
         factor = np.pad(self.by[1, :d], (0, missing), constant_values=1.0)
-        scaled = (matrix - shift) * factor
+        with np.errstate(over="ignore"):
+            scaled = (matrix - shift) * factor
         is_scaled = (shift != 0.0) | (factor != 1.0)
         return np.where(is_scaled, np.clip(scaled, -self.clip, self.clip), scaled)
 
@@ -148,7 +152,7 @@ def scale_by(mean: np.ndarray, deviation: np.ndarray, standardise: bool) -> Scal
     Distances are computed in single precision, see `core.scaling`.
     """
     if standardise:
-        return Scale(np.array([mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]))
+        return Scale(np.array([mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]), LARGEST)
     far = np.square(mean) > FAR * np.square(deviation)
     return Scale(np.array([np.where(far, mean, 0.0), np.ones(len(mean))])) if far.any() else Scale()
 

@@ -96,6 +96,7 @@ class Advice(OnlineModel):
         found = None if is_scaled else self._extreme_spreads()
         if found is not None and found[1][1] > LARGEST_RATIO * found[0][1]:
             (low, smallest), (high, largest) = found
+            self._told_of_lost_digits = True  # the cure is the same
             warnings.warn(
                 f"the features have very different scales, and those with large values decide alone: the standard "
                 f'deviation of {low!r} is {smallest:.2g}, that of {high!r} {largest:.2g}; use scaling="standard"',

@@ -114,6 +114,9 @@ class TunedClasses(SeveralModels):
                 left = left[~np.isin(left, parts[-1].ids)]
         return joined_blocks(parts) if parts else None
 
+    def _look(self) -> None:
+        """Do nothing: its models scale, and so have their digits."""
+
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
         if not self._blank._scale.is_due:

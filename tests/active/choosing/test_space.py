@@ -121,6 +121,7 @@ def test_texts_are_features_of_their_own():
     assert space.distances(space.look(pool, LASVM(gamma=1.0))).tolist() == [0.0, 2.0, 4.0]
 
 
+@pytest.mark.filterwarnings("ignore:an example lacks:streamsvm.StreamWarning")  # it was passed by with more
 @pytest.mark.parametrize("options", [{"gamma": 0.3}, {}])
 def test_a_stream_passes_by(options):
     """Examples come and go, also with new features; what is kept is what a new space computes, to the bit."""
