@@ -16,10 +16,13 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRe
 from streamsvm.core import storage
 from streamsvm.core.expansion import HOLES, SLOTS
 
+pytestmark = pytest.mark.filterwarnings("ignore:an example lacks:streamsvm.StreamWarning")
+
 FEW = {"clean_every": 15, "max_non_sv": 5}
 RAMP = {**FEW, "ramp_warmup": 20}
 LEARNERS = {
     "LASVM": lambda **bounds: LASVM(C=2.0, gamma=0.3, cache_mb=0.02, **bounds),
+    "LASVM, shifted": lambda **bounds: LASVM(C=2.0, gamma=2000.0, **bounds),  # for which 1 is far from 0
     "LASVM, linear": lambda **bounds: LASVM(C=0.5, kernel="linear", **bounds),
     "G": lambda **bounds: LASVMG(C=2.0, gamma=0.3, **FEW, **bounds),
     "NC": lambda **bounds: LASVMNC(C=2.0, gamma=0.3, **RAMP, **bounds),
