@@ -32,6 +32,7 @@ class Topics:
 
     def __init__(self, bootstrap):
         self.bootstrap = bootstrap
+        self.watcher = None
         # A broker that was restarted is found again at once; one refused record does not spoil all that come after it.
         self.admin = KafkaAdminClient(bootstrap_servers=bootstrap, reconnect_backoff_max_ms=500)
         self.producer = KafkaProducer(
@@ -72,7 +73,15 @@ class Topics:
                     records += [record for record in batch if record.offset < ends[partition]]
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
+    def end(self, topic):
+        """The offset after the last record of a topic's first partition, committed or not."""
+        if self.watcher is None:
+            self.watcher = KafkaConsumer(bootstrap_servers=self.bootstrap, enable_auto_commit=False)
+        return self.watcher.end_offsets([TopicPartition(topic, 0)])[TopicPartition(topic, 0)]
+
     def close(self):
+        if self.watcher is not None:
+            self.watcher.close()
         self.producer.close(timeout=5)
         self.admin.close()
 

@@ -315,7 +315,9 @@ def test_with_transactions_committed_readers_see_each_prediction_once(topics, st
         before = app.newest()
         process = app.start()
         process.wait_until(lambda: app.newest() > before)  # noqa: B023 - called at once
-        time.sleep(0.05 * rng.random())
+        sent, until = topics.end(predictions), time.monotonic() + 1.0
+        while topics.end(predictions) < sent + 10 and time.monotonic() < until:
+            time.sleep(0.05 * rng.random())  # the next transaction has sent something, unless the stream ends here
         process.signal(signal.SIGKILL)
         process.wait()
     assert digest(app.run("daemon.follow=false")) == digest(plain)
