@@ -9,7 +9,7 @@ WIDTH = 2**40  # an array of that many numbers fits into no memory
 def matrices(n=40, d=12, seed=0):
     """Compressed rows with `WIDTH` columns, the same with d columns, and labels."""
     rng = np.random.default_rng(seed)
-    narrow = sp.random(n, d, 0.3, format="csr", rng=rng)
+    narrow = sp.random(n, d, 0.3, format="csr", random_state=rng)
     narrow.data -= 0.5
     columns = np.sort(rng.integers(0, WIDTH, d))
     indices, starts = columns[narrow.indices], narrow.indptr.astype(np.int64)
