@@ -90,7 +90,7 @@ $(VENV)/.plot $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.t
 
 $(VENV)-lowest/.python: pyproject.toml constraints/lowest.txt
 	$(PYTHON) -m venv $(VENV)-lowest
-	PIP_CONSTRAINT= $(VENV)-lowest/bin/pip install --quiet --constraint constraints/lowest.txt --editable '.[sklearn]' pytest hypothesis 'pandas<3'
+	PIP_CONSTRAINT= $(VENV)-lowest/bin/pip install --quiet --constraint constraints/lowest.txt --editable '.[sklearn]' pytest hypothesis 'pandas<3' polars pyarrow
 	@touch $@
 
 $(VENV)/.python:
