@@ -3,8 +3,8 @@
     python tests/helpers/storm.py --kills 100 --per key --damage     # from the repository's folder
 
 A storm has a configuration file, so its processes are those of the command line, forked from a process that is warm.
-It draws from a seed whom it kills and when; how far a process has come by then depends on the machine.  Afterwards a
-trainer consumes what is left, and `Storm.found` says what is lost or double.
+It draws from a seed which process it kills and when; how far a process has come by then depends on the machine.
+Afterwards a trainer consumes what is left, and `Storm.found` says what is lost or double.
 """
 
 import argparse
@@ -173,7 +173,7 @@ class Storm:
     folder
         Of the configuration, the log and the state.
     seed
-        Whom it kills and when.
+        Which process it kills and when.
     per
         Whether there is a model for each "partition" or for each "key".
     n_partitions
