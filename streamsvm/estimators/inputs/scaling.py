@@ -102,9 +102,10 @@ class RunningScale:
 
     def is_woken_by(self, q: Queries) -> bool:
         """Whether moments are to be kept from a block with these queries on, because one of them is far from 0."""
-        if self.tracks or not self._shifts or not q.sq.max(initial=0.0) > self.state.limits[FAR_SQUARE]:
+        limit = float(self.state.limits[FAR_SQUARE])
+        if self.tracks or not self._shifts or 2.0 * float(q.sq.max(initial=0.0)) < limit:  # norms are rounded
             return False
-        return bool(np.abs(q.values).max() ** 2.0 > self.state.limits[FAR_SQUARE])
+        return float(np.abs(q.values).max(initial=0.0)) ** 2 > limit  # in double precision, as for a single example
 
     @property
     def is_active(self) -> bool:

@@ -11,7 +11,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsO
 from streamsvm.active import MaxLabels, label_pool
 from streamsvm.batch.chunks.features import Features
 from streamsvm.core.kernels import RBF, Linear
-from streamsvm.core.scaling import PLACES, SEEN, TRACKS
+from streamsvm.core.scaling import FAR, PLACES, SEEN, TRACKS
 from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.validation import cross_validate
@@ -88,6 +88,19 @@ def test_however_it_is_cut_it_is_the_loop(name):
         assert model.digest() == alone.digest(), cut
     one = [alone.predict_one(x) for x in rows_of(X)]
     assert np.array_equal(np.asarray(alone.predict_many(X)).astype(bool), np.array(one).astype(bool))
+
+
+def test_a_block_wakes_at_the_value_at_which_an_example_does():
+    """A square that single precision would round away."""
+    edge = np.float32(np.sqrt(FAR / 0.5))
+    for value in (np.nextafter(edge, np.float32(0)), edge, np.nextafter(edge, np.float32(99))):
+        X, y = np.array([[1.0], [float(value)], [2.0]]), [True, False, True]
+        alone, batch = LASVM(gamma=0.5), LASVM(gamma=0.5)
+        for x, label in zip(rows_of(X), y, strict=True):
+            alone.learn_one(x, label)
+        batch.learn_many(X, y)
+        assert alone._scale.tracks == batch._scale.tracks == (float(value) ** 2 > FAR / 0.5)
+        assert alone.digest() == batch.digest()
 
 
 def test_near_0_nothing_is_kept_for_it():
