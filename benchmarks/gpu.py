@@ -3,35 +3,49 @@
     python benchmarks/gpu.py                     # predictions, folds, the threshold of device="auto"
     python benchmarks/gpu.py --data DIR          # and learning on mnist's digit 8
     python benchmarks/gpu.py --quick             # small sizes
+    python benchmarks/gpu.py --check FILE        # tests/gpu first, then all of this; what is printed goes to FILE too
 
 Predictions are of float32 rows that lie in the host's memory, so that the way to the device and back counts.  `limit`
 is what a matrix product of the same shape gets when everything is on the device already.  The best of several runs
-counts; the CPU has one thread.  cuML and ThunderSVM are measured where they can be imported, with models that they
-have trained on noise, in which nearly every example is a support vector.
+counts; the CPU has all cores that the process may use.  cuML and ThunderSVM are measured where they can be imported,
+with models that they have trained on noise, in which nearly every example is a support vector.
 
 The threshold: device="auto" should begin where the device is the faster.  Without a GPU only the CPU's columns are
 printed, and why.
 """
 
 import argparse
+import contextlib
+import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from datasets import TASKS, load
 
 import streamsvm
+from streamsvm.batch import SolverOptions, smo
+from streamsvm.batch.rows import RowStore
+from streamsvm.batch.steps import penalties
 from streamsvm.core import storage
 from streamsvm.core.device.choice import AUTO_WORK
 from streamsvm.core.device.evaluator import QUERIES_AT_ONCE
 from streamsvm.core.device.gpu import CHUNK_BYTES, Gpu, NoDevice, find_gpu
 from streamsvm.core.expansion import SLOTS
+from streamsvm.core.kernels import make_kernel
+from streamsvm.core.threads import get_num_threads
 from streamsvm.online.lasvm import append_block
 from streamsvm.validation import cross_validate
 
 SIZES = ((1000, 20), (10_000, 20), (50_000, 20), (1000, 784), (10_000, 784), (50_000, 784))
 QUICK = ((1000, 20), (1000, 784))
 SECONDS = 0.5  # of repetitions, for each figure
+N_SOLVED = 20_000  # examples of mnist for smo.solve
+CACHE_MB = 5000.0  # takes all of their kernel rows
+TESTS = Path(__file__).parent.parent / "tests" / "gpu"
 
 
 def gpu() -> Gpu | None:
@@ -67,6 +81,7 @@ def model_of(n: int, d: int, name: str = "cpu") -> streamsvm.LASVM:
     model._features.n_kept = len(model._features)
     used = int(s.counts[SLOTS])
     s.alpha[:used] = rng.random(used) * (s.lo + s.hi)[:used]
+    s.up[:used], s.down[:used] = penalties(s.alpha[:used], s.lo[:used], s.hi[:used])
     storage.find_extremes(s)
     model._expansion = s
     return model
@@ -128,9 +143,9 @@ def threshold(found: Gpu | None) -> None:
     """From which number of products on the device is the faster."""
     print(f'\nthreshold of device="auto": {AUTO_WORK:.0e} products. Milliseconds of one call:')
     print(f"{'products':>9} {'features':>9} {'SVs':>7} {'rows':>6} {'CPU':>9} {'GPU':>9}")
-    for d, n in ((20, 1000), (784, 1000)):
+    for d, n in ((20, 1000), (20, 10_000), (100, 1000), (784, 1000), (784, 10_000)):
         here, there = model_of(n, d), model_of(n, d, "cuda")
-        for rows in (1, 10, 100, 1000, 8000):
+        for rows in (1, 3, 10, 30, 100, 300, 1000, 8000):
             X = np.random.default_rng(1).normal(size=(rows, d)).astype(np.float32)
             times = [
                 best_seconds(lambda m=m, X=X: m.decision_function_many(X)) for m in (here, there)[: 1 + bool(found)]
@@ -152,34 +167,85 @@ def folds(found: Gpu | None, n: int) -> None:
     print()
 
 
-def learning(found: Gpu | None, data_dir: Path, quick: bool) -> None:
-    """One pass over mnist's digit 8 and finish, as in benchmarks/lasvm.py."""
+def passed(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, C: float, gamma: float, device: str) -> np.ndarray:
+    """Decision values after one pass and finish."""
+    model = streamsvm.LASVM(C=C, gamma=gamma, device=device)
+    model.learn_many(X, y)
+    model.finish()
+    return model.decision_function_many(X_test)
+
+
+def solved(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, C: float, gamma: float, device: str) -> np.ndarray:
+    """Decision values of the solution for all examples."""
+    options = SolverOptions(cache_mb=CACHE_MB, device=device)
+    store = RowStore(X, make_kernel("rbf", gamma=gamma), options.cache_mb, device)
+    return smo.solve(store, y, C=C, options=options).decision_function(X_test)
+
+
+def learning(found: Gpu | None, data_dir: Path | None, quick: bool) -> None:
+    """mnist's digit 8: one pass and finish, as in benchmarks/lasvm.py; and the solution for all examples."""
     task = TASKS["mnist"]
     data = load("mnist", data_dir, 0)
-    n = 5000 if quick else len(data.y)
-    print(f"\nlearn_many and finish, mnist digit 8, {n:,} examples: seconds, error, support vectors")
-    for name in ("cpu", "cuda")[: 1 + bool(found)]:
-        model = streamsvm.LASVM(C=task.C, gamma=task.gamma, device=name)
-        begin = time.perf_counter()
-        model.learn_many(data.X[:n], data.y[:n])
-        model.finish()
-        seconds = time.perf_counter() - begin
-        wrong = (model.decision_function_many(data.X_test) > 0) != (data.y_test > 0)
-        print(f"{name:>6} {seconds:8.2f} {wrong.mean():8.2%} {model.n_support:8,}", flush=True)
+    for name, train, n in (("learn_many and finish", passed, len(data.y)), ("smo.solve", solved, N_SOLVED)):
+        n = 5000 if quick else n
+        print(f"\n{name}, mnist digit 8, {n:,} examples: seconds with the predictions, error")
+        for device in ("cpu", "cuda")[: 1 + bool(found)]:
+            begin = time.perf_counter()
+            f = train(data.X[:n], data.y[:n], data.X_test, task.C, task.gamma, device)
+            seconds = time.perf_counter() - begin
+            print(f"{device:>6} {seconds:8.2f} {np.mean((f > 0) != (data.y_test > 0)):8.2%}", flush=True)
+
+
+def run_tests() -> None:
+    """Print what tests/gpu say, while they run."""
+    command = [sys.executable, "-m", "pytest", str(TESTS), "-q", "-rs", "--durations=5", "-p", "no:cacheprovider"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+    print()
+    if process.returncode:
+        raise SystemExit("tests/gpu failed; the table would say little")
+
+
+class Both:
+    """Writes to two streams."""
+
+    def __init__(self, *streams: TextIO) -> None:
+        self.streams = streams
+
+    def write(self, text: str) -> None:
+        for stream in self.streams:
+            stream.write(text)
+
+    def flush(self) -> None:
+        for stream in self.streams:
+            stream.flush()
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """Print all tables."""
+    print(f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {get_num_threads()} cores")
+    streamsvm.warmup()
+    found = gpu()
+    predictions(found, QUICK if arguments.quick else SIZES)
+    threshold(found)
+    folds(found, 1000 if arguments.quick else 4000)
+    if arguments.data or arguments.check:
+        learning(found, arguments.data, arguments.quick)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with NAME/NAME.npz")
     parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="run tests/gpu first, and save what is printed")
     arguments = parser.parse_args()
-    streamsvm.warmup()
-    found = gpu()
-    predictions(found, QUICK if arguments.quick else SIZES)
-    threshold(found)
-    folds(found, 1000 if arguments.quick else 4000)
-    if arguments.data:
-        learning(found, arguments.data, arguments.quick)
+    if not arguments.check:
+        return measure(arguments)
+    with arguments.check.open("w") as file, contextlib.redirect_stdout(Both(sys.stdout, file)):  # type: ignore[type-var]
+        run_tests()
+        measure(arguments)
+    return None
 
 
 if __name__ == "__main__":
