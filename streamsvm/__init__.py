@@ -133,12 +133,12 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
                     several.predict_many(X)
                     several.predict_proba_many(X)
     if removal or not algorithms:
-        from streamsvm.validation.ahead import compile_removal
+        from streamsvm.validation.compilation import compile_removal
 
         for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
-        from streamsvm.validation.ahead import compile_ahead
+        from streamsvm.validation.compilation import compile_ahead
 
         compile_ahead(LASVM)
         if _find_spec("sklearn"):

@@ -18,7 +18,7 @@ from shared.tables import say, table
 
 from forgetting.removal import TOL, beside
 from streamsvm import LASVM
-from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN
+from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN
 from streamsvm.validation import StreamingLOO
 
 TASKS = {name: VALIDATION_TASKS[name] for name in ("heart", "ionosphere", "pima", "banana-1000")} | {

@@ -26,7 +26,7 @@ from sklearn.svm import SVC
 
 from streamsvm import LASVM, warmup
 from streamsvm.batch import path
-from streamsvm.online.removal.leave_out import UNKNOWN, LeaveOut
+from streamsvm.online.removal.leave_one_out import UNKNOWN, LeaveOut
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)
 KINDS = {"bounded": 1.0, "free": 100.0}  # C

@@ -34,7 +34,7 @@ from sklearn.svm import SVC
 from streamsvm import LASVM
 from streamsvm.core import storage
 from streamsvm.online.removal import bounded
-from streamsvm.online.removal.leave_out import UNKNOWN
+from streamsvm.online.removal.leave_one_out import UNKNOWN
 
 SETS = ("banana", "abalone", "satimage", "waveform", "spambase", "krkopt")
 TOL = 1e-3

@@ -34,10 +34,6 @@ from streamsvm.active.choosing.mixed import MixedSelection as MixedSelection
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
 from streamsvm.active.choosing.pool import Pool as Pool
 from streamsvm.active.choosing.pool import StreamPool as StreamPool
-from streamsvm.active.choosing.rules import MarginExhausted as MarginExhausted
-from streamsvm.active.choosing.rules import MaxFraction as MaxFraction
-from streamsvm.active.choosing.rules import MaxLabels as MaxLabels
-from streamsvm.active.choosing.rules import SupportStable as SupportStable
 from streamsvm.active.choosing.selection import ActiveSelection as ActiveSelection
 from streamsvm.active.choosing.selection import AutoActiveSelection as AutoActiveSelection
 from streamsvm.active.choosing.selection import Choice as Choice
@@ -51,6 +47,10 @@ from streamsvm.active.choosing.stopping import Answered as Answered
 from streamsvm.active.choosing.stopping import AnyOf as AnyOf
 from streamsvm.active.choosing.stopping import StoppingRule as StoppingRule
 from streamsvm.active.choosing.stopping import Verdict as Verdict
+from streamsvm.active.choosing.stopping_rules import MarginExhausted as MarginExhausted
+from streamsvm.active.choosing.stopping_rules import MaxFraction as MaxFraction
+from streamsvm.active.choosing.stopping_rules import MaxLabels as MaxLabels
+from streamsvm.active.choosing.stopping_rules import SupportStable as SupportStable
 from streamsvm.active.learner import ActiveLearner as ActiveLearner
 from streamsvm.active.loop import LabellingLoop as LabellingLoop
 from streamsvm.active.run import Step as Step

@@ -6,7 +6,7 @@ once, so it is compared with the examples before it.  The kind is drawn at rando
 | way      | share | score: the smallest are asked about                                                    |
 |----------|-------|----------------------------------------------------------------------------------------|
 | boundary | 0.6   | |f|                                                                                    |
-| novel    | 0.3   | min(|f|, 1) - sigma, sigma as in `factor`                                              |
+| novel    | 0.3   | min(|f|, 1) - sigma, sigma as in `span`                                                |
 | far      | 0.1   | -log(u) / d^2, u uniform, d the Euclidean distance from the nearest labelled example   |
 
 The smallest of the last scores are a sample in proportion to d^2, without replacement: Efraimidis, Spirakis, "Weighted
@@ -27,9 +27,9 @@ from typing import Any, Self
 
 from river import base, compose
 
-from streamsvm.active.choosing.passing import Passing
+from streamsvm.active.choosing.novelty import Passing
 from streamsvm.core import arguments
-from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.fixed_parameters import fixed_parameters
 
 WINDOW = 300  # Scores to compare with.  The model grows more certain, so old scores are soon too small.
 BOUNDARY, NOVEL, FAR = range(3)

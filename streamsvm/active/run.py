@@ -11,11 +11,11 @@ from river import compose
 
 from streamsvm.active.answers.events import Action, Answer, Label, Question, Retract, SetLabel
 from streamsvm.active.choosing.decisions import learner_of, margins
+from streamsvm.active.choosing.kernel_width import GammaTuner
 from streamsvm.active.choosing.pool import ArrayPool
 from streamsvm.active.choosing.rows import dicts_of, indexable, picked
 from streamsvm.active.choosing.selection import Selection
 from streamsvm.active.choosing.stopping import StoppingRule
-from streamsvm.active.choosing.tuning import GammaTuner
 from streamsvm.active.loop import LabellingLoop
 from streamsvm.core import arguments
 

@@ -48,7 +48,7 @@ sums       byte sums of `bits`                                     (N,)     uint
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
 counts     see the names below                                     (20,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
-losses     sums over the members, see `online.scan`                (4,)     float64, learners without a bias
+losses     sums over the members, see `online.gradient`               (4,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
 """
 

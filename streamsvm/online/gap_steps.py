@@ -20,7 +20,7 @@ from streamsvm.core.expansion import (
     set_penalties,
 )
 from streamsvm.core.rows import member_row
-from streamsvm.online.scan import BLOCK, note_extremes, sum_losses, update_block
+from streamsvm.online.gradient import BLOCK, note_extremes, sum_losses, update_block
 
 NO_CURVATURE = 1e-12
 SINGULAR = 1e-6  # of K_ii K_jj: a smaller determinant is the rounding of a float32 kernel value

@@ -72,8 +72,8 @@ from streamsvm.core.expansion import (
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import example_of, has_room, is_member, label_of, learn_query, row_of_block, store_raw_of
+from streamsvm.online.gradient import BLOCK, note_extremes, update_block
 from streamsvm.online.outputs.calibration import note_margin
-from streamsvm.online.scan import BLOCK, note_extremes, update_block
 
 EVICTION_PERIOD = 300
 MAX_ONE_CLASS = (

@@ -9,13 +9,13 @@ online and metrics; it recognises learners by their attributes.  Start reading a
 from streamsvm.validation.crossval import cross_validate as cross_validate
 from streamsvm.validation.crossval import leave_one_out as leave_one_out
 from streamsvm.validation.grids.grid import Search as Search
+from streamsvm.validation.grids.multiclass import ClassSearch as ClassSearch
 from streamsvm.validation.grids.search import grid_search as grid_search
-from streamsvm.validation.grids.several import ClassSearch as ClassSearch
 from streamsvm.validation.held_out import folds as folds
+from streamsvm.validation.multiclass import ClassResult as ClassResult
 from streamsvm.validation.results import Comparison as Comparison
 from streamsvm.validation.results import Result as Result
 from streamsvm.validation.results import compare as compare
-from streamsvm.validation.several import ClassResult as ClassResult
 from streamsvm.validation.streaming import Estimate as Estimate
 from streamsvm.validation.streaming import Interval as Interval
 from streamsvm.validation.streaming import StreamingKFold as StreamingKFold

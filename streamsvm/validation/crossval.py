@@ -8,12 +8,12 @@ import numpy as np
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions
 from streamsvm.core import arguments
 from streamsvm.core.threads import one_blas_thread
-from streamsvm.validation import several, smooth
+from streamsvm.validation import multiclass, smooth
 from streamsvm.validation.held_out import folds as kinds
 from streamsvm.validation.held_out.given_folds import splits_of
+from streamsvm.validation.held_out.parallel import warn_of_failures, warn_of_one_class, with_progress
 from streamsvm.validation.held_out.problem import labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import outcomes, prepared
-from streamsvm.validation.held_out.work import warn_of_failures, warn_of_one_class, with_progress
 from streamsvm.validation.results import Result
 from streamsvm.validation.scale import resolve_scaling
 
@@ -133,8 +133,8 @@ def cross_validate(
     >>> len(result.scores("g_mean"))
     5
     """
-    if several.is_one_vs_one(model):
-        several.require_plain({"values": values})
+    if multiclass.is_one_vs_one(model):
+        multiclass.require_plain({"values": values})
         return _of_several(model, X, y, k, folds, seed, sample_weight, options, seeding, n_jobs)
     if isinstance(model, SmoothSVM):
         smooth.require_only_auto(n_jobs, options, seeding=seeding, values=values)
@@ -173,13 +173,13 @@ def _of_several(
     options: SolverOptions | None,
     seeding: str,
     n_jobs: int | None,
-) -> several.ClassResult:
+) -> multiclass.ClassResult:
     """`cross_validate` for a `OneVsOne`."""
     binary, X = resolve_scaling(model.model, X)
     setting = setting_of(binary, options)
-    problems, classes = several.problems_of(setting, [float(setting.C)], X, y, sample_weight)
+    problems, classes = multiclass.problems_of(setting, [float(setting.C)], X, y, sample_weight)
     labels = np.asarray(y)
-    (result,) = several.validated(problems, labels, classes, splits_of(folds, labels, k, seed), seeding, n_jobs)
+    (result,) = multiclass.validated(problems, labels, classes, splits_of(folds, labels, k, seed), seeding, n_jobs)
     warn_of_failures(sum(not part.converged for part in result.per_fold), len(result.folds), "folds", stacklevel=3)
     return result
 

@@ -11,6 +11,7 @@ from streamsvm.core.scaling import moments, renewal
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
 from streamsvm.online.gap_steps import SINGULAR
+from streamsvm.online.gradient import BLOCK
 from streamsvm.online.lasvm import (
     EVICTION_PERIOD,
     LARGE,
@@ -21,7 +22,6 @@ from streamsvm.online.lasvm import (
     ROUNDING,
     SPARED,
 )
-from streamsvm.online.scan import BLOCK
 
 NO_CURVATURE = 1e-12
 
@@ -453,7 +453,7 @@ class NaiveLASVM(NaiveExpansion):
 
 
 class NaiveTogether:
-    """The twin of `streamsvm.online.together`: models of classes that learn a stream, one example after another.
+    """The twin of `streamsvm.online.joint_learning`: models of classes that learn a stream, one example after another.
 
     `models` are those of the pairs (a, b) of classes, with a as positive; or of the single classes, (a,), against all
     others.  `begin` makes a model.  Each example has one row of the kernel matrix that all models have.

@@ -8,8 +8,8 @@ from tight import noisy
 from streamsvm import LASVM
 from streamsvm.core import storage
 from streamsvm.core.decision import Decision
-from streamsvm.online.removal import beside as module
-from streamsvm.online.removal.beside import Beside
+from streamsvm.online.removal import tracked_values as module
+from streamsvm.online.removal.tracked_values import Beside
 
 KERNELS = [("rbf", {"gamma": 0.3}), ("poly", {"gamma": 0.3, "coef0": 1.0, "degree": 2}), ("linear", {"gamma": 1.0})]
 

@@ -7,8 +7,8 @@ from streamsvm import LASVM
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.kernels import make_kernel
-from streamsvm.online.descend import descendant
 from streamsvm.online.finish import WithBias
+from streamsvm.online.warm_start import descendant
 
 
 def parent(C=2.0, n=150, seed=0):

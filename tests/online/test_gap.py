@@ -33,8 +33,8 @@ from streamsvm.core.rows import kernel_row
 from streamsvm.core.saving import dumping
 from streamsvm.core.storage import empty, live_slots
 from streamsvm.online import finish, gap, gap_steps
+from streamsvm.online.gradient import sum_losses
 from streamsvm.online.lasvm import append_block
-from streamsvm.online.scan import sum_losses
 
 FAMILY = {"G": LASVMG, "NC": LASVMNC, "I": LASVMI, "FULL": FullSVM}
 every_learner = pytest.mark.parametrize("learner", FAMILY.values(), ids=FAMILY.keys())

@@ -16,8 +16,8 @@ from streamsvm.core.kernels import NAMES, make_kernel
 from streamsvm.core.rows import kernel_row
 from streamsvm.core.storage import empty, find_extremes, live_slots
 from streamsvm.online import lasvm
+from streamsvm.online.gradient import first_slot
 from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, second_order_partner, update_and_scan
-from streamsvm.online.scan import first_slot
 
 SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are scanned
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tight import LEARNERS, learned, noisy
 
 from streamsvm import LASVM, LASVMG
-from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
+from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.validation import leave_one_out
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from streamsvm import LASVM
 from streamsvm.core.compiling._jit import _CodeCache
 from streamsvm.validation import cross_validate, grid_search, leave_one_out
-from streamsvm.validation.ahead import compile_ahead
+from streamsvm.validation.compilation import compile_ahead
 
 needed, load = [], _CodeCache.load_overload
 

@@ -13,7 +13,7 @@ import numpy as np
 from streamsvm import LASVM
 from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import folds
-from streamsvm.validation.ahead import compile_ahead
+from streamsvm.validation.compilation import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
 from ...records.columns import Columns

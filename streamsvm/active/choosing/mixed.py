@@ -9,7 +9,7 @@ from three kinds:
 | 0.3   | novel    | of 59 random ones the one with the smallest min(|f|, 1) - sigma                                |
 | 0.1   | explore  | drawn in proportion to d^2, the squared Euclidean distance from the nearest labelled example   |
 
-sigma is the distance from the span of the labelled examples in feature space (`factor`).  |f| is cut at 1, so outside
+sigma is the distance from the span of the labelled examples in feature space (`span`).  |f| is cut at 1, so outside
 the margin only sigma decides.  d is Euclidean because with a narrow kernel all kernel distances are 1.
 
 When no example of the pool lies inside the margin, three other kinds take turns: the example with the largest f below 0

@@ -7,7 +7,7 @@ symbol    name                                                             shape
 ========= ================================================================ ====================
 near      squared Euclidean distance to the nearest labelled example       (n,)
 rows      kernel rows of the support vectors over the pool                 (s or more, n) float32
-L         Cholesky factor of the labelled examples, see `factor`           (l, l)
+L         Cholesky factor of the labelled examples, see `span`             (l, l)
 ========= ================================================================ ====================
 
 A label costs one row of n values.  The arrays can be computed again, to the same bits, from the pool, the model and the
@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.active.choosing.decisions import owner_of_kernel
-from streamsvm.active.choosing.factor import Factor
 from streamsvm.active.choosing.pool import Pool
+from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
 from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows
@@ -206,7 +206,7 @@ class Space:
         return Table(matrix.toarray() if scales(model) else self._seen[1].of(matrix.toarray()))
 
     def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:
-        """How much of examples the labelled ones do not explain, from 0 to 1: sigma, see `factor`."""
+        """How much of examples the labelled ones do not explain, from 0 to 1: sigma, see `span`."""
         self._see(model)
         kernel, scale = self._seen
         labelled = self._labelled_table(scale, 0, len(self._labels))

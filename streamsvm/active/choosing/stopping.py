@@ -1,4 +1,4 @@
-"""The interface of stopping rules, and how rules combine; `rules` and `audited` have the rules themselves.
+"""The interface of stopping rules, and how rules combine; `stopping_rules` and `audited` have the rules themselves.
 
 A rule is told the first answer to each question.  It says whether to stop, why (for the annotators), and whether the
 next questions should be random, because it wants to check what the selection cannot see.  `a | b` stops when one of the

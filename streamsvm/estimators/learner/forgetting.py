@@ -16,7 +16,7 @@ from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.learner.rechecking import Rechecking
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.removal.forget import admit
-from streamsvm.online.removal.leave_out import LeaveOut
+from streamsvm.online.removal.leave_one_out import LeaveOut
 
 
 class Forgetting(Rechecking):

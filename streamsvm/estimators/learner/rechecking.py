@@ -29,7 +29,7 @@ from streamsvm.estimators.learner.model import no_margins
 from streamsvm.online import arrival
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
-from streamsvm.online.removal.beside import Beside
+from streamsvm.online.removal.tracked_values import Beside
 
 MAX_ROUNDS = 100  # of looking at the reservoir: about 5 are needed, and up to 20 after streams that are sorted by class
 

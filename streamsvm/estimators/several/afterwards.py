@@ -16,7 +16,7 @@ from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.several.lessons import LearningModels
 from streamsvm.estimators.several.shared import to_the_end
-from streamsvm.online.removal.leave_out_several import LeaveOutSeveral, Part
+from streamsvm.online.removal.leave_one_out_multiclass import LeaveOutSeveral, Part
 
 TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one
 

@@ -11,7 +11,7 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling import RawRows
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block
-from streamsvm.online.together import (
+from streamsvm.online.joint_learning import (
     ALL,
     COUNTS,
     LEARNED,
@@ -29,7 +29,7 @@ from streamsvm.online.union import Union
 
 
 class Lecture(NamedTuple):
-    """Examples for several models; for the arrays see `online.together`."""
+    """Examples for several models; for the arrays see `online.joint_learning`."""
 
     q: Queries
     block: Block

@@ -12,8 +12,8 @@ import numpy as np
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import Counts
+from streamsvm.online.from_batch import Members, with_members
 from streamsvm.online.outputs.calibration import new_calibration, note_margins
-from streamsvm.online.solved import Members, with_members
 from streamsvm.online.union import Union
 
 

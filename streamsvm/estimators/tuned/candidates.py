@@ -26,8 +26,8 @@ from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, Se
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
-from streamsvm.online.descend import descendant
 from streamsvm.online.rescale import rescale
+from streamsvm.online.warm_start import descendant
 
 
 @dataclass(eq=False)

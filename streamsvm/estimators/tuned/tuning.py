@@ -218,5 +218,5 @@ def work_of_check(n_members: int) -> int:
 
 
 def work_of_beginning(n_members: int) -> int:
-    """What it costs to begin with so many members: see `online.descend`."""
+    """What it costs to begin with so many members: see `online.warm_start`."""
     return n_members * n_members // 3

@@ -26,9 +26,9 @@ from streamsvm.batch.gram.series import Series
 from streamsvm.core.threads import chained, threads_for
 from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.parallel import in_processes
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.held_out.splits import outcome_of, plan_of, run
-from streamsvm.validation.held_out.work import in_processes
 from streamsvm.validation.results import Fold
 
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}

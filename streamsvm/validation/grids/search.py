@@ -17,17 +17,17 @@ from streamsvm.core.threads import one_blas_thread
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
+from streamsvm.validation.grids.multiclass import search_classes
 from streamsvm.validation.grids.on_matrix import refitted
-from streamsvm.validation.grids.several import search_classes
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
+from streamsvm.validation.held_out.parallel import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
 from streamsvm.validation.held_out.problem import Setting, labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import CHAINS, MANY_FOLDS, require_seeding
-from streamsvm.validation.held_out.work import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
+from streamsvm.validation.multiclass import is_one_vs_one, require_plain
 from streamsvm.validation.results import Result
 from streamsvm.validation.scale import resolve_scaling
 from streamsvm.validation.scores import greater_is_better
-from streamsvm.validation.several import is_one_vs_one, require_plain
 
 
 def grid_search(

@@ -31,8 +31,8 @@ from streamsvm.batch.path import Factor
 from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem
-from streamsvm.validation.held_out.work import in_parts, in_processes, workers
 from streamsvm.validation.results import Fold
 
 CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.

@@ -8,7 +8,7 @@ Only ratios of them count, which vary less.
 import numpy as np
 
 from streamsvm.online.removal.forget import seconds_by_steps
-from streamsvm.online.removal.leave_out import LeaveOut
+from streamsvm.online.removal.leave_one_out import LeaveOut
 
 LEARNED = 8e-6  # seconds for an example, without its kernel values: 4e-6 in a batch, 18e-6 in a call of its own
 VALUE = 2e-9  # for a kernel value

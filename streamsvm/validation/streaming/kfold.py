@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import arguments
-from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.fixed_parameters import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.validation.streaming.estimates import Estimate, exactly, exactly_of_several
-from streamsvm.validation.streaming.left_out import LeftOut
+from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.memory import mixed
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 

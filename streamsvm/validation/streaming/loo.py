@@ -4,7 +4,7 @@ Each remembered example is predicted by the model without it:
 
 - An example that is not a support vector is predicted by the model as it is.
 - Bounds decide many support vectors.
-- The others are left out one by one (`online.leave_out`), in a random order, as many as `share` allows.  The estimate
+- The others are left out one by one (`online.removal`), in a random order, as many as `share` allows.  The estimate
   infers the rest from these, and an interval covers all outcomes of the rest.
 
 ========= ============================================================== ================
@@ -36,13 +36,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.fixed_parameters import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
-from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
+from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.ranking import prbep_score
 from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, mean_recall
-from streamsvm.validation.streaming.left_out import LeftOut
+from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
 TINY = 1e-12  # the margin of an example of which only the sign is known

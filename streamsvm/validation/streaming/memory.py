@@ -36,7 +36,7 @@ UNKNOWN_AGE = -(2**62)  # of examples that version 0.1.0 stored without an age: 
 class Example(NamedTuple):
     """An example as it was learned, and its decision value when it was tested last.
 
-    `y` is a bool; with more than two classes the place of its class, and the value is its margin (see `left_out`).
+    `y` is a bool; with more than two classes the place of its class, and the value is its margin.
     `born` is its number, or its time if the model's window is a time.
     """
 

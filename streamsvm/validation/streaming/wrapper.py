@@ -39,7 +39,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate
-from streamsvm.validation.streaming.left_out import LeftOut, LeftOutOfSeveral, LeftOutOfTwo
+from streamsvm.validation.streaming.held_out_margins import LeftOut, LeftOutOfSeveral, LeftOutOfTwo
 from streamsvm.validation.streaming.memory import Example, Memory
 
 

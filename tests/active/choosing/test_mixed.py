@@ -8,8 +8,8 @@ import pytest
 
 from streamsvm import LASVM
 from streamsvm.active import ArrayPool, MixedSelection, margins
-from streamsvm.active.choosing.factor import RIDGE
 from streamsvm.active.choosing.space import Space
+from streamsvm.active.choosing.span import RIDGE
 
 RNG = np.random.default_rng
 ONLY = {

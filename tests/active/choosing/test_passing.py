@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from streamsvm import LASVM
-from streamsvm.active.choosing import passing
-from streamsvm.active.choosing.factor import RIDGE
-from streamsvm.active.choosing.passing import Passing
+from streamsvm.active.choosing import novelty as room
+from streamsvm.active.choosing.novelty import Passing
+from streamsvm.active.choosing.span import RIDGE
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -82,7 +82,7 @@ def test_examples_of_few_features_out_of_many():
 
 
 def test_the_older_half_is_forgotten(monkeypatch):
-    monkeypatch.setattr(passing, "MEMORY", 20)
+    monkeypatch.setattr(room, "MEMORY", 20)
     model, seen = taught(), Passing()
     for n, x in enumerate(dicts(X), 1):
         seen.add(x)

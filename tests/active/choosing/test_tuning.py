@@ -5,7 +5,7 @@ import pytest
 
 from streamsvm import LASVM, LASVMG, WarmupScaler
 from streamsvm.active import MaxLabels, RandomSelection, label_pool
-from streamsvm.active.choosing.tuning import FACTORS, GammaTuner
+from streamsvm.active.choosing.kernel_width import FACTORS, GammaTuner
 from streamsvm.validation import leave_one_out
 
 

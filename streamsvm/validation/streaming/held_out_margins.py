@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.online.removal.leave_out import LeaveOut
+from streamsvm.online.removal.leave_one_out import LeaveOut
 from streamsvm.validation.streaming import cost
 
 
@@ -51,7 +51,7 @@ class LeftOut(ABC):
 
     @abstractmethod
     def bounds(self) -> np.ndarray:
-        """What is known of each example without leaving it out; see `leave_out`."""
+        """What is known of each example without leaving it out; see `online.removal.leave_one_out`."""
 
     @abstractmethod
     def without(self, ids: Iterable[int]) -> np.ndarray:

@@ -23,8 +23,8 @@ from streamsvm.core.kernels import make_kernel
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import Setting
-from streamsvm.validation.held_out.work import in_parts, in_processes, workers
 
 FEW = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
 MAX_PASSES = 100

@@ -11,7 +11,7 @@ lead      half the lead of an example's class over the best other one; above 0 w
           class is predicted
 ========= ================================================================================ ===================
 
-Without an example, no model becomes surer of the example's class (see `leave_out`), so its lead cannot rise.  An
+Without an example, no model becomes surer of the example's class (see `leave_one_out`), so its lead cannot rise.  An
 example that is predicted wrong stays wrong, up to the models' violations.
 """
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
+from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 
 Leads = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

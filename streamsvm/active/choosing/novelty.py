@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.active.choosing.factor import Factor
 from streamsvm.active.choosing.space import kernel_block, kernel_of, scales
+from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
 from streamsvm.core.kernels import RBF_KIND, make_kernel, self_products
 from streamsvm.core.scaling import CLIP
@@ -53,7 +53,7 @@ class Passing:
         return float(self._table.distances(asked).min())
 
     def novelty(self, x: Features, learner: Any) -> float:
-        """How much of an example the labelled ones do not explain, from 0 to 1: sigma, see `factor`."""
+        """How much of an example the labelled ones do not explain, from 0 to 1: sigma, see `span`."""
         asked = self._look(x, learner)
         kernel, own = self._seen[0], self_products(self._seen[0], self._table.sq)
         if len(self._factor) < len(self._table):

@@ -1,4 +1,4 @@
-"""A grid of settings for several classes: `validation.several` for each C with each gamma."""
+"""A grid of settings for several classes: `validation.multiclass` for each C with each gamma."""
 
 import time
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from streamsvm.core import arguments
 from streamsvm.validation.grids.grid import Cell, Outcome, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
+from streamsvm.validation.multiclass import problems_of, rows_of, validated
 from streamsvm.validation.scale import resolve_scaling
-from streamsvm.validation.several import problems_of, rows_of, validated
 
 
 @dataclass(frozen=True, eq=False)
