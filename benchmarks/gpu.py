@@ -55,7 +55,7 @@ def gpu() -> Gpu | None:
     except NoDevice as error:
         print(f"no GPU ({error}): only what the CPU does\n")
         return None
-    print(f"GPU: {found.name}, {found.free_bytes() / 2**30:.0f} GiB free\n")
+    print(f"GPU: {found.name}, {found.xp.cuda.runtime.memGetInfo()[0] / 2**30:.0f} GiB free\n")
     return found
 
 

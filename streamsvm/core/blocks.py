@@ -27,12 +27,11 @@ from streamsvm.core.expansion import COLUMNS, SLOTS, STORAGE, Expansion
 from streamsvm.core.products import products
 
 BLOCK = 256  # queries per block
-MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: twice a sum of two must stay below float32's 3e38
-FIRST_ROWS = 64  # of a table, in which zeros are counted
-MIN_DENSITY = 0.7  # of non-zero features; likewise
+MIN_QUERIES = 8  # for fewer, packing the members costs more than a matrix product gains
+MIN_DENSITY = 0.7  # of non-zero features, likewise
 MIN_MEMBERS = 2**16  # features of all members, below which they stay in the cache while a block is learned row by row
-FEW = 64  # features; so many are sorted by insertion
+SORTED_BY_INSERTION = 64  # features; counting bytes takes as long as that, however few there are
 
 
 class Queries(NamedTuple):
@@ -65,7 +64,7 @@ class Queries(NamedTuple):
 @inner
 def sort_features(indices, values):
     """Put the features of a query into order."""
-    if indices.shape[0] <= FEW:
+    if indices.shape[0] <= SORTED_BY_INSERTION:
         insert_features(indices, values)
     else:
         sort_by_bytes(indices, values)
@@ -233,18 +232,18 @@ def _dense(q: Queries, n_features: int) -> np.ndarray:
 
 def is_dense(table: np.ndarray) -> bool:
     """Whether so few numbers in the first rows of a table are 0 that a matrix product is the faster way."""
-    first = table[:FIRST_ROWS]
+    first = table[:BLOCK]
     return bool(np.count_nonzero(first) >= MIN_DENSITY * first.size)
 
 
 def prefers_product(s: Expansion, q: Queries, within: bool = False) -> bool:
     """Whether a matrix product is the faster way to the inner products of these queries, and `within` them."""
-    if s.counts[STORAGE] != COLUMNS or q.sq.shape[0] < 8:
+    if s.counts[STORAGE] != COLUMNS or q.sq.shape[0] < MIN_QUERIES:
         return False
     used = q.width
     if within and used * s.counts[SLOTS] < MIN_MEMBERS:
         return False
-    return used >= MIN_FEATURES and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
+    return len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
 
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -11,27 +11,30 @@ import threading
 
 import numpy as np
 
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, expansion_sum, is_dense, prefers_product, put_dense
+from streamsvm.core.blocks import (
+    BLOCK,
+    LARGEST_SQUARED_NORM,
+    MIN_QUERIES,
+    Queries,
+    expansion_sum,
+    is_dense,
+    prefers_product,
+    put_dense,
+)
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
+from streamsvm.core.costs import ENTRY, LISTING, PRODUCT, SECOND_LEVEL, VALUE
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, LISTED, SLOTS, STORAGE, WIDTH, Expansion
 from streamsvm.core.inputs import plain
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.products import multiply, pack, padded
 from streamsvm.core.rows import kernel_row
 from streamsvm.core.storage import list_features
-from streamsvm.core.threads import in_order, threads_for
+from streamsvm.core.threads import SHARES, in_order, threads_for
 
-GROUP_BYTES = (
-    1 << 20
-)  # of a group's features, and of its inner products: both fit into the second-level cache of most processors
-GROUP_QUERIES = 256  # at most
-TABLE_BYTES = 1 << 22  # of a part of a table, which may have to be copied into C order
-SHARES = 4  # parts for each thread, so that they end together
-# Nanoseconds of one core, about: of a kernel value, of a product of two numbers in it, of a number of a table.
-VALUE, PRODUCT, ENTRY = 0.7, 0.015, 0.5
-LISTING = 10  # Listing a member's feature takes as long as this many visits to one that is not listed, about.
-MIN_ROWS = 8  # of a table; for fewer, packing the members costs more than it gains
+# Of a group's features, of its inner products, and of a part of a table that has to be copied into C order: a quarter
+# and eight times as much take equally long.
+GROUP_BYTES = SECOND_LEVEL
 
 
 @compiled
@@ -46,7 +49,7 @@ def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
 @inner
 def _group(n_queries, n_features, width):
     """How many of these queries make a group."""
-    fitting = min(n_queries, GROUP_QUERIES, GROUP_BYTES // (4 * max(n_features, width, 1)))
+    fitting = min(n_queries, BLOCK, GROUP_BYTES // (4 * max(n_features, width, 1)))
     return max(1, fitting // TILE_ROWS) * TILE_ROWS
 
 
@@ -162,7 +165,7 @@ class Decision:
 
     def takes(self, table: np.ndarray) -> bool:
         """Whether `of_table` is the faster way for these rows."""
-        return self.s.counts[STORAGE] == COLUMNS and len(table) >= MIN_ROWS and is_dense(table)
+        return self.s.counts[STORAGE] == COLUMNS and len(table) >= MIN_QUERIES and is_dense(table)
 
     def of_table(self, table: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """f(x) of the rows of a table whose features have these columns; NaN for too large rows.  On several cores."""
@@ -180,7 +183,7 @@ class Decision:
         work = len(table) * (self.n_slots * (VALUE + PRODUCT * n_features) + ENTRY * table.shape[1])
         n_threads = threads_for(work)
         share = len(table) if n_threads == 1 else len(table) // (SHARES * n_threads)
-        at_once = max(MIN_ROWS, min(share, TABLE_BYTES // (8 * max(table.shape[1], 1))))
+        at_once = max(MIN_QUERIES, min(share, GROUP_BYTES // (8 * max(table.shape[1], 1))))
         for _ in in_order(decide, range(0, len(table), at_once), n_threads):
             pass
         self._count(len(out))

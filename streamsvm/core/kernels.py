@@ -54,11 +54,9 @@ RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = range(len(KERNELS))  # A 
 NAMES = tuple(KERNELS)
 FORMULAS = tuple(about.on_gpu for about in KERNELS.values())
 
-LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
 LARGEST_DEGREE = 1000  # each degree costs a multiplication for each kernel value
-LARGEST_PARAMETER = 1e30  # finite in float32
-ONE, TWO = np.float32(1.0), np.float32(2.0)
-TANH_MAX_32, TANH_MAX_64 = np.float32(10.0), 20.0  # beyond, tanh is 1 in this precision
+LARGEST_KERNEL_VALUE = 1e30  # k(x, x), and of a parameter: finite in float32, and sums are far from overflow in float64
+TANH_MAX = 20.0  # beyond, tanh is 1 in both precisions
 
 
 @of_numbers
@@ -133,12 +131,12 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     for parameter, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
         if not isinstance(value, int | float | np.number) or isinstance(value, bool | np.complexfloating):
             raise TypeError(f"{parameter}={value!r} must be a number")
-    if not 0 < gamma <= LARGEST_PARAMETER:
-        raise ValueError(f"gamma={gamma!r} must be a positive finite number, at most {LARGEST_PARAMETER:g}")
+    if not 0 < gamma <= LARGEST_KERNEL_VALUE:
+        raise ValueError(f"gamma={gamma!r} must be a positive finite number, at most {LARGEST_KERNEL_VALUE:g}")
     if not (1 <= degree <= LARGEST_DEGREE and degree == int(degree)):
         raise ValueError(f"degree={degree!r} must be an integer from 1 to {LARGEST_DEGREE}")
-    if not abs(coef0) <= LARGEST_PARAMETER:
-        raise ValueError(f"coef0={coef0!r} must be a finite number, of size {LARGEST_PARAMETER:g} at most")
+    if not abs(coef0) <= LARGEST_KERNEL_VALUE:
+        raise ValueError(f"coef0={coef0!r} must be a finite number, of size {LARGEST_KERNEL_VALUE:g} at most")
     return Kernel(NAMES.index(name), float(gamma), float(coef0), int(degree))
 
 
@@ -148,11 +146,11 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
 @inner_fma
 def map_row(kernel, row, sq, sq_x):
     """Turn a float32 row of inner products <x, z_s> into kernel values k(x, z_s), in place."""
-    gamma, coef0 = np.float32(kernel.gamma), np.float32(kernel.coef0)
-    n = row.shape[0]
+    gamma, coef0, largest = np.float32(kernel.gamma), np.float32(kernel.coef0), np.float32(TANH_MAX)
+    n, one, two = row.shape[0], np.float32(1.0), np.float32(2.0)
     if kernel.kind == RBF_KIND:
         for s in range(n):
-            distance = fmax(sq_x + sq[s] - TWO * row[s], np.float32(0.0))
+            distance = fmax(sq_x + sq[s] - two * row[s], np.float32(0.0))
             row[s] = exp32(-gamma * distance)
     elif kernel.kind == POLYNOMIAL_KIND:
         for s in range(n):
@@ -164,8 +162,8 @@ def map_row(kernel, row, sq, sq_x):
     elif kernel.kind == SIGMOID_KIND:
         for s in range(n):
             z = gamma * row[s] + coef0
-            z = fmax(-TANH_MAX_32, -fmax(-TANH_MAX_32, -z))
-            row[s] = ONE - TWO / (exp32(z + z) + ONE)
+            z = fmax(-largest, -fmax(-largest, -z))
+            row[s] = one - two / (exp32(z + z) + one)
 
 
 @inner_fma
@@ -189,7 +187,7 @@ def map_row64(kernel, row, sq, sq_x):
     elif kernel.kind == SIGMOID_KIND:
         for s in range(n):
             z = gamma * row[s] + coef0
-            z = fmax(-TANH_MAX_64, -fmax(-TANH_MAX_64, -z))
+            z = fmax(-TANH_MAX, -fmax(-TANH_MAX, -z))
             row[s] = 1.0 - 2.0 / (exp64(z + z) + 1.0)
 
 

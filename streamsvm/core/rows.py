@@ -11,6 +11,7 @@ The symbol table of `expansion` has the arrays.
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma
+from streamsvm.core.costs import FIRST_LEVEL
 from streamsvm.core.expansion import (
     BITS,
     CACHE_BYTES,
@@ -25,8 +26,8 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import map_row
 
-BLOCK = 2048  # slots; their partial sums in float32 stay in the first-level cache
-MIN_ROWS = 16  # of the row cache, however small its bytes
+SLOT_BLOCK = FIRST_LEVEL // 16  # slots whose partial sums in float32 take a quarter of the cache
+MIN_CACHED_ROWS = 16  # of the row cache, however small its bytes
 
 # ------------------------------------------------------------------------------------------------------ inner products
 
@@ -35,7 +36,7 @@ MIN_ROWS = 16  # of the row cache, however small its bytes
 def add_columns(columns, indices, values, begin, end, out):
     """out = <x, x_s> for the slots begin..end, from real-valued features; four at a time, in the precision of `out`."""
     nnz = indices.shape[0]
-    block = BLOCK * 4 // out.itemsize
+    block = SLOT_BLOCK * 4 // out.itemsize
     for b in range(begin, end, block):
         e = min(b + block, end)
         o = out[b:e]
@@ -61,8 +62,8 @@ def add_columns(columns, indices, values, begin, end, out):
 def _add_bits(bits, indices, sums, begin, end, out):
     """out = <x, x_s> for a binary query and binary members: sums of bytes, moved on before they can overflow."""
     nnz = indices.shape[0]
-    for b in range(begin, end, BLOCK):
-        e = min(b + BLOCK, end)
+    for b in range(begin, end, SLOT_BLOCK):
+        e = min(b + SLOT_BLOCK, end)
         o, total = out[b:e], sums[b:e]
         for t in range(o.shape[0]):
             o[t] = np.float32(0.0)
@@ -192,7 +193,7 @@ def kernel_row(s, kernel, indices, values, sq, begin, end, out):
 def wants_rows(counts, rows):
     """Whether the row cache is full and may still grow."""
     R, N = rows.shape
-    may_grow = max(MIN_ROWS, counts[CACHE_BYTES] // (4 * N)) > R
+    may_grow = max(MIN_CACHED_ROWS, counts[CACHE_BYTES] // (4 * N)) > R
     return counts[ROWS] == R and may_grow
 
 

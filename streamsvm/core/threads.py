@@ -21,12 +21,15 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from streamsvm.core.costs import TASK
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 VARIABLE = "STREAMSVM_NUM_THREADS"
 OTHERS = "OMP_NUM_THREADS"  # joblib sets it in its workers, so that they do not crowd each other out
-MIN_WORK = 2e6  # nanoseconds of one core for each thread: two threads and eight tasks cost 500 microseconds
+MIN_WORK = 32 * TASK  # nanoseconds of one core for each thread: its tasks, `SHARES` of them, cost an eighth of that
+SHARES = 4  # tasks for each thread, so that all threads end together
 AHEAD = 2  # tasks for each thread that are prepared before their turn
 CGROUP = Path("/sys/fs/cgroup")
 

@@ -51,6 +51,7 @@ from streamsvm.core.rows import all_ones, kernel_row, wants_rows
 from streamsvm.core.scaling import ACTIVE, compress_scaled, observe
 from streamsvm.core.storage import reserve
 
+MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 
 

@@ -31,16 +31,16 @@ from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rounding import KERNEL_ROUNDING, SUM_ROUNDING
 from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.storage import at_least, find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, gap_steps, lasvm
 
-MIN_CHUNK = 1000  # pair steps between two looks at what may be shrunk; a look costs as much as 700 among 100 members
+# Pair steps between two looks at what may be shrunk: a look costs as much as 700 among 100 members.  A small model may
+# need as many near a solution, too.
+MIN_CHUNK = 1000
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
-BALANCED = 1e-9  # of the sum of the sizes: a sum of coefficients that rounding explains
 STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough near a solution, and cheaper than to move rows for shrinking
-AT_LEAST = 1000  # steps, of which a small model takes more per member
-JITTER = 1e-6  # on the diagonal, relative to it: more than the rounding in float32 kernel values
 
 
 class Problem(Protocol):
@@ -195,7 +195,7 @@ class _ActiveSet:
 
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
         K = kernel_among(self.s, self.kernel, places)
-        K[np.diag_indices_from(K)] += JITTER * (1.0 + np.abs(K.diagonal()))
+        K[np.diag_indices_from(K)] += KERNEL_ROUNDING * (1.0 + np.abs(K.diagonal()))
         return K
 
     def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
@@ -270,7 +270,7 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
 
 def solve_again(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve from near a solution until the violation is at most `tol`; the expansion, and the number of steps."""
-    steps = problem.solve(s, kernel, tol, max(AT_LEAST, STEPS_PER_MEMBER * int(s.counts[SLOTS])))
+    steps = problem.solve(s, kernel, tol, max(MIN_CHUNK, STEPS_PER_MEMBER * int(s.counts[SLOTS])))
     problem.note(s)
     if problem.violation(s) <= tol:
         return s, steps
@@ -285,7 +285,7 @@ def balance(s: Expansion, kernel: Kernel) -> None:
     """
     n = int(s.counts[SLOTS])
     alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
-    if abs(alpha.sum()) <= BALANCED * np.abs(alpha).sum():
+    if abs(alpha.sum()) <= SUM_ROUNDING * np.abs(alpha).sum():
         return
     goal = repair(alpha, [np.flatnonzero((lo < alpha) & (alpha < hi))], lo, hi)
     moved = np.flatnonzero(goal != alpha)

@@ -83,11 +83,10 @@ from streamsvm.core.expansion import (
     bury,
 )
 from streamsvm.core.rows import store_row
-from streamsvm.online.arrival import is_member, learn_query
+from streamsvm.online.arrival import MAX_REPROCESS, is_member, learn_query
 from streamsvm.online.gap_steps import rescan, take_step
 from streamsvm.online.outputs.calibration import note_margin
 
-MAX_REPROCESS = 1000
 CONVEX, CONCAVE, IGNORE = range(3)  # what is done with an example on the wrong side of the ramp
 
 
@@ -217,7 +216,7 @@ def clean(s, max_non_sv):
             idle += 1
     if idle <= max_non_sv:
         return
-    limit = select(away[:idle], max_non_sv)  # the nearest of those that are too many
+    limit = select(away[:idle], max_non_sv)  # the distance of the nearest of those that are too many
     room = max_non_sv
     for t in range(idle):
         room -= away[t] < limit
@@ -241,16 +240,19 @@ def ramp_is_active(counts, rule):
 @compiled_for(learn_query, Rule)
 def _learn_query(rule, s, kernel, e, own_id, calibration):
     n, y, lo, hi = s.counts[SLOTS], e.y, e.lo, e.hi
+    # 1. What the model says of the example, before it is learned.
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
     if not lo < hi or (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         return f, -1
     if s.counts[POSITIVE] > 0 and s.counts[NEGATIVE] > 0:
         note_margin(calibration, y > 0.0, f)
+    # 2. The ramp: on its flat side, the example is ignored or gets the concave box.
     beyond = y * f < rule.ramp_s and ramp_is_active(s.counts, rule)
     if rule.ramp == IGNORE and (beyond or y * f > 1.0):
         return f, -1
     if rule.ramp == CONCAVE and beyond:
         lo, hi = lo - y * (hi - lo), hi - y * (hi - lo)
+    # 3. PROCESS makes it a member; steps follow until the gap is small.
     enough = small_gap(s.counts, s.losses, hi - lo)
     slot, moves = process(s, kernel, e, lo, hi, f)
     i, steps = slot if moves else -1, 0
@@ -262,6 +264,7 @@ def _learn_query(rule, s, kernel, e, own_id, calibration):
             break
         steps += 1
     s.counts[REPROCESSED] += steps
+    # 4. CLEAN, now and then.
     s.counts[SINCE_EVICTION] += 1
     if s.counts[SINCE_EVICTION] == rule.clean_every:
         s.counts[SINCE_EVICTION] = 0

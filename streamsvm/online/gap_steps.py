@@ -19,11 +19,9 @@ from streamsvm.core.expansion import (
     SQUARED_LOSS,
     set_penalties,
 )
+from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
 from streamsvm.core.rows import member_row
-from streamsvm.online.gradient import BLOCK, note_extremes, sum_losses, update_block
-
-NO_CURVATURE = 1e-12
-SINGULAR = 1e-6  # of K_ii K_jj: a smaller determinant is the rounding of a float32 kernel value
+from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, sum_losses, update_block
 
 
 @inner
@@ -33,8 +31,8 @@ def scan(s, c_i, c_j, K_i, K_j):
     g, up, down, alpha, lo, hi = s.g[:n], s.up[:n], s.down[:n], s.alpha[:n], s.lo[:n], s.hi[:n]
     top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
     gap, loss, squares, boxes = 0.0, 0.0, 0.0, 0.0
-    for b in range(0, n, BLOCK):
-        e = min(b + BLOCK, n)
+    for b in range(0, n, SLOT_BLOCK):
+        e = min(b + SLOT_BLOCK, n)
         largest, smallest = update_block(g[b:e], up[b:e], down[b:e], c_i, c_j, K_i[b:e], K_j[b:e])
         if largest > top:
             top, top_block = largest, b
@@ -75,7 +73,7 @@ def gain(d_i, d_j, g_i, g_j, K_ii, K_jj, K_ij):
 def best_joint_move(g_i, g_j, K_ii, K_jj, K_ij, low_i, high_i, low_j, high_j):
     """The best (d_i, d_j) in the box: the stationary point if it is inside, otherwise the best of the four edges."""
     determinant = K_ii * K_jj - K_ij * K_ij
-    if K_ii > 0.0 and determinant > SINGULAR * K_ii * K_jj:
+    if K_ii > 0.0 and determinant > KERNEL_ROUNDING * K_ii * K_jj:
         d_i, d_j = (K_jj * g_i - K_ij * g_j) / determinant, (K_ii * g_j - K_ij * g_i) / determinant
         if low_i <= d_i <= high_i and low_j <= d_j <= high_j:
             return d_i, d_j
@@ -112,8 +110,8 @@ def second_order_partner(g, up, down, self_k, i, K_i):
     """
     n, g_i, K_ii = g.shape[0], g[i], self_k[i]
     best, best_block = 0.0, -1
-    for b in range(0, n, BLOCK):
-        e = min(b + BLOCK, n)
+    for b in range(0, n, SLOT_BLOCK):
+        e = min(b + SLOT_BLOCK, n)
         gb, up_b, down_b, self_b, k_i = g[b:e], up[b:e], down[b:e], self_k[b:e], K_i[b:e]
         largest = 0.0
         for t in range(gb.shape[0]):
@@ -121,7 +119,7 @@ def second_order_partner(g, up, down, self_k, i, K_i):
         if largest > best:
             best, best_block = largest, b
     if best_block >= 0:
-        for t in range(best_block, min(best_block + BLOCK, n)):
+        for t in range(best_block, min(best_block + SLOT_BLOCK, n)):
             if partner_gain(g_i, K_ii, g[t], self_k[t], np.float64(K_i[t]), up[t], down[t]) == best:
                 return t if t != i else -1
     return -1
@@ -131,7 +129,7 @@ def second_order_partner(g, up, down, self_k, i, K_i):
 def partner_gain(g_i, K_ii, g_j, K_jj, K_ij, up_j, down_j):
     """The gain of `second_order_partner`, times 2 K_ii."""
     product = K_ii * K_jj
-    determinant = fmax(product - K_ij * K_ij, SINGULAR * product + NO_CURVATURE)
+    determinant = fmax(product - K_ij * K_ij, KERNEL_ROUNDING * product + NO_CURVATURE)
     d_j = K_ii * g_j - K_ij * g_i
     allowed = fmax(d_j, 0.0) if up_j == 0.0 else 0.0
     allowed += fmax(-d_j, 0.0) if down_j == 0.0 else 0.0

@@ -22,9 +22,10 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import inner, inner_sum
 from streamsvm.core.compiling._simd import fmax, fmin
+from streamsvm.core.costs import FIRST_LEVEL
 from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, SLOT_DOWN, SLOT_UP
 
-BLOCK = 512  # slots
+SLOT_BLOCK = FIRST_LEVEL // 64  # slots whose g, up, down, K_i and K_j take half of the cache
 
 
 @inner
@@ -55,7 +56,7 @@ def sum_losses(g, alpha, lo, hi):
 @inner
 def first_slot(extreme, g, penalty, block, tie):
     """The first slot in the block where g + penalty is the extreme, up to `tie`."""
-    for t in range(block, min(block + BLOCK, g.shape[0])):
+    for t in range(block, min(block + SLOT_BLOCK, g.shape[0])):
         if abs(g[t] + penalty[t] - extreme) <= tie:
             return t
     return -1

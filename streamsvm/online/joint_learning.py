@@ -119,10 +119,12 @@ def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos
     """
     place, learner, example = course.place, 0, 1
     while place[learner] < course.signs.shape[0]:
+        # 1. The learner whose turn it is, from its addresses.
         table = course.tables[place[learner]]
         s, seat = reference_at(like, table[:OF_EXPANSION]), reference_at(like_seat, table[OF_EXPANSION:])
         signs, counts = course.signs[place[learner]], seat.counts
         counted = 0 if arriving else TAUGHT
+        # 2. It learns the examples of its classes, from where it stopped for room.
         while begin + place[example] < end:
             t = begin + place[example]
             sign = signs[course.classes[t]]
@@ -137,6 +139,7 @@ def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos
                     counts[LEARNED] += 1
                     counts[NEWEST] = block.ids[t]
             place[example] += 1
+        # 3. The next learner begins with the first example.
         counts[TAUGHT:] = 0
         place[learner], place[example] = place[learner] + 1, 0
     return ALL

@@ -70,22 +70,28 @@ from streamsvm.core.expansion import (
     set_penalties,
 )
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
 from streamsvm.core.rows import member_row, store_row
-from streamsvm.online.arrival import example_of, has_room, is_member, label_of, learn_query, row_of_block, store_raw_of
-from streamsvm.online.gradient import BLOCK, note_extremes, update_block
+from streamsvm.online.arrival import (
+    MAX_REPROCESS,
+    example_of,
+    has_room,
+    is_member,
+    label_of,
+    learn_query,
+    row_of_block,
+    store_raw_of,
+)
+from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, update_block
 from streamsvm.online.outputs.calibration import note_margin
 
 EVICTION_PERIOD = 300
-MAX_ONE_CLASS = (
-    3000  # members kept while only one class has been seen: all have the same gradient, more say nothing new
-)
-LARGE = 3000  # members beyond which there are candidates enough without slack, and each costs time
+# Members beyond which those with alpha = 0 go: while one class has been seen, all have the same gradient, and more say
+# nothing new; with both, there are candidates enough without slack, and each costs time.
+ENOUGH_MEMBERS = 3000
 SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
-MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 RESERVE = 20  # members off their far bound without which those with alpha = 0 near the margin are kept, too
 NEAR_MARGIN = 0.5  # how far beyond the extremes a member of the reserve may be; the margin is 2 wide
-NO_CURVATURE = 1e-12
-ROUNDING = 1e-6  # of float32 kernel values, with some room
 
 
 @of_numbers
@@ -115,8 +121,8 @@ class Rule(NamedTuple):
 def update_and_scan(g, up, down, step, K_i, K_j, tie):
     """g -= step (K_i - K_j); return the extremes of the new g and the blocks of slots they are in, up to `tie`."""
     top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
-    for b in range(0, g.shape[0], BLOCK):
-        e = min(b + BLOCK, g.shape[0])
+    for b in range(0, g.shape[0], SLOT_BLOCK):
+        e = min(b + SLOT_BLOCK, g.shape[0])
         largest, smallest = update_block(g[b:e], up[b:e], down[b:e], step, -step, K_i[b:e], K_j[b:e])
         if largest > top + tie:
             top, top_block = largest, b
@@ -172,7 +178,7 @@ def pair_step(s, i, j, K_i, K_j):
     s.alpha[j] = s.lo[j] if step == room_j else s.alpha[j] - step
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, j)
-    step_gradient(s, step, K_i, K_j, ROUNDING * step * (abs(s.self_k[i]) + abs(s.self_k[j])))
+    step_gradient(s, step, K_i, K_j, KERNEL_ROUNDING * step * (abs(s.self_k[i]) + abs(s.self_k[j])))
 
 
 @inner
@@ -181,8 +187,8 @@ def second_order_partner(g, down, self_k, i, K_i):
     n = g.shape[0]
     g_i, K_ii = g[i], self_k[i]
     best, best_block = 0.0, -1
-    for b in range(0, n, BLOCK):
-        e = min(b + BLOCK, n)
+    for b in range(0, n, SLOT_BLOCK):
+        e = min(b + SLOT_BLOCK, n)
         gb, down_b, self_b, k_i = g[b:e], down[b:e], self_k[b:e], K_i[b:e]
         largest = 0.0
         for t in range(gb.shape[0]):
@@ -192,7 +198,7 @@ def second_order_partner(g, down, self_k, i, K_i):
         if largest > best:
             best, best_block = largest, b
     if best_block >= 0:
-        for t in range(best_block, min(best_block + BLOCK, n)):
+        for t in range(best_block, min(best_block + SLOT_BLOCK, n)):
             d = fmax(g_i - g[t] - down[t], 0.0)
             if d * d / fmax(K_ii + self_k[t] - 2.0 * np.float64(K_i[t]), NO_CURVATURE) == best:
                 return t
@@ -257,7 +263,7 @@ def process(s, kernel, rule, e, f):
     violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
     violates = partner >= 0 and violation > rule.tau
     if partner < 0:
-        keeps = s.counts[SLOTS] < MAX_ONE_CLASS
+        keeps = s.counts[SLOTS] < ENOUGH_MEMBERS
     else:
         n, (low, high) = s.counts[SLOTS], range_of_bias(s.extremes)
         away = beyond(low, high, y, g)
@@ -304,18 +310,21 @@ def evict(s, slack):
     if i < 0 or j < 0:
         return
     y, g, alpha, up, down = s.y[:n], s.g[:n], s.alpha[:n], s.up[:n], s.down[:n]
+    # 1. Nobody is spared for the slack where too many would be.
     (low, high), near = range_of_bias(s.extremes), 0
     for t in range(n):
         if y[t] != 0 and alpha[t] == 0.0 and 0.0 <= beyond(low, high, y[t], g[t]) < slack:
             near += 1
     members = n - s.counts[HOLES]
-    if near > SPARED * members or members > LARGE:
+    if near > SPARED * members or members > ENOUGH_MEMBERS:
         slack = 0.0
+    # 2. Who goes, and how many of the reserve stay.
     goes, stay = np.zeros(n, np.bool_), 0
     for t in range(n):
         goes[t] = y[t] != 0 and alpha[t] == 0.0 and beyond(low, high, y[t], g[t]) >= slack and t != i and t != j
         if not goes[t] and off_far_bound(y[t], up[t], down[t]):
             stay += 1
+    # 3. The nearest stay after all, until the reserve is full.
     for _ in range(stay, RESERVE):
         nearest, distance = -1, NEAR_MARGIN
         for t in range(n):
@@ -332,15 +341,18 @@ def evict(s, slack):
 @compiled_for(learn_query, Rule)
 def _learn_query(rule, s, kernel, e, own_id, calibration):
     n = s.counts[SLOTS]
+    # 1. What the model says of the example, before it is learned.
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
     margin = f + midpoint(s.counts, s.extremes)
     slot = -1
     if e.lo < e.hi and not (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
             note_margin(calibration, e.y > 0.0, margin)
+        # 2. PROCESS: the example becomes a member if it matters.
         slot, i, j = process(s, kernel, rule, e, f)
         if slot >= 0:
             store_row(s, slot)
+        # 3. Steps: that of PROCESS along the pair that holds the example, if there is one, then REPROCESS.
         steps = 0
         while True:
             if i >= 0:
@@ -349,6 +361,7 @@ def _learn_query(rule, s, kernel, e, own_id, calibration):
             if i < 0:
                 break
             steps += 1
+        # 4. Eviction, now and then.
         s.counts[SINCE_EVICTION] += 1
         if s.counts[SINCE_EVICTION] >= EVICTION_PERIOD:
             s.counts[SINCE_EVICTION] = 0

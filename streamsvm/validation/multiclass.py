@@ -26,7 +26,7 @@ from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import Setting
 
-FEW = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
+FEW_LEFT_OUT = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
 MAX_PASSES = 100
 SEEDINGS = ("auto", "none", "skip")
 
@@ -295,7 +295,7 @@ def validated(
     jobs = workers(n_jobs)
     for split, out in enumerate(splits.left_out):
         _require_all(np.unique(problems._without(out)), classes, split)
-    few = all(len(out) <= FEW * splits.n for out in splits.left_out)
+    few = all(len(out) <= FEW_LEFT_OUT * splits.n for out in splits.left_out)
     copied = seeding == "skip" or (seeding == "auto" and few)
     shared = problems.on_one_matrix() if copied or jobs == 1 else problems
     full = shared.solve(np.zeros(0, np.int64)) if copied else []

@@ -39,7 +39,7 @@ from streamsvm.validation.held_out.parallel import with_progress
 from streamsvm.validation.held_out.problem import NO_EXAMPLES
 from streamsvm.validation.results import Fold, Result
 
-FEW = 4  # So few splits do not pay for a shared factor.
+FEW_SPLITS = 4  # So few splits do not pay for a shared factor.
 
 
 class Plan(NamedTuple):
@@ -101,7 +101,7 @@ def _prepared(full: SmoothSVM, prepared: Prepared, splits: Folds) -> tuple[Plan,
     solver, reason = full.solver, "as asked for"
     if solver == "auto":
         solver, reason = "shared", "folds share the factor of the Hessian over all examples"
-        if len(splits) <= FEW:
+        if len(splits) <= FEW_SPLITS:
             solver, reason = "cholesky", "few folds do not pay for a factor to share"
     system.move(minimum.support)
     removal = Removal(problem, minimum, system, holds=is_full_kernel) if solver == "shared" else None

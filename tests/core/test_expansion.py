@@ -24,7 +24,7 @@ from streamsvm.core.expansion import (
     too_many_holes,
 )
 from streamsvm.core.kernels import RBF, Linear, Polynomial
-from streamsvm.core.rows import MIN_ROWS, gather, kernel_row, member_row, wants_rows
+from streamsvm.core.rows import MIN_CACHED_ROWS, gather, kernel_row, member_row, wants_rows
 from streamsvm.core.saving.dumping import dump, restore
 from streamsvm.core.storage import (
     empty,
@@ -336,7 +336,7 @@ def test_a_pinned_row_stays_in_a_full_cache():
     for i in range(1, 60):
         assert row_of_member(s, KERNEL, i, pinned) != pinned
     assert s.row_of[0] == pinned
-    assert s.counts[ROWS] == MIN_ROWS
+    assert s.counts[ROWS] == MIN_CACHED_ROWS
 
 
 def test_the_cache_grows_up_to_its_bytes():

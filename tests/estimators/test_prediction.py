@@ -83,7 +83,7 @@ def test_the_number_of_threads_changes_no_bit(density, scaling, monkeypatch):
     """Dense and sparse rows, tables and blocks, with every share worth a thread."""
     monkeypatch.setattr(threads, "MIN_WORK", 1.0)
     monkeypatch.setattr(decision, "SHARES", 3)
-    monkeypatch.setattr(evaluator, "MIN_SLOTS", 1)
+    monkeypatch.setattr(evaluator, "TASK", 0.0)
     model, X = taught(20, scaling=scaling)
     X = np.tile(X, (8, 1))
     X[np.random.default_rng(0).random(X.shape) > density] = 0.0
@@ -101,7 +101,7 @@ def test_the_number_of_threads_changes_no_bit(density, scaling, monkeypatch):
 def test_threads_predict_with_bits_and_compressed_members_alike(monkeypatch):
     """These storages need scratch memory for each query, which threads must not share."""
     monkeypatch.setattr(threads, "MIN_WORK", 1.0)
-    monkeypatch.setattr(evaluator, "MIN_SLOTS", 1)
+    monkeypatch.setattr(evaluator, "TASK", 0.0)
     rng = np.random.default_rng(0)
     bits = sp.csr_matrix((rng.random((1500, 30)) < 0.2) * 1.0)
     wide = sp.random(1500, 30_000, density=0.001, random_state=0, format="csr")

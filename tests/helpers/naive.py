@@ -7,24 +7,18 @@ import numpy as np
 from streamsvm.core import scaling
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, self_products
+from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
 from streamsvm.core.scaling import moments, renewal
+from streamsvm.online.arrival import MAX_REPROCESS
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
-from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
-from streamsvm.online.gap_steps import SINGULAR
-from streamsvm.online.gradient import BLOCK
+from streamsvm.online.gradient import SLOT_BLOCK
 from streamsvm.online.lasvm import (
+    ENOUGH_MEMBERS,
     EVICTION_PERIOD,
-    LARGE,
-    MAX_ONE_CLASS,
-    MAX_REPROCESS,
     NEAR_MARGIN,
     RESERVE,
-    ROUNDING,
     SPARED,
 )
-
-NO_CURVATURE = 1e-12
-
 
 # -------------------------------------------------------------------------------------------------------------- kernels
 
@@ -220,8 +214,8 @@ def extremes(alpha, g, lo, hi, tie=0.0):
 
 def first_largest(g, allowed, tie):
     largest, found = -np.inf, None
-    for begin in range(0, len(g), BLOCK):
-        block = begin + np.flatnonzero(allowed[begin : begin + BLOCK])
+    for begin in range(0, len(g), SLOT_BLOCK):
+        block = begin + np.flatnonzero(allowed[begin : begin + SLOT_BLOCK])
         if len(block) and g[block].max() > largest + tie:
             largest = g[block].max()
             found = int(block[np.abs(g[block] - largest) <= tie][0])
@@ -256,7 +250,7 @@ def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
     alpha[i] = hi[i] if step == room_i else alpha[i] + step
     alpha[j] = lo[j] if step == room_j else alpha[j] - step
     g -= step * K_i - step * K_j
-    return ROUNDING * step * (abs(diagonal[i]) + abs(diagonal[j]))
+    return KERNEL_ROUNDING * step * (abs(diagonal[i]) + abs(diagonal[j]))
 
 
 def solve(K, y, lo, hi, tol, max_steps=200_000):
@@ -393,7 +387,7 @@ class NaiveLASVM(NaiveExpansion):
         partner = down if y > 0 else up
         violates = partner is not None and y * (g - self.g[partner]) > self.rule.tau
         if partner is None:
-            if len(self.y) >= MAX_ONE_CLASS:
+            if len(self.y) >= ENOUGH_MEMBERS:
                 return
         elif not (violates and y * (f + self._bias()) < self.rule.margin):
             away, is_open = self._beyond(y, g), self.g[up] <= self.g[down]
@@ -443,7 +437,7 @@ class NaiveLASVM(NaiveExpansion):
         candidate = (self.alpha == 0) & (self.y != 0)
         near = np.sum(candidate & (beyond >= 0) & (beyond < self.rule.slack))
         members = np.sum(self.y != 0)
-        slack = 0.0 if near > SPARED * members or members > LARGE else self.rule.slack
+        slack = 0.0 if near > SPARED * members or members > ENOUGH_MEMBERS else self.rule.slack
         useless = candidate & (beyond >= slack)
         useless[[i, j]] = False
         missing = max(0, RESERVE - np.sum(self._off_far_bound() & ~useless))
@@ -550,7 +544,7 @@ def best_moves(g, K, low, high):
     On an edge one member moves to a bound and the other as far as is then best.  g, low, high are (2,), K is (2, 2).
     """
     determinant = K[0, 0] * K[1, 1] - K[0, 1] * K[0, 1]
-    if K[0, 0] > 0 and determinant > SINGULAR * K[0, 0] * K[1, 1]:
+    if K[0, 0] > 0 and determinant > KERNEL_ROUNDING * K[0, 0] * K[1, 1]:
         d = (np.diag(K)[::-1] * g - K[0, 1] * g[::-1]) / determinant
         if (low <= d).all() and (d <= high).all():
             return d
@@ -566,7 +560,7 @@ def joint_partner(alpha, g, lo, hi, i, diagonal, K_i):
     Its move has the sign of K_ii g_j - K_ij g_i, and must be one that it may make.
     """
     product = diagonal[i] * diagonal
-    determinant = np.maximum(product - K_i * K_i, SINGULAR * product + NO_CURVATURE)
+    determinant = np.maximum(product - K_i * K_i, KERNEL_ROUNDING * product + NO_CURVATURE)
     d = diagonal[i] * g - K_i * g[i]
     may_move = np.where(d > 0, alpha < hi, alpha > lo)
     gains = np.where(may_move, d * d / determinant, 0.0)
@@ -632,7 +626,7 @@ class NaiveGap(NaiveExpansion):
             self.pair = extremes(*self._problem)
 
     def _reprocess(self, enough):
-        for _ in range(MAX_GAP_REPROCESS):
+        for _ in range(MAX_REPROCESS):
             i = self._violator()
             if i is None or not self.gap > enough:
                 return
@@ -670,7 +664,7 @@ class NaiveGap(NaiveExpansion):
 
     def _note(self):
         self.pair = extremes(*self._problem)
-        blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(self.g), BLOCK)]
+        blocks = [slice(begin, begin + SLOT_BLOCK) for begin in range(0, len(self.g), SLOT_BLOCK)]
         sums = [self.sums(self.g[b], self.alpha[b], self.lo[b], self.hi[b]) for b in blocks]
         self.gap, self.loss, self.squares, self.boxes = (sum(terms) for terms in zip(*sums, strict=True))
 

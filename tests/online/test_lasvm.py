@@ -322,10 +322,10 @@ def test_members_stay_near_the_support_vectors_where_a_class_is_rare_and_noisy()
 @pytest.mark.filterwarnings("ignore::streamsvm.StreamWarning")
 @pytest.mark.parametrize("label", [True, False])
 def test_one_class_is_predicted_while_there_is_no_other(label):
-    X = np.random.default_rng(0).normal(size=(lasvm.MAX_ONE_CLASS + 50, 2))
+    X = np.random.default_rng(0).normal(size=(lasvm.ENOUGH_MEMBERS + 50, 2))
     model = LASVM()
     learn(model, X, np.full(len(X), label))
-    assert model.n_members == lasvm.MAX_ONE_CLASS
+    assert model.n_members == lasvm.ENOUGH_MEMBERS
     assert model.n_support == 0
     assert model.bias == (1.0 if label else -1.0)
     assert model.predict_one({0: 0.1, 1: 0.2}) is label

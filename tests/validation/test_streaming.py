@@ -64,7 +64,7 @@ def brute_force(model, X, y):
 
 def few(loo, removals):
     """The smallest estimate, if it leaves out so many support vectors."""
-    with mock.patch.object(streaming.loo, "FEW", removals):
+    with mock.patch.object(streaming.loo, "FEWEST_REMOVED", removals):
         return loo.estimate(seconds=0.0)
 
 
@@ -277,7 +277,7 @@ def test_more_is_left_out_where_more_is_allowed():
     for loo in loos:
         loo.learn_many(X, y)
     removed = [loo.latest.n_removed for loo in loos]
-    assert removed[0] == streaming.loo.FEW < removed[1] < removed[2]
+    assert removed[0] == streaming.loo.FEWEST_REMOVED < removed[1] < removed[2]
     assert [loo.latest.n_undecided for loo in loos] == [removed[2] - n for n in removed]
     assert loos[1].estimate(seconds=1e9).n_undecided == 0
 

@@ -74,7 +74,7 @@ def test_the_interval_covers_what_was_not_decided(kind, learner, tol):
     loo, _, _ = taught(kind, learner=learner, n=80, tol=tol, seed=3)
     everything = loo.estimate()
     for removals in (0, 3, 15):
-        with mock.patch.object(streaming.loo, "FEW", removals):
+        with mock.patch.object(streaming.loo, "FEWEST_REMOVED", removals):
             some = loo.estimate(seconds=0.0)
         assert some.n_removed <= removals
         assert some.n_removed + some.n_undecided == everything.n_removed

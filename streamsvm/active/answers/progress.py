@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsvm.active.answers.events import CurvePoint
+from streamsvm.active.choosing.selection import POOL
 
-RECENT = 59  # answers over which agreement is measured
 CURVE = 256  # points of the curve at most
 RANDOM, CHOSEN = 0, 1  # kinds of questions: about random examples, and about those that the model was unsure of
 
@@ -15,7 +15,7 @@ class Progress:
     """Agreement of the model with the answers, and its support vectors, over the answered questions."""
 
     def __init__(self) -> None:
-        self._recent: tuple[deque[bool], deque[bool]] = (deque(maxlen=RECENT), deque(maxlen=RECENT))  # by kind
+        self._recent: tuple[deque[bool], deque[bool]] = (deque(maxlen=POOL), deque(maxlen=POOL))  # by kind
         self._curve: list[CurvePoint] = []
         self._stride = 1  # answers from one point of the curve to the next
         self._n_support = 0  # at the last answer

@@ -26,7 +26,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-MEMORY = 10_000  # closed questions
+from streamsvm.active.answers.register import REMEMBERED
+
 VOICES = 20  # annotators of one question whose last word is kept
 PEOPLE = 1000  # annotators who can undo
 UNDOABLE = 20  # answers of each of them
@@ -193,7 +194,7 @@ class QuestionBook:
             del self._held[who]
         card.holders.clear()
         self._closed[question_id] = card
-        if len(self._closed) > MEMORY:
+        if len(self._closed) > REMEMBERED:
             self._closed.popitem(last=False)
 
     # --- answers ------------------------------------------------------------------------------------------------------

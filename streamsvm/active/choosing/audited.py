@@ -15,10 +15,8 @@ from typing import Any
 
 from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
 
-from streamsvm.active.choosing.stopping import Answered, Class, StoppingRule, Verdict
+from streamsvm.active.choosing.stopping import CONFIDENCE, Answered, Class, StoppingRule, Verdict
 from streamsvm.core import arguments
-
-CONFIDENCE = 0.95
 
 
 @dataclass

@@ -17,7 +17,7 @@ from streamsvm.validation import leave_one_out
 from streamsvm.validation.scale import resolve_scaling
 
 FACTORS = (1.0, 0.25, 4.0, 0.0625)  # on the given gamma; of equally good ones, the first is taken
-FIRST, LEAST = 30, 3  # labels, and labels of each class, before which nothing is chosen
+FIRST_CHOICE, EACH_CLASS = 30, 3  # labels, and labels of each class, before which nothing is chosen
 
 
 class GammaTuner:
@@ -37,7 +37,7 @@ class GammaTuner:
         is_tunable = problem is not None and problem.fixed_sum and model.kernel == "rbf"
         self._given = model.clone() if is_tunable and every else None
         self._every = every
-        self._next = FIRST
+        self._next = FIRST_CHOICE
         self._factor = 1.0
 
     def is_due(self, y: Sequence[Any], weights: np.ndarray) -> bool:
@@ -45,7 +45,7 @@ class GammaTuner:
         if self._given is None or len(y) < self._next:
             return False
         counted = np.array(y)[weights > 0.0]
-        return bool(min(np.count_nonzero(counted), np.count_nonzero(~counted)) >= LEAST)
+        return bool(min(np.count_nonzero(counted), np.count_nonzero(~counted)) >= EACH_CLASS)
 
     def choose(self, rows: Any, y: Sequence[Any], weights: np.ndarray) -> Any:
         """Choose gamma; return a new learner that has it, or None if the one in use is the best.

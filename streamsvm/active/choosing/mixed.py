@@ -36,13 +36,12 @@ from streamsvm.active.choosing.decisions import (
     margins,
 )
 from streamsvm.active.choosing.pool import EMPTY, Pool
-from streamsvm.active.choosing.selection import POOL, Choice, Reason, Selection
+from streamsvm.active.choosing.selection import CHUNK, POOL, Choice, Reason, Selection
 from streamsvm.active.choosing.space import Space
 from streamsvm.core import arguments
 
 STARTS = ("distance", "random")
 WORK = 2_000_000  # kernel values that a question may cost where kernel rows are not kept
-LEAST = 1024  # examples that are scored anyway
 
 
 @dataclass
@@ -137,7 +136,7 @@ class MixedSelection(Selection):
         f = self._space.decision_values(model, places)
         if f is not None:
             return _Scored(np.arange(len(places)), f, f)
-        n = max(LEAST, self.candidates, WORK // max(1, getattr(learner_of(model), "n_support", 0) or WORK))
+        n = max(CHUNK, self.candidates, WORK // max(1, getattr(learner_of(model), "n_support", 0) or WORK))
         at = np.sort(rng.choice(len(places), min(n, len(places)), replace=False))
         keys = pool.keys()
         values = decisions(model, pool.rows([keys[i] for i in at.tolist()]))

@@ -17,7 +17,7 @@ from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
 from streamsvm.core.kernels import RBF_KIND, make_kernel, self_products
 from streamsvm.core.scaling import CLIP
 
-MEMORY = 500  # labelled examples; when there are more, the older half is forgotten
+LABELLED = 500  # labelled examples; when there are more, the older half is forgotten
 
 Features = Mapping[Hashable, Any]
 
@@ -40,8 +40,8 @@ class Passing:
 
     def add(self, x: Features) -> None:
         """Take in a labelled example, as the learner sees it."""
-        if len(self._examples) == MEMORY:
-            del self._examples[: MEMORY // 2]
+        if len(self._examples) == LABELLED:
+            del self._examples[: LABELLED // 2]
             self._begin()
         self._examples.append(_usable(x))
 

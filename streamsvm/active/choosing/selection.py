@@ -24,10 +24,9 @@ import numpy as np
 from streamsvm.active.choosing.decisions import closest_of_rare, decisions, half_leads, largest_violation, margins
 from streamsvm.active.choosing.pool import EMPTY, Pool
 from streamsvm.core import arguments
+from streamsvm.core.blocks import BLOCK, MIN_QUERIES
 
-POOL = 59  # pool_size(0.05, 0.05)
-CHUNK = 1024  # rows that are scored together when all examples are searched
-FIRST_BLOCK = 8  # candidates that AUTOACTIVE scores first; the next blocks are twice as large each
+CHUNK = 4 * BLOCK  # rows that are scored together when all examples are searched
 
 
 Reason = Literal["seed", "boundary", "novel", "explore", "audit"]  # why a question is asked; see `loop`
@@ -84,6 +83,9 @@ def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
     for name, value in (("p", p), ("eta", eta)):
         arguments.require_share(name, value)
     return max(1, math.ceil(math.log(eta) / math.log1p(-p) - 1e-9))  # A whole ratio may come out slightly above.
+
+
+POOL = pool_size()
 
 
 class Selection(ABC):
@@ -256,7 +258,7 @@ class AutoActiveSelection(Selection):
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         keys = drawn(pool, self.at_most, rng)
         reach = 1.0 + 0.5 * largest_violation(model)
-        f, block, enough = np.empty(0), FIRST_BLOCK, len(keys)
+        f, block, enough = np.empty(0), MIN_QUERIES, len(keys)
         while len(f) < len(keys):
             f = np.append(f, margins(model, pool.rows(keys[len(f) : len(f) + block])))
             close = np.flatnonzero(np.abs(f) <= reach)

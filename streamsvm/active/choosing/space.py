@@ -29,9 +29,8 @@ from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel,
 from streamsvm.core.products import add_rows
 from streamsvm.core.scaling import CLIP
 
-MEMORY = 1000  # labelled examples; when there are more, the older half is forgotten
-LARGEST = 20_000_000  # values of kernel rows, 80 MB
-SPARE = 64  # kernel rows of former support vectors that stay anyway
+LABELLED = 1000  # labelled examples; when there are more, the older half is forgotten
+LARGEST_ROWS = 20_000_000  # values of kernel rows, 80 MB
 NEEDED = ("support_ids", "dual_coef", "bias", "support_vectors_of", "feature_names", "scale_of", "gamma_in_use")
 
 
@@ -62,7 +61,7 @@ class Space:
         """Take in the examples that are new in the pool; return the places of all, in the order of `pool.keys()`."""
         keys = pool.keys()
         places = self._places(keys)
-        if len(self._slots) > 2 * len(keys) + SPARE and (places < 0).any():
+        if len(self._slots) > 2 * len(keys) and (places < 0).any():
             self._begin()
             places[:] = -1
         if (places < 0).any():
@@ -94,7 +93,7 @@ class Space:
             return
         self._labels.append(key)
         self._labelled.add(row)
-        if len(self._labels) > MEMORY:
+        if len(self._labels) > LABELLED:
             self._keep(list(range(len(self._labels) // 2, len(self._labels))))
 
     def drop(self, key: int) -> None:
@@ -148,7 +147,7 @@ class Space:
         if not all(hasattr(type(model), name) for name in NEEDED) or getattr(model, "budget", None) is not None:
             return None
         ids = model.support_ids.tolist()
-        if len(ids) * len(self._pool) > LARGEST:
+        if len(ids) * len(self._pool) > LARGEST_ROWS:
             return None
         self._see(model)
         self._bring_rows(model, ids)
@@ -177,7 +176,7 @@ class Space:
         """Compute the kernel rows, and parts of rows, that are missing."""
         missing = [key for key in ids if key not in self._row_of]
         if self._rows.shape[1] < len(self._pool) or len(self._row_of) + len(missing) > len(self._rows):
-            self._make_room(model, [key for key in ids if key in self._row_of], 2 * len(ids) + SPARE)
+            self._make_room(model, [key for key in ids if key in self._row_of], 2 * len(ids))
         if missing:
             first, (kernel, scale) = len(self._row_of), self._seen
             rows = kernel_block(kernel, self._table(scale), self._members(model, missing))

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 RIDGE = 0.01
-FIRST = 64  # rows for which there is room at first
 
 
 class Factor:
@@ -18,7 +17,7 @@ class Factor:
 
     def __init__(self) -> None:
         self._n = 0
-        self._L = np.zeros((FIRST, FIRST))
+        self._L = np.zeros((1, 1))  # with room for examples
 
     def __len__(self) -> int:
         return self._n

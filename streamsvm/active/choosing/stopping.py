@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from streamsvm.core import arguments
 
+CONFIDENCE = 0.95  # with which a rule says how much may still be missed
+
 Class = bool | str | int  # a label
 
 

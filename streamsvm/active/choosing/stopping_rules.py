@@ -16,11 +16,10 @@ import math
 from dataclasses import dataclass, field
 
 from streamsvm.active.choosing.selection import POOL
-from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
+from streamsvm.active.choosing.stopping import CONFIDENCE, Answered, StoppingRule, Verdict
 from streamsvm.core import arguments
 
 BOUNDARY, EXPLORE, AUDIT = "boundary", "explore", "audit"  # why a question was asked; the last two are random
-CONFIDENCE = 0.95
 
 
 @dataclass

@@ -14,16 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM
+from streamsvm.core.blocks import BLOCK, LARGEST_SQUARED_NORM, MIN_QUERIES
 from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.products import add_rows, products
 from streamsvm.core.scaling import FAR
 
 DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
 FEW_FEATURES = 64  # up to which it always is
-AT_ONCE = 64  # examples of a product
-LARGEST = math.sqrt(LARGEST_SQUARED_NORM)  # of a scaled feature; the deviation may be tiny
-FEW = 4  # examples; up to so many are multiplied one by one, which needs no packing
+LARGEST_SCALED = math.sqrt(LARGEST_SQUARED_NORM)  # of a scaled feature; the deviation may be tiny
 
 
 class Vectors:
@@ -152,7 +150,7 @@ def scale_by(mean: np.ndarray, deviation: np.ndarray, standardise: bool) -> Scal
     Distances are computed in single precision, see `core.scaling`.
     """
     if standardise:
-        return Scale(np.array([mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]), LARGEST)
+        return Scale(np.array([mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]), LARGEST_SCALED)
     far = np.square(mean) > FAR * np.square(deviation)
     return Scale(np.array([np.where(far, mean, 0.0), np.ones(len(mean))])) if far.any() else Scale()
 
@@ -179,12 +177,12 @@ class Table:
             return np.asarray((_wide(others.matrix, width) @ _wide(self.matrix, width).T).toarray())
         n, (height, width) = len(others), self._columns.shape
         out = np.empty((n, len(self)))
-        for first in range(0, n, AT_ONCE):
-            part = others.matrix[first : first + AT_ONCE, :height]
+        for first in range(0, n, BLOCK):
+            part = others.matrix[first : first + BLOCK, :height]
             queries = np.zeros((len(part), height), np.float32)
             queries[:, : part.shape[1]] = part
             P = np.empty((len(part), width), np.float32)
-            if len(part) > FEW:
+            if len(part) >= MIN_QUERIES:
                 products(queries, self._columns, P)
             else:
                 for query, row in zip(queries, P, strict=True):

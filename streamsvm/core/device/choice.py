@@ -8,8 +8,8 @@ from typing import Any
 from streamsvm.core.device.gpu import Gpu, NoDevice, find_gpu, reason_of
 
 DEVICES = ("cpu", "cuda", "auto")
-# device="auto" weighs what the CPU would do.  A call of the device takes 0.6 to 1 ms, whatever its work.  Beside 16 cores
-# an H200 is the faster from 8e6 to 3e7 products on (`benchmarks/notes/gpu.md`); slower devices need more.
+# device="auto" weighs what the CPU would do.  A call of the device takes 0.6 to 1 ms, whatever its work.  Beside 16
+# cores an H200 is the faster from 8e6 to 3e7 products on (`benchmarks/notes/gpu.md`); slower devices need more.
 AUTO_WORK = 5e7  # products of two numbers; for fewer, the CPU is as fast
 AUTO_DENSITY = 0.02  # of non-zero features; below it, a dense product wastes more than the device gains
 

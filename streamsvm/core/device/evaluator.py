@@ -7,7 +7,8 @@ import numpy as np
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import BLOCK, NO_PRODUCTS, Queries
-from streamsvm.core.decision import VALUE, Decision
+from streamsvm.core.costs import TASK, VALUE
+from streamsvm.core.decision import Decision
 from streamsvm.core.device.choice import Device, is_worth_it
 from streamsvm.core.device.gpu import Gpu
 from streamsvm.core.device.mirror import Mirror
@@ -18,7 +19,6 @@ from streamsvm.core.threads import in_order, threads_for
 
 QUERIES_AT_ONCE = 8192  # in a block for a device, at most
 HOST_BYTES = 64 << 20  # of such a block, before its zeros are left out
-MIN_SLOTS = 500  # with fewer, a block of queries takes not much longer than its way to a thread and back (20 us)
 AUTO_FEATURES = 64  # non-zero ones of a query; with fewer, sending its products back takes as long as adding them
 
 
@@ -59,7 +59,7 @@ class Evaluator:
                     return np.asarray(f + b)
             return decision.of_queries(q)
 
-        alone = self.device.works or decision.n_slots < MIN_SLOTS
+        alone = self.device.works or VALUE * BLOCK * decision.n_slots < TASK
         n_threads = 1 if alone else threads_for(VALUE * n_queries * decision.n_slots)
         yield from in_order(decide, blocks_of_queries, n_threads)
 

@@ -1,7 +1,6 @@
 """A GPU through CuPy's array module: its memory, its errors, and how matrices get there.
 
-Blocks of work need at most `CHUNK_BYTES` and half of the free memory.  Where even that is refused, `by_halves` makes
-them smaller.
+Blocks of work need at most `CHUNK_BYTES`.  Where the device has less memory left, `by_halves` makes them smaller.
 """
 
 import functools
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 CHUNK_BYTES = 256 << 20  # of working memory: larger products are no faster, and others may want the device too
-SHARE_OF_FREE = 0.5  # of the device's free memory, likewise
 MIN_CHUNK = 64  # queries; halving a smaller block that does not fit is no use
 
 LOADING = (ImportError, OSError, RuntimeError)  # what CuPy raises if a library of CUDA cannot be loaded
@@ -68,10 +66,6 @@ class Gpu:
         """The name that its maker gave it."""
         return str(self.xp.cuda.runtime.getDeviceProperties(self.xp.cuda.Device().id)["name"].decode())
 
-    def free_bytes(self) -> int:
-        """Bytes that can be allocated: those free on the device, and those in CuPy's pool."""
-        return int(self.xp.cuda.runtime.memGetInfo()[0] + self.xp.get_default_memory_pool().free_bytes())
-
     def release(self) -> None:
         """Give unused memory, on the device and pinned, back for other processes."""
         self.xp.get_default_memory_pool().free_all_blocks()
@@ -79,8 +73,7 @@ class Gpu:
 
     def chunk(self, bytes_each: int) -> int:
         """The number of queries to work on at once, if each takes this much memory."""
-        allowed = min(CHUNK_BYTES, int(SHARE_OF_FREE * self.free_bytes()))
-        return max(MIN_CHUNK, allowed // max(bytes_each, 1))
+        return max(MIN_CHUNK, CHUNK_BYTES // max(bytes_each, 1))
 
     def dense(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, width: int, dtype: Any) -> Any:
         """Compressed rows as a matrix on the device, without features beyond its width."""

@@ -7,16 +7,19 @@ import math
 
 import numpy as np
 
+from streamsvm.core.arguments import LARGEST_BOX
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, FORBIDDEN, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_product
+from streamsvm.core.rounding import SUM_ROUNDING
 from streamsvm.core.saving.snapshot import LARGEST_COUNT
 
-LARGEST_BOX = 1e18  # of a merged member; each of its parts has `arguments.LARGEST_BOX` at most
+LARGEST_MERGED_BOX = 1000 * LARGEST_BOX  # of a member that a thousand of the largest have joined
 LARGEST_FEATURE = math.sqrt(LARGEST_SQUARED_NORM)
-ROUNDING, TINY = 1e-5, 1e-37  # of a squared norm in float32
+_FLOAT32 = np.finfo(np.float32)
+SQ_ROUNDING, SQ_TINY = 100 * float(_FLOAT32.eps), float(_FLOAT32.tiny)  # of a squared norm, relative and absolute
 
 # Of several faults, the first one of this list is told.
 FAULTS = (
@@ -78,7 +81,7 @@ def _fault_of_slot(s, t):
         return BOX_BEGIN
     if not lo <= alpha <= hi:
         return COEFFICIENT
-    if not hi - lo <= LARGEST_BOX:
+    if not hi - lo <= LARGEST_MERGED_BOX:
         return LARGE_BOX
     if y == 0 and lo < hi:
         return BOX_OF_HOLE
@@ -152,10 +155,10 @@ def _fault_of_norm(s, kernel, t, total):
     sq = np.float64(s.sq[t])
     if not 0.0 <= sq < LARGEST_SQUARED_NORM:
         return SQUARED_NORM
-    if not abs(sq - total) <= ROUNDING * total + TINY:
+    if not abs(sq - total) <= SQ_ROUNDING * total + SQ_TINY:
         return SQ
     expected, self_k = self_product(kernel, sq), s.self_k[t]
-    if not abs(self_k - expected) <= 1e-9 * _before_cancelling(kernel, sq):
+    if not abs(self_k - expected) <= SUM_ROUNDING * _before_cancelling(kernel, sq):
         return SELF_K
     if not abs(self_k) <= LARGEST_KERNEL_VALUE:
         return KERNEL_VALUE

@@ -13,7 +13,7 @@ from streamsvm.core.expansion import (
     ROWS,
     Expansion,
 )
-from streamsvm.core.rows import MIN_ROWS, shift_rows
+from streamsvm.core.rows import MIN_CACHED_ROWS, shift_rows
 
 GROWTH = 8  # times as much memory as the rows need, but no more than the cache may have
 
@@ -43,7 +43,7 @@ def at_least(s: Expansion, width: int, n_rows: int) -> Expansion:
 
 
 def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
-    return max(MIN_ROWS, min(n_rows, int(s.counts[CACHE_BYTES]) // (4 * max(width, 1))))
+    return max(MIN_CACHED_ROWS, min(n_rows, int(s.counts[CACHE_BYTES]) // (4 * max(width, 1))))
 
 
 def more_rows(s: Expansion, n_rows: int) -> Expansion:
@@ -88,4 +88,4 @@ def without_rows(s: Expansion) -> Expansion:
     counts = s.counts.copy()
     counts[ROWS] = counts[HAND] = 0
     s = s._replace(counts=counts, row_of=np.full_like(s.row_of, -1))
-    return with_rows(s, np.zeros((MIN_ROWS, s.alpha.shape[0]), np.float32))
+    return with_rows(s, np.zeros((MIN_CACHED_ROWS, s.alpha.shape[0]), np.float32))

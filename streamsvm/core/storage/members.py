@@ -20,7 +20,7 @@ from streamsvm.core.expansion import (
     find_extremes,
     is_binary,
 )
-from streamsvm.core.rows import MIN_ROWS
+from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.scaling import NO_ROWS, RawRows
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
@@ -52,7 +52,7 @@ def empty(
     n_raw
         How many unscaled features it keeps of each member.
     """
-    N, D, R = n_slots, n_features, MIN_ROWS
+    N, D, R = n_slots, n_features, MIN_CACHED_ROWS
     s = Expansion(
         **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
         y=np.zeros(N, np.int8),

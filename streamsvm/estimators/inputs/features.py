@@ -236,7 +236,7 @@ class FeatureTable:
         if learning:
             self.add(names)
         columns = self.lookup(names)
-        if len(names) < (FEW if learning else blocks.MIN_FEATURES):
+        if len(names) < FEW:
             at_once *= NARROW
         for b in range(0, len(X), at_once):
             block = plain(X[b : b + at_once])

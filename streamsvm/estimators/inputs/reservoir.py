@@ -21,7 +21,7 @@ from operator import attrgetter
 import numpy as np
 
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_products
-from streamsvm.core.saving.faults import LARGEST_BOX
+from streamsvm.core.saving.faults import LARGEST_MERGED_BOX
 from streamsvm.core.saving.rows import require_rows
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array
 from streamsvm.estimators.inputs.class_sample import IDLE, MAX_VALUES, ClassSample, priorities, priority_of
@@ -353,7 +353,7 @@ def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: in
     require(len(set(arrays["ids"].tolist())) == n, "an id is twice in its reservoir")
     require(every(np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT), "an example's age is too large")
     boxes = arrays["boxes"]
-    require(every((boxes > 0.0) & (boxes <= LARGEST_BOX)), "a box of its reservoir is invalid")
+    require(every((boxes > 0.0) & (boxes <= LARGEST_MERGED_BOX)), "a box of its reservoir is invalid")
     require_rows(arrays, n, n_features)
     if kernel is not None:
         sq = np.bincount(np.repeat(np.arange(n), np.diff(arrays["starts"])), arrays["values"] ** 2, n)

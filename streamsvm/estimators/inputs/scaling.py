@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from streamsvm.core import scaling, storage
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
 from streamsvm.core.expansion import Expansion
-from streamsvm.core.kernels import LARGEST_PARAMETER, Kernel, about, make_kernel
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, about, make_kernel
 from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
@@ -130,7 +130,7 @@ class RunningScale:
     def adapted(self, kernel: Kernel) -> Kernel:
         """The kernel with the gamma that belongs to the scale in use."""
         spread = float(self.state.totals[SPREAD])
-        gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else FIRST_GAMMA
+        gamma = 1.0 / spread if spread * LARGEST_KERNEL_VALUE >= 1.0 else FIRST_GAMMA
         return kernel._replace(gamma=gamma) if self.sets_gamma else kernel
 
     def fit_room(self, n_features: int) -> None:

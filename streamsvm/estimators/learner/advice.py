@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.core.expansion import Expansion
-from streamsvm.core.kernels import LARGEST_PARAMETER, NAMES, RBF_KIND, Kernel
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, RBF_KIND, Kernel
 from streamsvm.core.scaling import SPREAD
 from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.model import LOOK_EVERY, NEVER, OnlineModel
@@ -87,7 +87,7 @@ class Advice(OnlineModel):
     def _warn_of_scales(self) -> None:
         is_scaled = self.scaling == "standard" or (self.scaling == "auto" and self.gamma == "scale")
         spread = float(self._scale.state.totals[SPREAD])
-        if self._scale.sets_gamma and 0.0 < spread < 1.0 / LARGEST_PARAMETER:
+        if self._scale.sets_gamma and 0.0 < spread < 1.0 / LARGEST_KERNEL_VALUE:
             warnings.warn(
                 f"the features are so small (the sum of their variances is {spread:.2g}) that no gamma fits, and all "
                 'kernel values are 1; use larger units, or scaling="standard"',

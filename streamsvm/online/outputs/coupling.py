@@ -26,9 +26,9 @@ are solved more exactly.
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.rounding import SUM_ROUNDING
 
 NEAREST = 1e-7  # how near r may be to 0 and 1
-TOLERANCE = 1e-9  # of the equations
 MAX_SWEEPS = 1000
 
 
@@ -62,7 +62,7 @@ def _couple_one(Q, p, Qp):
         worst = 0.0
         for t in range(n_classes):
             worst = max(worst, abs(Qp[t] - pQp))
-        if worst < TOLERANCE:
+        if worst < SUM_ROUNDING:
             return
         for t in range(n_classes):
             change = (pQp - Qp[t]) / Q[t, t]

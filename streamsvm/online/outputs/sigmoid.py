@@ -22,8 +22,9 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import inner
 
-MEMORY = 0.999  # weight of the past at each new margin: about the last thousand count
+DECAY = 0.999  # weight of the past at each new margin: about the last thousand count
 MIN_SLOPE, MAX_SLOPE, MAX_MARGIN = 0.05, 50.0, 10.0
+LARGEST = MAX_SLOPE * MAX_MARGIN
 ABOVE_HALF = math.nextafter(0.5, 1.0)
 
 
@@ -38,7 +39,7 @@ def note_slope(sigmoid, positive, margin):
     side = 2 if margin > 0.0 else 0
     f = min(max(margin, -MAX_MARGIN), MAX_MARGIN)
     p = 1.0 / (1.0 + np.exp(-sigmoid[side] * f))
-    sigmoid[side + 1] = MEMORY * sigmoid[side + 1] + f * f * p * (1.0 - p) + 1e-6
+    sigmoid[side + 1] = DECAY * sigmoid[side + 1] + f * f * p * (1.0 - p) + 1e-6
     target = 1.0 if positive else 0.0
     slope = sigmoid[side] + (target - p) * f / sigmoid[side + 1]
     sigmoid[side] = min(max(slope, MIN_SLOPE), MAX_SLOPE)
@@ -50,7 +51,7 @@ def probabilities(sigmoid: np.ndarray, margins: np.ndarray) -> np.ndarray:
     With a sigmoid for each column of the margins, (K, 4), each column has its own.
     """
     slope = np.where(margins > 0.0, sigmoid[..., 2], sigmoid[..., 0])
-    p = 1.0 / (1.0 + np.exp(-np.clip(slope * margins, -500.0, 500.0)))
+    p = 1.0 / (1.0 + np.exp(-np.clip(slope * margins, -LARGEST, LARGEST)))
     return on_side_of(margins, p)
 
 
@@ -62,5 +63,5 @@ def on_side_of(margins: np.ndarray, p: np.ndarray) -> np.ndarray:
 def probability(sigmoid: np.ndarray, margin: float) -> float:
     """p(y = +1) for one margin, bit for bit as `probabilities` has it, which takes ten times as long for one."""
     slope = float(sigmoid[2] if margin > 0.0 else sigmoid[0])
-    p = 1.0 / (1.0 + float(np.exp(-min(max(slope * margin, -500.0), 500.0))))
+    p = 1.0 / (1.0 + float(np.exp(-min(max(slope * margin, -LARGEST), LARGEST))))
     return max(p, ABOVE_HALF) if margin > 0.0 else min(p, 0.5)

@@ -22,15 +22,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamsvm.core.compiling._jit import inner
+from streamsvm.core.rounding import SUM_ROUNDING
 
 VALUE, WEIGHT, SINCE, NEGATIVES, POSITIVES, HEAD = range(6)
 BINS, PER_UNIT = 120, 20  # 20 bins per unit of margin: from -3 to 3
-MEMORY = 0.9998  # weight of the past at each new margin: about the last 5000 count
+DECAY = 0.9998  # weight of the past at each new margin: about the last 5000 count
 PERIOD = 20  # margins from one choice to the next
 ENOUGH = 10  # margins of each class before the first choice
 LARGEST_WEIGHT = 1e100
 LARGEST = (BINS // 2 - 1) / PER_UNIT  # threshold that can be learned
-EQUAL = 1.0 + 1e-9  # products that differ by less are equal: rounding must not choose
+EQUAL = 1.0 + SUM_ROUNDING  # products that differ by less are equal: rounding must not choose
 
 
 def new_threshold(given: float | str) -> np.ndarray:
@@ -83,7 +84,7 @@ def note_class(threshold, positive, margin):
     """Put a margin into its class's histogram, and choose the threshold anew when it is time; unless it stays."""
     if threshold.shape[0] == HEAD:
         return
-    threshold[WEIGHT] /= MEMORY
+    threshold[WEIGHT] /= DECAY
     side = 1 if positive else 0
     threshold[HEAD + side * BINS + bin_of(margin)] += threshold[WEIGHT]
     threshold[NEGATIVES + side] += 1.0

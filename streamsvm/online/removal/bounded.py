@@ -52,6 +52,7 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import COMPRESSED, G_DOWN, G_UP, SLOTS, STORAGE, Expansion, append, bury, set_penalties
 from streamsvm.core.kernels import LINEAR_KIND, Kernel
 from streamsvm.core.rows import gather, kernel_row, member_row, store_row
+from streamsvm.core.saving.snapshot import LARGEST_COUNT
 from streamsvm.core.storage import copy, live_slots, n_members, reserve
 from streamsvm.online.finish import Problem
 from streamsvm.online.lasvm import midpoint
@@ -65,7 +66,7 @@ OF_A_CLASS = 10  # each class keeps at least a tenth of the members, if it has a
 MICROSECOND = datetime.timedelta(microseconds=1)
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 SECTIONS = 25  # of an interval of length 1/2: h to 3e-6
-FAR = 2**62  # from any number or time, though sums of a few fit into 64 bits
+FAR = LARGEST_COUNT  # from any number or time
 
 
 class Window:

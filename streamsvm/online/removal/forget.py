@@ -38,6 +38,7 @@ from streamsvm.batch.seeding.exact import survey
 from streamsvm.batch.seeding.greedy import forced_steps
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.core.compiling._jit import compiled, compiled_for
+from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import AGAIN, G_DOWN, G_UP, SLOTS, Expansion, bury
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row
@@ -46,11 +47,10 @@ from streamsvm.online.finish import Problem, balance, kernel_among, move_members
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
-SECONDS_PER_CUBE = 0.02e-9  # of the factor
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `_note_steps`
 NO_WORKSPACE = np.empty((0, 0))
-UNIT, MEMORY = 1000, 4  # of the steps that were expected; removals over which the running mean goes
+UNIT, REMOVALS = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
 
 class Members(NamedTuple):
@@ -150,7 +150,7 @@ def _leave(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: 
     events = choice.events_of(leaves_free, len(mass) - leaves_free)
     if not _path_pays(n, len(M), events, _remembered(s) * seconds_by_steps(n, len(M), len(mass), tol)):
         return False
-    place = _places(alpha, lo, hi)
+    place = places(alpha, lo, hi)
     place[~stays] = path.OUT
     return _follow(s, kernel, biased, M, place, mass, np.zeros(len(mass)), tolerances(s, alpha, g, lo, hi, biased))
 
@@ -170,7 +170,7 @@ def _enter(s: Expansion, kernel: Kernel, entering: np.ndarray, tol: float) -> bo
     expected = steps * _remembered(s) * seconds_by_steps(n, len(M), len(driven), tol)
     if not len(driven) or not _path_pays(n, len(M), choice.events_of(len(driven), 0.0), expected):
         return False
-    place = _places(alpha, lo, hi)
+    place = places(alpha, lo, hi)
     place[driven] = path.DRIVEN
     target = np.where(rises, hi[entering], lo[entering])[violates]
     return _follow(s, kernel, True, M, place, driven, target, (above, below, mu))
@@ -182,11 +182,18 @@ def _is_free(s: Expansion) -> np.ndarray:
     return np.asarray((s.lo[:n] < s.alpha[:n]) & (s.alpha[:n] < s.hi[:n]))
 
 
-def _places(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+def places(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     """Where on a path the members begin, (n,) int8."""
     place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE)).astype(np.int8)
     place[lo >= hi] = path.OUT
     return place
+
+
+def jitter_of(s: Expansion) -> float:
+    """What is added to the diagonal of K_MM, so that it has a factor."""
+    n = int(s.counts[SLOTS])
+    widest = float((s.hi[:n] - s.lo[:n]).max(initial=0.0))
+    return path.JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
 
 
 def _follow(
@@ -206,7 +213,7 @@ def _follow(
     n, limit = len(place), 4 * len(driven) + 50
     alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
     above, below, mu = beside
-    jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
+    jitter = jitter_of(s)
     found = factorise(kernel_among(s, kernel, M), jitter)
     if found is None:
         return False
@@ -221,8 +228,12 @@ def _follow(
 
 def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
     """Whether a path is expected to cost less than steps that take so many seconds."""
-    along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
-    return bool(along < by_steps)
+    return bool(seconds_along(n, m, events) + SECONDS_PER_CUBE * m**3 < by_steps)
+
+
+def seconds_along(n: int, m: int, events: float) -> float:
+    """What so many events of a path are expected to take among n members, m of them free, when there is a factor."""
+    return choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
 
 
 def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
@@ -244,7 +255,7 @@ def _remembered(s: Expansion) -> float:
 def _note_steps(s: Expansion, steps: int, expected: float) -> None:
     """Heed the steps of a removal.  They are stored with the model, so that a copy goes on as the model does."""
     share = round(UNIT * steps / expected)
-    s.counts[AGAIN] = max(1, ((MEMORY - 1) * (int(s.counts[AGAIN]) or UNIT) + share) // MEMORY)
+    s.counts[AGAIN] = max(1, ((REMOVALS - 1) * (int(s.counts[AGAIN]) or UNIT) + share) // REMOVALS)
 
 
 def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:

@@ -32,11 +32,20 @@ from streamsvm.batch.factor import factorise
 from streamsvm.batch.seeding import choice
 from streamsvm.batch.seeding.exact import ROOM, survey
 from streamsvm.batch.steps import penalties
+from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
 from streamsvm.core.storage import keep, live_slots, row_width
 from streamsvm.online.finish import Problem, kernel_among
-from streamsvm.online.removal.forget import JITTER, SECONDS_PER_CUBE, Members, hand_back, seconds_by_steps, tolerances
+from streamsvm.online.removal.forget import (
+    Members,
+    hand_back,
+    jitter_of,
+    places,
+    seconds_along,
+    seconds_by_steps,
+    tolerances,
+)
 
 UNKNOWN, UNCHANGED, WRONG, RIGHT = range(4)  # what bounds say of a member without itself
 MAX_CHUNKS = 50  # of steps, each of as many as there are members, on one member
@@ -144,8 +153,7 @@ class LeaveOut:
         n, m = self.n, int(np.count_nonzero(self.free))
         r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
         events = choice.events_of(r_free, r - r_free)
-        along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
-        by_steps = seconds_by_steps(n, m, r, self.tol)
+        along, by_steps = seconds_along(n, m, events), seconds_by_steps(n, m, r, self.tol)
         times = min(times, seconds / max(by_steps, 1e-9))
         saved = times * (by_steps - along)
         return bool(saved > SECONDS_PER_CUBE * m**3) and m + 2 <= len(self.s.rows)
@@ -155,11 +163,9 @@ class LeaveOut:
         alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
         M = np.flatnonzero(self.free)
         above, below, self._mu = tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
-        widest = float((hi - lo).max(initial=0.0))
-        jitter = path.JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
+        jitter = jitter_of(s)
         found = factorise(kernel_among(s, self.kernel, M), jitter)
-        place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE))
-        self._place = np.where(lo >= hi, path.OUT, place).astype(np.int8)
+        self._place = places(alpha, lo, hi)
         room = len(M) + ROOM
         return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 

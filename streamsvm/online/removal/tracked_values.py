@@ -35,10 +35,10 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, largest_self_product
+from streamsvm.core.rounding import SUM_ROUNDING
 from streamsvm.core.rows import gather, kernel_row
 
-ROUNDING = 1e-9  # of the sum of all products; far above that of a million additions in float64
-MAX_ADDITIONS = 10**6  # after which all values are computed anew
+MAX_ADDITIONS = int(SUM_ROUNDING / np.finfo(float).eps) // 4  # for which the rounding of a sum stays below that
 MORE_ROWS = 64  # that are kept beside two for each free member
 
 Decide = Callable[[Expansion, Kernel, Queries, float], np.ndarray]  # as `Decision.of_queries`
@@ -107,7 +107,7 @@ class Beside:
     @property
     def doubt(self) -> float:
         """How far the values may be from sums over the members."""
-        return ROUNDING * self._mass
+        return SUM_ROUNDING * self._mass
 
     def follow(self, s: Expansion, before: Expansion | None = None) -> None:
         """Bring the values up to date with an expansion.

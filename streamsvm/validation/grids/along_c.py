@@ -23,6 +23,7 @@ from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.gram.matrix import Matrices
 from streamsvm.batch.gram.series import Series
+from streamsvm.core.costs import PAIR
 from streamsvm.core.threads import chained, threads_for
 from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
 from streamsvm.validation.held_out.folds import Folds
@@ -33,8 +34,6 @@ from streamsvm.validation.results import Fold
 
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
 WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)
-PAIR = 20.0  # nanoseconds that a pair of examples costs the grid for one gamma, at least
-PARTS = 4  # of the work on matrices, at least, so that several cores can share it
 
 
 class Examples(NamedTuple):

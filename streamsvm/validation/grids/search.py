@@ -13,9 +13,9 @@ from streamsvm.batch import seeding as seeds
 from streamsvm.batch.gram.matrix import Matrices
 from streamsvm.core import arguments
 from streamsvm.core.kernels import about
-from streamsvm.core.threads import one_blas_thread
+from streamsvm.core.threads import SHARES, one_blas_thread
 from streamsvm.validation import smooth
-from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
+from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.grids.multiclass import search_classes
 from streamsvm.validation.grids.on_matrix import refitted
@@ -243,7 +243,7 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     if on_matrix:
         of_Cs = tuple(examples.problem(problem.store, C) for C in grid.Cs)
         shared = Matrices(problem.store, len(grid.gammas)), of_Cs
-    sharing = max(jobs, PARTS if on_matrix else 1)
+    sharing = max(jobs, SHARES if on_matrix else 1)
     parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [
         Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, *shared)

@@ -27,6 +27,7 @@ import numpy as np
 
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
+from streamsvm.batch.options import STEPS_PER_EXAMPLE
 from streamsvm.batch.path import Factor
 from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
@@ -37,7 +38,7 @@ from streamsvm.validation.results import Fold
 
 CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.
 MANY_FOLDS = 30  # From as many folds on, the folds of a grid start from the full solution.
-HOPELESS = 1000  # Pair steps per example for a split, if twenty times as many did not solve the full problem.
+HOPELESS = STEPS_PER_EXAMPLE // 20  # for a split, if all of them did not solve the full problem
 
 CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
 FROM_FULL = ("skip", "avg", "top", "greedy", "best", "path")  # from the full solution

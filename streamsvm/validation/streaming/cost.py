@@ -1,28 +1,23 @@
 """The time that learning and estimates are expected to take, computed from counts.
 
 No clock is asked.  So the same stream has the same estimates at the same examples, on a busy machine, after a restart
-and when it is learned again.  The constants were measured on one core; expected times are right within a factor of two.
-Only ratios of them count, which vary less.
+and when it is learned again.  Expected times are right within a factor of two; only ratios of them count, which vary
+less.
 """
 
 import numpy as np
 
+from streamsvm.core.costs import COPIED, LEARNED, PER_MEMBER, REMEMBERED, REMOVED, SOLVED
 from streamsvm.online.removal.forget import seconds_by_steps
 from streamsvm.online.removal.leave_one_out import LeaveOut
 
-LEARNED = 8e-6  # seconds for an example, without its kernel values: 4e-6 in a batch, 18e-6 in a call of its own
-VALUE = 2e-9  # for a kernel value
-PER_MEMBER = 4.0  # kernel values that cost as much as an example's kernel row and steps, for each member
-COPIED, REMEMBERED = 1.5e-3, 1e-6  # for a copy of a model, and for each remembered example beside its members
-SOLVED = 3e-9  # for a kernel value of a copy, with the steps that go over its members
-REMOVED = 2e-4  # for a removal, without its steps
 FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes two to five times as long.
 FEWER_STEPS = 0.14  # of those to a hundredth of it
 
 
 def of_learning(n: int, n_members: int, n_models: int = 1) -> float:
     """Of learning n examples by a model with so many members; by several models, which share kernel values."""
-    return n * (n_models * LEARNED + PER_MEMBER * VALUE * n_members)
+    return n * (n_models * LEARNED + PER_MEMBER * n_members)
 
 
 def of_copying(n: int, evaluations: int, n_models: int = 1) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.core.costs import REMOVED
 from streamsvm.online.removal.leave_one_out import LeaveOut
 from streamsvm.validation.streaming import cost
 
@@ -147,7 +148,7 @@ class LeftOutOfSeveral(LeftOut):
         held = np.count_nonzero(mass, axis=0).tolist()  # examples that each model has as support vectors
         each = [n * cost.of_removal(part.model, 1) for n, part in zip(held, self._model.parts, strict=True)]
         n_held = int(np.count_nonzero(mass.any(axis=1)))
-        return max(cost.REMOVED, math.fsum(each) / max(1, n_held))
+        return max(REMOVED, math.fsum(each) / max(1, n_held))
 
     def cost_of_fold(self, k: int) -> float:
         return sum(cost.of_removal(part.model, n_support(part.model, k)) for part in self._model.parts)

@@ -19,7 +19,7 @@ from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.memory import mixed
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
-FEW = 100  # examples that the smallest estimate tests
+FEWEST_TESTED = 100  # examples that the smallest estimate tests
 MOST_FOLDS = 1000  # An estimate goes through all of them.
 
 
@@ -101,7 +101,7 @@ class StreamingKFold(StreamingEstimate):
 
     def _tested(self, model: LeftOut, allowed: float) -> Tested:
         each = model.cost_of_fold(self.k)
-        few = math.ceil(self.k * min(1.0, FEW / len(model.places)))
+        few = math.ceil(self.k * min(1.0, FEWEST_TESTED / len(model.places)))
         times = max(few, math.floor(min(allowed / each, self.k)))
         model.prepare(times, self.k)
         fold_of = {number: self.fold_of(number) for number in model.ids}

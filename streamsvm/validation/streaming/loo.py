@@ -46,8 +46,8 @@ from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
 TINY = 1e-12  # the margin of an example of which only the sign is known
-POOL = 200  # outcomes that measure how good the guesses are
-FEW = 10  # support vectors that the smallest estimate leaves out
+OUTCOMES = 200  # outcomes that measure how good the guesses are
+FEWEST_REMOVED = 10  # support vectors that the smallest estimate leaves out
 
 
 @fixed_parameters
@@ -125,7 +125,7 @@ class StreamingLOO(StreamingEstimate):
     ) -> None:
         super().__init__(model, every, memory, keep, share, seed)
         self._slope: float | None = None  # r
-        self._surprises: deque[tuple[int, int]] = deque(maxlen=POOL)  # of L: the class, and error - guessed error
+        self._surprises: deque[tuple[int, int]] = deque(maxlen=OUTCOMES)  # of L: the class, and error - guessed error
 
     def _tested(self, model: LeftOut, allowed: float) -> Tested:
         margin, bounds = model.margins(), model.bounds()
@@ -133,7 +133,7 @@ class StreamingLOO(StreamingEstimate):
         undecided = np.flatnonzero(bounds == UNKNOWN)
         order = np.random.default_rng([self.seed % 2**63, self._n_turns]).permutation(undecided)
         each = model.cost_of_one()
-        removed = order[: max(FEW, math.floor(min(allowed / each, len(order))))]
+        removed = order[: max(FEWEST_REMOVED, math.floor(min(allowed / each, len(order))))]
         model.prepare(len(removed))
         ids = self._memory.ids
         for i in removed:
@@ -146,7 +146,7 @@ class StreamingLOO(StreamingEstimate):
         scores = score.error(), score.g_mean(), NOTHING if self._is_several else score.prbep()
         n, n_removed = len(margin), len(removed)
         estimate = Estimate(self.model.n_seen, n, *scores, n_removed, len(undecided) - n_removed)
-        return Tested(estimate, each * min(FEW, len(undecided)))
+        return Tested(estimate, each * min(FEWEST_REMOVED, len(undecided)))
 
     def _slope_for(self, falls: np.ndarray, alpha: np.ndarray, removed: np.ndarray) -> float:
         """r for this estimate: the one measured before, if there is one.  Also measure r for the next estimate."""

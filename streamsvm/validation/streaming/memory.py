@@ -30,7 +30,7 @@ KEEP = ("recent", "sample")
 MASK = 2**64 - 1
 
 
-UNKNOWN_AGE = -(2**62)  # of examples that version 0.1.0 stored without an age: older than any window
+UNKNOWN_AGE = -LARGEST_COUNT  # of examples that version 0.1.0 stored without an age: older than any window
 
 
 class Example(NamedTuple):

@@ -82,7 +82,7 @@ def test_examples_of_few_features_out_of_many():
 
 
 def test_the_older_half_is_forgotten(monkeypatch):
-    monkeypatch.setattr(room, "MEMORY", 20)
+    monkeypatch.setattr(room, "LABELLED", 20)
     model, seen = taught(), Passing()
     for n, x in enumerate(dicts(X), 1):
         seen.add(x)

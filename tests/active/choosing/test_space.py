@@ -157,7 +157,7 @@ def test_a_label_that_is_taken_back_counts_no_more():
 
 
 def test_only_the_newest_labels_are_remembered(monkeypatch):
-    monkeypatch.setattr(room, "MEMORY", 10)
+    monkeypatch.setattr(room, "LABELLED", 10)
     X, y = problem()
     pool, space, model = ArrayPool(X), Space(), LASVM(gamma=0.3)
     taught(model, X, y, range(25), pool, space)

@@ -476,7 +476,7 @@ def test_a_removal_looks_only_at_what_is_in_doubt(monkeypatch):
     assert sum(looked_at) < 20  # of 20 times 1500
     assert model.kernel_evaluations - before < 20 * 1500 * 100  # and not those with all members
     looked_at.clear()
-    monkeypatch.setattr(tracked_values, "ROUNDING", 1e-5)
+    monkeypatch.setattr(tracked_values, "SUM_ROUNDING", 1e-5)
     for i in gone:
         doubtful.forget(i)
     assert 100 < sum(looked_at) < 20 * 1500

@@ -1,0 +1,9 @@
+"""How far rounding may move a number: what every test for 0 or for equality rests on.
+
+A factor of 2 either way changes no decision but those that rounding makes anyway: the next cause of a difference, a
+step or a violation, is a thousand times as large.
+"""
+
+KERNEL_ROUNDING = 1e-6  # of a float32 kernel value, relative: eight units in the last place
+SUM_ROUNDING = 1e-9  # of a sum in float64, relative to the sum of the sizes: far above that of a million additions
+NO_CURVATURE = 1e-12  # along a pair of members, beside kernel values of about 1: the two are equal
