@@ -30,17 +30,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.active.answers import labels
-from streamsvm.active.answers.events import (
-    Action,
-    Answer,
-    Ask,
-    Label,
-    Question,
-    Refuse,
-    Retract,
-    SetLabel,
-    Withdraw,
-)
+from streamsvm.active.answers.events import Action, Answer, Ask, Label, Question, Refuse, Retract, SetLabel, Withdraw
 from streamsvm.active.answers.progress import CHOSEN, RANDOM, Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record

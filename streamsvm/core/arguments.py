@@ -12,7 +12,7 @@ import numpy as np
 LARGEST = sys.float_info.max
 LARGEST_BOX = 1e15  # of a coefficient: beyond it, sums in float64 lose a single example
 LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes fit into 63 bits
-LARGEST_ID = 2**63 - 1
+LARGEST_ID = int(np.iinfo(np.int64).max)
 
 
 def is_number(value: Any) -> bool:

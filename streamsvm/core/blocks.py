@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner, inner_sum
+from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.expansion import COLUMNS, SLOTS, STORAGE, Expansion
 from streamsvm.core.products import products
 
@@ -30,7 +31,7 @@ BLOCK = 256  # queries per block
 LARGEST_SQUARED_NORM = 1e36  # of a query: twice a sum of two must stay below float32's 3e38
 MIN_QUERIES = 8  # for fewer, packing the members costs more than a matrix product gains
 MIN_DENSITY = 0.7  # of non-zero features, likewise
-MIN_MEMBERS = 2**16  # features of all members, below which they stay in the cache while a block is learned row by row
+MIN_MEMBERS = SECOND_LEVEL // 16  # features of all members; fewer stay in the cache while a block is learned row by row
 SORTED_BY_INSERTION = 64  # features; counting bytes takes as long as that, however few there are
 
 

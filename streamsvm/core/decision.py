@@ -11,16 +11,8 @@ import threading
 
 import numpy as np
 
-from streamsvm.core.blocks import (
-    BLOCK,
-    LARGEST_SQUARED_NORM,
-    MIN_QUERIES,
-    Queries,
-    expansion_sum,
-    is_dense,
-    prefers_product,
-    put_dense,
-)
+from streamsvm.core import blocks
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, expansion_sum, is_dense, prefers_product, put_dense
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 from streamsvm.core.costs import ENTRY, LISTING, PRODUCT, SECOND_LEVEL, VALUE
@@ -49,7 +41,7 @@ def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
 @inner
 def _group(n_queries, n_features, width):
     """How many of these queries make a group."""
-    fitting = min(n_queries, BLOCK, GROUP_BYTES // (4 * max(n_features, width, 1)))
+    fitting = min(n_queries, blocks.BLOCK, GROUP_BYTES // (4 * max(n_features, width, 1)))
     return max(1, fitting // TILE_ROWS) * TILE_ROWS
 
 
@@ -165,7 +157,7 @@ class Decision:
 
     def takes(self, table: np.ndarray) -> bool:
         """Whether `of_table` is the faster way for these rows."""
-        return self.s.counts[STORAGE] == COLUMNS and len(table) >= MIN_QUERIES and is_dense(table)
+        return self.s.counts[STORAGE] == COLUMNS and len(table) >= blocks.MIN_QUERIES and is_dense(table)
 
     def of_table(self, table: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """f(x) of the rows of a table whose features have these columns; NaN for too large rows.  On several cores."""
@@ -183,7 +175,7 @@ class Decision:
         work = len(table) * (self.n_slots * (VALUE + PRODUCT * n_features) + ENTRY * table.shape[1])
         n_threads = threads_for(work)
         share = len(table) if n_threads == 1 else len(table) // (SHARES * n_threads)
-        at_once = max(MIN_QUERIES, min(share, GROUP_BYTES // (8 * max(table.shape[1], 1))))
+        at_once = max(blocks.MIN_QUERIES, min(share, GROUP_BYTES // (8 * max(table.shape[1], 1))))
         for _ in in_order(decide, range(0, len(table), at_once), n_threads):
             pass
         self._count(len(out))

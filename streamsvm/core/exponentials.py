@@ -20,7 +20,7 @@ LN2_HIGH_32, LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
 P = tuple(
     map(np.float32, (0.50000001201, 0.16666665459, 0.041665795894, 8.3334519073e-3, 1.3981999507e-3, 1.98756915e-4))
 )
-EXP_MIN_32 = np.float32(-87.0)  # e^-87 is still a normal number; smaller arguments are rounded up to it
+EXP_MIN_32 = np.ceil(np.log(np.finfo(np.float32).tiny))  # smaller arguments are rounded up to it
 
 LN2_HIGH, LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6
 E = tuple(1 / math.factorial(k) for k in range(14))  # Taylor's series, whose remainder is below 1e-17

@@ -8,17 +8,7 @@ import numpy as np
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax
-from streamsvm.core.expansion import (
-    BOXES,
-    FORBIDDEN,
-    GAP,
-    LOSS,
-    NEGATIVE,
-    POSITIVE,
-    SLOTS,
-    SQUARED_LOSS,
-    set_penalties,
-)
+from streamsvm.core.expansion import BOXES, FORBIDDEN, GAP, LOSS, NEGATIVE, POSITIVE, SLOTS, SQUARED_LOSS, set_penalties
 from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
 from streamsvm.core.rows import member_row
 from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, sum_losses, update_block

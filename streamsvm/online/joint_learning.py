@@ -32,7 +32,8 @@ from streamsvm.core.rows import first_from, kernel_row
 from streamsvm.online.arrival import Example, lacks_room, learn_query, store_raw_of
 
 ALL = -1  # all learners have learned all examples
-LEARNED, NEWEST, TAUGHT, COUNTS = 2, 3, 4, 6
+LEARNED, NEWEST, TAUGHT = range(2, 5)
+COUNTS = TAUGHT + 2
 
 
 @by_reference

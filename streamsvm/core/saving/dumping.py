@@ -19,7 +19,7 @@ from streamsvm.core.expansion import (
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.saving.integrity import require_coefficients, require_examples, require_layout, require_union
 from streamsvm.core.storage.features import doubled, list_features
-from streamsvm.core.storage.members import MIN_FEATURES, SAVED, empty, feature_matrix
+from streamsvm.core.storage.members import SAVED, empty, feature_matrix
 from streamsvm.core.storage.room import slots_for
 
 
@@ -95,8 +95,8 @@ def restore(
 def _filled(arrays: Mapping[str, np.ndarray], cache_bytes: int, n_features: int, n_raw: int) -> Expansion:
     """The expansion with these arrays, of which only the layout was checked."""
     n, storage = len(arrays["y"]), arrays["counts"][STORAGE]
-    n_rows = 0 if storage == COMPRESSED else doubled(MIN_FEATURES, len(arrays["features"]))
-    room = doubled(MIN_FEATURES, n_features), n_rows
+    n_rows = 0 if storage == COMPRESSED else doubled(1, len(arrays["features"]))
+    room = doubled(1, n_features), n_rows
     s = empty(cache_bytes, slots_for(n), *room, binary=bool(storage != COLUMNS), n_raw=n_raw)
     for name in SAVED:
         getattr(s, name)[:n] = arrays[name]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.saving.layout import (
     DIGEST_SIZE,
     FORMAT,
@@ -31,7 +32,6 @@ from streamsvm.core.saving.layout import (
 )
 from streamsvm.core.saving.layout import SnapshotError as SnapshotError
 
-_SMALL = 1 << 20  # bytes of a snapshot that are joined before they are hashed: many chunks take longer than a copy
 LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
 _STUMBLES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 Arrays = Mapping[str, np.ndarray]
@@ -73,10 +73,11 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
 
     chunks: list[bytes | memoryview] = [PRELUDE.pack(MAGIC, FORMAT, len(header), total), header]
     chunks.append(padding(PRELUDE.size + len(header)))
-    as_bytes: Callable[[np.ndarray], bytes | memoryview] = np.ndarray.tobytes if total <= _SMALL else octets
+    # A small snapshot is joined before it is hashed: many chunks take longer than a copy within the cache.
+    as_bytes: Callable[[np.ndarray], bytes | memoryview] = np.ndarray.tobytes if total <= SECOND_LEVEL else octets
     for array in raw.values():
         chunks += [as_bytes(array), padding(array.nbytes)]
-    if total <= _SMALL:
+    if total <= SECOND_LEVEL:
         chunks = [b"".join(chunks)]
     return b"".join([*chunks, sha256(chunks)])
 

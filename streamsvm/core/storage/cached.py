@@ -7,12 +7,7 @@ nothing here writes to more than the filled part of a row.
 
 import numpy as np
 
-from streamsvm.core.expansion import (
-    CACHE_BYTES,
-    HAND,
-    ROWS,
-    Expansion,
-)
+from streamsvm.core.expansion import CACHE_BYTES, HAND, ROWS, Expansion
 from streamsvm.core.rows import MIN_CACHED_ROWS, shift_rows
 
 GROWTH = 8  # times as much memory as the rows need, but no more than the cache may have

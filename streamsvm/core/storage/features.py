@@ -17,7 +17,7 @@ from streamsvm.core.expansion import (
     is_binary,
     is_wide,
 )
-from streamsvm.core.storage.members import MIN_FEATURES, feature_matrix
+from streamsvm.core.storage.members import feature_matrix
 
 
 def doubled(size: int, needed: int) -> int:
@@ -124,7 +124,7 @@ def with_features(s: Expansion, q: Queries) -> Expansion:
         s.counts[STORAGE] = COMPRESSED
         query = np.zeros(s.member_indices.shape[0], np.float32)
         return list_features(s._replace(sparse_indices=q.indices, sparse_values=q.values, query=query))
-    matrix = np.zeros((doubled(MIN_FEATURES, D), N), np.float32)
+    matrix = np.zeros((doubled(1, D), N), np.float32)
     spread_out(q.indptr, q.indices, q.values, matrix)
     if not is_binary_block(q):
         return s._replace(columns=matrix)

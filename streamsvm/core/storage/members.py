@@ -23,7 +23,7 @@ from streamsvm.core.expansion import (
 from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.scaling import NO_ROWS, RawRows
 
-MIN_SLOTS, MIN_FEATURES = 64, 4
+MIN_SLOTS = 64  # as an odd multiple of 64 is what `room` makes of it
 WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
 SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")  # the arrays of a snapshot
 PER_SLOT = (*SAVED, "serial")
@@ -32,8 +32,8 @@ PER_SLOT = (*SAVED, "serial")
 def empty(
     cache_bytes: int,
     n_slots: int = MIN_SLOTS,
-    n_features: int = MIN_FEATURES,
-    width: int = MIN_FEATURES,
+    n_features: int = 1,
+    width: int = 1,
     binary: bool = True,
     n_raw: int = 0,
 ) -> Expansion:

@@ -37,8 +37,8 @@ from streamsvm.estimators.inputs.sample import Rows, RowsOf, dense_rows, listed_
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
-NARROW = 4  # times as many examples with few features make a block: it costs more to prepare than to compute
-FEW = 64  # features of an example to learn
+# Of examples with fewer features, so many times as many make a block: it costs more to prepare than to compute.
+NARROW_BELOW, NARROW = 64, 4
 LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
 
 
@@ -236,7 +236,7 @@ class FeatureTable:
         if learning:
             self.add(names)
         columns = self.lookup(names)
-        if len(names) < FEW:
+        if len(names) < NARROW_BELOW:
             at_once *= NARROW
         for b in range(0, len(X), at_once):
             block = plain(X[b : b + at_once])
@@ -256,7 +256,7 @@ class FeatureTable:
         self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any, of_columns: tuple | None = None
     ) -> Iterator[tuple[slice, Any]]:
         data = floats_of(X.data)
-        if learning and X.nnz < FEW * X.shape[0]:
+        if learning and X.nnz < NARROW_BELOW * X.shape[0]:
             at_once *= NARROW
         for b in range(0, X.shape[0], at_once):
             starts = X.indptr[b : b + at_once + 1].astype(np.int64)

@@ -21,7 +21,8 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope
 from streamsvm.online.outputs.threshold import VALUE, new_threshold, note_class, pooled_threshold
 
-RUN, THRESHOLD = 4, 7
+RUN = len(new_sigmoid())
+THRESHOLD = RUN + 3
 CUT = THRESHOLD + VALUE  # the place of the threshold itself
 
 

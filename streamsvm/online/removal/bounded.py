@@ -58,7 +58,7 @@ from streamsvm.online.finish import Problem
 from streamsvm.online.lasvm import midpoint
 from streamsvm.online.removal.forget import forget
 
-REMOVE, PROJECT, MERGE = "remove", "project", "merge"
+REMOVE, MERGE = "remove", "merge"  # or "project"
 AT_ONCE = 20  # a full budget loses one member in 20
 EARLY = 50  # a fiftieth of a window is forgotten early, so that many members leave at once
 WRONG_SHARE = 0.25  # of the support vectors that merge, those farthest on the wrong side; the others are the lightest

@@ -37,15 +37,7 @@ from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expan
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
 from streamsvm.core.storage import keep, live_slots, row_width
 from streamsvm.online.finish import Problem, kernel_among
-from streamsvm.online.removal.forget import (
-    Members,
-    hand_back,
-    jitter_of,
-    places,
-    seconds_along,
-    seconds_by_steps,
-    tolerances,
-)
+from streamsvm.online.removal import forget
 
 UNKNOWN, UNCHANGED, WRONG, RIGHT = range(4)  # what bounds say of a member without itself
 MAX_CHUNKS = 50  # of steps, each of as many as there are members, on one member
@@ -153,7 +145,7 @@ class LeaveOut:
         n, m = self.n, int(np.count_nonzero(self.free))
         r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
         events = choice.events_of(r_free, r - r_free)
-        along, by_steps = seconds_along(n, m, events), seconds_by_steps(n, m, r, self.tol)
+        along, by_steps = forget.seconds_along(n, m, events), forget.seconds_by_steps(n, m, r, self.tol)
         times = min(times, seconds / max(by_steps, 1e-9))
         saved = times * (by_steps - along)
         return bool(saved > SECONDS_PER_CUBE * m**3) and m + 2 <= len(self.s.rows)
@@ -162,10 +154,10 @@ class LeaveOut:
         s, n = self.s, self.n
         alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
         M = np.flatnonzero(self.free)
-        above, below, self._mu = tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
-        jitter = jitter_of(s)
+        above, below, self._mu = forget.tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
+        jitter = forget.jitter_of(s)
         found = factorise(kernel_among(s, self.kernel, M), jitter)
-        self._place = places(alpha, lo, hi)
+        self._place = forget.places(alpha, lo, hi)
         room = len(M) + ROOM
         return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 
@@ -179,7 +171,7 @@ class LeaveOut:
         state = path.State(self.problem.fixed_sum, alpha, g, lo, hi, place)
         way = path.Way(mass, np.zeros(len(mass)), limit)
         beginning = factor.beginning(len(factor.members) + limit + 2, self._mu)
-        outcome, _ = path.follow(Members(self.s, self.kernel), state, way, beginning)
+        outcome, _ = path.follow(forget.Members(self.s, self.kernel), state, way, beginning)
         return outcome == path.COMPLETE and bool(np.isfinite(g).all())
 
     # ------------------------------------------------------------------------------------------------------- the steps
@@ -189,7 +181,7 @@ class LeaveOut:
         s, n, names = self.s, self.n, ("alpha", "g", "lo", "hi", "up", "down")
         before = {name: getattr(s, name)[:n].copy() for name in names}
         s.lo[c] = s.hi[c] = 0.0
-        hand_back(s, self.kernel, self.problem.fixed_sum, mass)
+        forget.hand_back(s, self.kernel, self.problem.fixed_sum, mass)
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
         self.problem.note(s)
         for _ in range(MAX_CHUNKS):

@@ -27,7 +27,7 @@ from streamsvm.core import arguments
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array, require_finite
 
 KEEP = ("recent", "sample")
-MASK = 2**64 - 1
+MASK = int(np.iinfo(np.uint64).max)
 
 
 UNKNOWN_AGE = -LARGEST_COUNT  # of examples that version 0.1.0 stored without an age: older than any window
