@@ -515,7 +515,7 @@ def test_the_curve_stays_short_and_ends_now():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(register, "REMEMBERED", 20)
+    monkeypatch.setattr(register, "ENDED", 20)
     it = make(range(200), n_open=3)
     for key in range(1000, 1100):
         tell(it, label(key))

@@ -26,7 +26,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from streamsvm.active.answers.register import REMEMBERED
+from streamsvm.active.answers.register import ENDED
 
 VOICES = 20  # annotators of one question whose last word is kept
 PEOPLE = 1000  # annotators who can undo
@@ -194,7 +194,7 @@ class QuestionBook:
             del self._held[who]
         card.holders.clear()
         self._closed[question_id] = card
-        if len(self._closed) > REMEMBERED:
+        if len(self._closed) > ENDED:
             self._closed.popitem(last=False)
 
     # --- answers ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 from streamsvm.active.answers.events import Label, Question
 
-REMEMBERED = 10_000  # examples whose question has ended, and as many that were labelled without one
+ENDED = 10_000  # examples whose question has ended, and as many that were labelled without one
 
 _NEVER = -(1 << 63)  # before all times
 _NAMESPACE = uuid.UUID("5f0c8a0e-6f0b-4b52-9d3c-5a0d6f5d8f11")  # of the loops' names
@@ -105,7 +105,7 @@ class Register:
 
 def _remember(memory: OrderedDict[int, Record], key: int, record: Record) -> None:
     memory[key] = record
-    if len(memory) > REMEMBERED:
+    if len(memory) > ENDED:
         memory.popitem(last=False)
 
 

@@ -222,7 +222,7 @@ def test_after_an_undo_everybody_may_answer_as_before():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(question_book, "REMEMBERED", 10)
+    monkeypatch.setattr(question_book, "ENDED", 10)
     monkeypatch.setattr(question_book, "PEOPLE", 5)
     monkeypatch.setattr(question_book, "VOICES", 3)
     it = QuestionBook(LEASE)
