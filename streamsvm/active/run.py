@@ -20,7 +20,7 @@ from streamsvm.active.loop import LabellingLoop
 from streamsvm.core import arguments
 
 ORACLE = "oracle"  # the annotator
-FINISHED_BELOW = 1000  # members; such a model is finished after each answer
+SMALL = 1000  # members up to which a model is finished after each answer
 
 
 class Step(NamedTuple):
@@ -186,7 +186,7 @@ class _Course:
 def finish_if_small(model: Any) -> None:
     """Solve the model's problem exactly, if that costs little: a question is then about what the labels say."""
     learner = learner_of(model)
-    if hasattr(learner, "finish") and getattr(learner, "n_members", FINISHED_BELOW) < FINISHED_BELOW:
+    if hasattr(learner, "finish") and getattr(learner, "n_members", SMALL) < SMALL:
         learner.finish()
 
 
