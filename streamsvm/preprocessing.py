@@ -13,7 +13,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
 from streamsvm.estimators.inputs.checks import not_a_number

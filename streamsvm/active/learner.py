@@ -29,7 +29,7 @@ from river import base, compose
 
 from streamsvm.active.choosing.novelty import Passing
 from streamsvm.core import arguments
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 
 WINDOW = 300  # Scores to compare with.  The model grows more certain, so old scores are soon too small.
 BOUNDARY, NOVEL, FAR = range(3)

@@ -244,7 +244,7 @@ def prefers_product(s: Expansion, q: Queries, within: bool = False) -> bool:
     used = q.width
     if within and used * s.counts[SLOTS] < MIN_MEMBERS:
         return False
-    return len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
+    return used > 0 and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
 
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import datetime
 
 from streamsvm.core import arguments
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.gap_svm import GapSVM
 from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S
 from streamsvm.online import gap

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from streamsvm.core import arguments, storage
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import lasvm

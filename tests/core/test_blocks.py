@@ -145,14 +145,14 @@ def test_a_binary_block_has_only_0_and_1():
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("d", [3, 40])
 def test_decision_values_are_the_sum_over_the_members(kernel, d):
-    """d = 40 takes the matrix product for a block, rows for a few queries."""
+    """A block takes the matrix product, a few queries rows."""
     X, y = problem(120, d)
     model, kernel, s = learned(X, y, kernel=kernel, gamma=0.02, degree=2, coef0=1.0)
     live = live_slots(s)
     K = naive.gram(kernel, X, X[s.ids[live]])
     expected = K @ s.alpha[live] + model.bias
     q = queries(model, X)
-    assert prefers_product(s, q) == (d == 40)
+    assert prefers_product(s, q)
     few = queries(model, X[:7])
     assert not prefers_product(s, few)
     tolerance = 1e-5 * np.abs(s.alpha).sum() * max(1.0, np.abs(K).max())

@@ -8,7 +8,7 @@ import numpy as np
 from river.utils import dataframe
 
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require
 from streamsvm.estimators.inputs.checks import (

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core.expansion import EVALUATIONS
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.class_models import known_once
 from streamsvm.estimators.several.multiclass import SeveralClasses

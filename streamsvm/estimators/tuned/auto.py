@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core import arguments
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import series_like
 from streamsvm.estimators.inputs.features import FeatureTable

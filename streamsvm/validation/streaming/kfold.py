@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import arguments
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.validation.streaming.estimates import Estimate, exactly, exactly_of_several
 from streamsvm.validation.streaming.held_out_margins import LeftOut

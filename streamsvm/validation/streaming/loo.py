@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core.fixed_parameters import fixed_parameters
+from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
