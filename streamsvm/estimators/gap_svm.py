@@ -3,7 +3,7 @@
 from streamsvm.core import arguments
 from streamsvm.core.expansion import GAP, REPROCESSED
 from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S, OnlineSVM
-from streamsvm.estimators.learner.rechecking import Solver
+from streamsvm.estimators.learner.finishing import Solver
 from streamsvm.online import gap
 from streamsvm.online.cccp import sparsify
 from streamsvm.online.finish import WithoutBias, finish_without_bias

@@ -9,7 +9,7 @@ import numpy as np
 from streamsvm.core import arguments, storage
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.rechecking import Solver
+from streamsvm.estimators.learner.finishing import Solver
 from streamsvm.online import lasvm
 from streamsvm.online.cccp import MAX_ROUNDS, without_noise
 from streamsvm.online.finish import WithBias, finish

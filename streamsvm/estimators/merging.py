@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.several.merging import merge_classes
-from streamsvm.estimators.several.multiclass import SeveralClasses
-from streamsvm.estimators.several.tuned_classes import TunedClasses
+from streamsvm.estimators.multiclass.merging import merge_classes
+from streamsvm.estimators.multiclass.one_vs_rest import SeveralClasses
+from streamsvm.estimators.multiclass.tuned_classes import TunedClasses
 
 Model = TypeVar("Model", bound=OnlineSVM | SeveralClasses)
 FREE = ("cache_mb", "device")  # parameters that change no result

@@ -26,9 +26,9 @@ from streamsvm.estimators.inputs.training_set import (
     require_moderate,
 )
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
-from streamsvm.estimators.learner.model import NEVER
+from streamsvm.estimators.learner.state import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values, require_square
 from streamsvm.sklearn_api.training import train, train_pairs

@@ -11,7 +11,7 @@ from streamsvm.core import arguments, storage
 from streamsvm.core.centring import Centre, centred
 from streamsvm.core.inputs import in_columns
 from streamsvm.core.threads import one_blas_thread
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.outputs.coupling import led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values

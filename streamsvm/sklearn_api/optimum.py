@@ -18,7 +18,7 @@ from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.outputs.calibration import note_margins
 from streamsvm.online.solved import Members, with_members
 from streamsvm.sklearn_api.exact import LARGEST, exact_optimum, exact_pair, matrix_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.lasvm import keep_block
 from streamsvm.sklearn_api.optimum import learn_pairs_to_optimum, learn_to_optimum
 

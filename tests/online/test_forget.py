@@ -125,7 +125,7 @@ def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):
         taken.append(way)
         return s, way
 
-    monkeypatch.setattr("streamsvm.estimators.learner.model.forget", watched)
+    monkeypatch.setattr("streamsvm.estimators.learner.state.forget", watched)
     leaving = model.support_ids[::7]
     expected = solved_without(model, set(leaving.tolist()))
     model.forget(leaving)
@@ -175,7 +175,7 @@ def test_the_steps_after_a_removal_decide_how_the_next_one_is_done(monkeypatch):
 
     monkeypatch.setattr(forgetting, "solve_again", lambda *arguments: (solve(*arguments)[0], 10**8))
     monkeypatch.setattr(forgetting, "SECONDS_PER_CUBE", 1e-6)  # too dear for what is expected at first
-    monkeypatch.setattr("streamsvm.estimators.learner.model.forget", watched)
+    monkeypatch.setattr("streamsvm.estimators.learner.state.forget", watched)
     first, second = model.support_ids[np.abs(model.dual_coef) == model.C][:2].tolist()
     model.forget(first)
     copied = LASVM.from_bytes(model.to_bytes())

@@ -15,7 +15,7 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_PARAMETER, NAMES, RBF_KIND, Kernel
 from streamsvm.core.scaling import SPREAD
 from streamsvm.core.stream_warning import StreamWarning as StreamWarning
-from streamsvm.estimators.learner.model import LOOK_EVERY, NEVER, OnlineModel
+from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, OnlineModel
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 
 EQUAL_PREDICTIONS = 2000  # so many in a row, while both classes occur, are suspicious

@@ -12,8 +12,8 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import n_learned, no_margins
-from streamsvm.estimators.learner.rechecking import Rechecking
+from streamsvm.estimators.learner.finishing import Rechecking
+from streamsvm.estimators.learner.state import n_learned, no_margins
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.removal.forget import admit
 from streamsvm.online.removal.leave_out import LeaveOut

@@ -22,9 +22,9 @@ from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.inputs.sample import Rows, RowsOf
 from streamsvm.estimators.learner.advice import Advice
+from streamsvm.estimators.learner.eviction import NO_SLOTS, Leaving
 from streamsvm.estimators.learner.examples import Examples, block_of
-from streamsvm.estimators.learner.leaving import NO_SLOTS, Leaving
-from streamsvm.estimators.learner.model import n_learned, no_margins
+from streamsvm.estimators.learner.state import n_learned, no_margins
 from streamsvm.online import arrival
 from streamsvm.online.arrival import learn_block, learn_example
 from streamsvm.online.removal import bounded

@@ -35,7 +35,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled
 from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
-from streamsvm.estimators.learner.rechecking import Rechecking, raw_features
+from streamsvm.estimators.learner.finishing import Rechecking, raw_features
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 

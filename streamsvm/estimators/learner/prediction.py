@@ -10,7 +10,7 @@ from river.utils import dataframe
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, is_bounded, largest_self_product
 from streamsvm.estimators.inputs.checks import culprit, is_frame, n_rows, not_finite, series_like, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row
-from streamsvm.estimators.learner.model import OnlineModel
+from streamsvm.estimators.learner.state import OnlineModel
 from streamsvm.online import arrival
 from streamsvm.online.outputs.calibration import CUT
 from streamsvm.online.outputs.sigmoid import probabilities, probability

@@ -20,7 +20,7 @@ from streamsvm.core.saving import dumping, snapshot
 from streamsvm.core.saving.snapshot import require, require_array
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
+from streamsvm.estimators.learner.state import LOOK_EVERY, OnlineModel
 from streamsvm.online.outputs.calibration import THRESHOLD
 from streamsvm.online.outputs.sigmoid import MAX_SLOPE, MIN_SLOPE
 from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT

@@ -15,9 +15,9 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import series_like
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.composite import CommonColumns, by_prefix
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.model import NEVER
-from streamsvm.estimators.several.shared import CommonColumns, by_prefix
+from streamsvm.estimators.learner.state import NEVER
 from streamsvm.estimators.tuned.candidates import CandidateModels
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import STARTS, Promotion, Setting

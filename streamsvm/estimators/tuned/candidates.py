@@ -20,9 +20,9 @@ from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.composite import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
-from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
+from streamsvm.estimators.learner.state import NEVER, n_learned, no_margins
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of

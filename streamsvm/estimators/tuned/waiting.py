@@ -13,8 +13,8 @@ from streamsvm.core.class_weights import Counts
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.model import n_learned
-from streamsvm.estimators.several.shared import LabelledBlock, joined_rows
+from streamsvm.estimators.learner.composite import LabelledBlock, joined_rows
+from streamsvm.estimators.learner.state import n_learned
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs import class_sample, reservoir
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.sample import listed_rows
-from streamsvm.estimators.learner import rechecking
+from streamsvm.estimators.learner import finishing
 from streamsvm.online.removal import beside
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -378,9 +378,9 @@ def test_finish_that_is_interrupted_leaves_a_model_that_can_finish(monkeypatch):
         original(*given)
         raise KeyboardInterrupt
 
-    original = rechecking.keep_block
+    original = finishing.keep_block
     with monkeypatch.context() as patch:
-        patch.setattr(rechecking, "keep_block", interrupted)
+        patch.setattr(finishing, "keep_block", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.finish()
     assert model.digest() == before
@@ -495,9 +495,9 @@ def test_a_removal_that_is_interrupted_finds_the_reservoir_anew(monkeypatch):
         original(*given)
         raise KeyboardInterrupt
 
-    original = rechecking.Beside.follow
+    original = finishing.Beside.follow
     with monkeypatch.context() as patch:
-        patch.setattr(rechecking.Beside, "follow", interrupted)
+        patch.setattr(finishing.Beside, "follow", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.forget(gone)
     assert model.digest() == again.digest()

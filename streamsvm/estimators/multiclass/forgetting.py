@@ -12,10 +12,10 @@ from streamsvm.core import arguments
 from streamsvm.core.storage import live_slots
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.composite import to_the_end
 from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import n_learned, no_margins
-from streamsvm.estimators.several.lessons import LearningModels
-from streamsvm.estimators.several.shared import to_the_end
+from streamsvm.estimators.learner.state import n_learned, no_margins
+from streamsvm.estimators.multiclass.learning import LearningModels
 from streamsvm.online.removal.leave_out_several import LeaveOutSeveral, Part
 
 TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one

@@ -18,9 +18,9 @@ from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.model import NEVER
-from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
-from streamsvm.estimators.several.together import Together
+from streamsvm.estimators.learner.composite import CommonColumns, LabelledBlock, SeveralModels, to_the_end
+from streamsvm.estimators.learner.state import NEVER
+from streamsvm.estimators.multiclass.joint import Together
 from streamsvm.online import union
 from streamsvm.online.rescale import rescale
 

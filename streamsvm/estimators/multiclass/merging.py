@@ -17,10 +17,10 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.estimators.inputs.sample import NOTHING, Sample
+from streamsvm.estimators.learner.finishing import raw_features
 from streamsvm.estimators.learner.merging import Part, agreeing, distinct, moved, together
-from streamsvm.estimators.learner.rechecking import raw_features
-from streamsvm.estimators.several.multiclass import SeveralClasses
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_rest import SeveralClasses
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled

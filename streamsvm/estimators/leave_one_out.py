@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from streamsvm.active.answers.suspects import left_out_leads, left_out_values
 from streamsvm.batch import RowStore
-from streamsvm.estimators.several.multiclass import OneVsRest
+from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 
 _CACHE_MB = 64.0
 

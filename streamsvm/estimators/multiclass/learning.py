@@ -12,11 +12,11 @@ import numpy as np
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.composite import LabelledBlock, to_the_end
 from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import n_learned, no_margins
-from streamsvm.estimators.several.class_models import ClassModels
-from streamsvm.estimators.several.shared import LabelledBlock, to_the_end
-from streamsvm.estimators.several.together import Lecture, Together, lecture_of
+from streamsvm.estimators.learner.state import n_learned, no_margins
+from streamsvm.estimators.multiclass.binary_models import ClassModels
+from streamsvm.estimators.multiclass.joint import Lecture, Together, lecture_of
 from streamsvm.online import arrival, union
 
 ARRIVING = "arriving"  # the lecture of a lesson's examples

@@ -20,7 +20,7 @@ from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Storable
-from streamsvm.estimators.learner.model import LOOK_EVERY
+from streamsvm.estimators.learner.state import LOOK_EVERY
 
 
 class CommonColumns(FeatureTable):

@@ -17,9 +17,9 @@ from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.composite import LabelledBlock, SeveralModels, by_prefix, joined_blocks, to_the_end
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.several.class_models import known_once
-from streamsvm.estimators.several.shared import LabelledBlock, SeveralModels, by_prefix, joined_blocks, to_the_end
+from streamsvm.estimators.multiclass.binary_models import known_once
 from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.estimators.tuned.tuning import Promotion, Setting
 

@@ -23,12 +23,12 @@ from streamsvm.estimators.inputs.checks import (
 from streamsvm.estimators.inputs.features import PLAIN, FeatureTable
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.composite import CommonColumns, by_prefix
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.model import NEVER
+from streamsvm.estimators.learner.state import NEVER
 from streamsvm.estimators.learners import ALGORITHMS, LEARNERS
-from streamsvm.estimators.several.afterwards import ChangeableModels
-from streamsvm.estimators.several.shared import CommonColumns, by_prefix
-from streamsvm.estimators.several.tuned_classes import TunedClasses
+from streamsvm.estimators.multiclass.forgetting import ChangeableModels
+from streamsvm.estimators.multiclass.tuned_classes import TunedClasses
 from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import RUN

@@ -25,7 +25,7 @@ from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.learning import Learning
-from streamsvm.estimators.learner.model import no_margins
+from streamsvm.estimators.learner.state import no_margins
 from streamsvm.online import arrival
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded

@@ -11,9 +11,9 @@ from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learners import ALGORITHMS
-from streamsvm.estimators.several.class_models import known_once
-from streamsvm.estimators.several.multiclass import SeveralClasses
-from streamsvm.estimators.several.trained_pairs import TrainedPair, give_solution, trained
+from streamsvm.estimators.multiclass.binary_models import known_once
+from streamsvm.estimators.multiclass.one_vs_rest import SeveralClasses
+from streamsvm.estimators.multiclass.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
 from streamsvm.online.outputs.coupling import coupled, led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
