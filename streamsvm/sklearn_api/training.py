@@ -72,8 +72,8 @@ def _violators(
 @contextmanager
 def _keeping_all(model: OnlineSVM) -> Iterator[None]:
     """Let a model make every example a member, without optimisation steps; `finish` must follow."""
-    model._learn_block = keep_block
+    usual, model._state.learn_block = model._state.learn_block, keep_block
     try:
         yield
     finally:
-        del model._learn_block
+        model._state.learn_block = usual
