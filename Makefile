@@ -49,7 +49,7 @@ PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test
   tests/online/test_leave_out.py
 
 # The checks of river and scikit-learn are collected, and scikit-learn's run for one algorithm.
-CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/several/test_both_wrappers.py
+CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/multiclass/test_both_wrappers.py
 
 portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on other processors and on the oldest libraries
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(PORTABLE)

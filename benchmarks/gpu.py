@@ -74,16 +74,16 @@ def model_of(n: int, d: int, name: str = "cpu") -> streamsvm.LASVM:
     """A model with n support vectors, drawn at random."""
     rng = np.random.default_rng(0)
     model = streamsvm.LASVM(gamma=1.0 / d, device=name)
-    s = model._expansion
+    s = model._state.expansion
     for _, q in model._features.batches(rng.normal(size=(n, d)).astype(np.float32), learning=True):
         signs = np.where(rng.random(len(q.sq)) < 0.5, -1.0, 1.0)
-        s = append_block(s, model._kernel, q, d, np.minimum(signs, 0.0), np.maximum(signs, 0.0))
+        s = append_block(s, model._state.kernel, q, d, np.minimum(signs, 0.0), np.maximum(signs, 0.0))
     model._features.n_kept = len(model._features)
     used = int(s.counts[SLOTS])
     s.alpha[:used] = rng.random(used) * (s.lo + s.hi)[:used]
     s.up[:used], s.down[:used] = penalties(s.alpha[:used], s.lo[:used], s.hi[:used])
     storage.find_extremes(s)
-    model._expansion = s
+    model._state.expansion = s
     return model
 
 

@@ -128,17 +128,17 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     from streamsvm.online import finish, lasvm
 
     model = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=200)
-    s = model._expansion
+    s = model._state.expansion
     box = task.C * data.y.astype(float)
     for rows, q in model._features.batches(data.X, learning=True):
         bounds = np.minimum(box[rows], 0), np.maximum(box[rows], 0)
-        s = lasvm.append_block(s, model._kernel, q, len(model._features), *bounds)
+        s = lasvm.append_block(s, model._state.kernel, q, len(model._features), *bounds)
     storage.find_extremes(s)
     n = int(s.counts[expansion.SLOTS])
     s = storage.row_width(s, n, n)
     s.counts[expansion.EVALUATIONS] = 0
     start = time.process_time()
-    steps = finish.solve_active(s, model._kernel, Rule(1e-3, 0, 1.0), 1 << 40)
+    steps = finish.solve_active(s, model._state.kernel, Rule(1e-3, 0, 1.0), 1 << 40)
     seconds = time.process_time() - start
     reference = SVC(C=task.C, gamma=task.gamma, shrinking=False).fit(data.X, data.y)
     return {

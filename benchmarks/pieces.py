@@ -101,13 +101,13 @@ def latency() -> None:
         title = f"{model.n_support} support vectors, {d} features"
         columns = model._features.lookup(tuple(range(d)))
         fresh = range(members, members + 400)
-        engine = model._scale.state, model._kernel, model._rule
-        notes = arrival.Notes(model._calibration, np.empty(1))
+        engine = model._state.scale.state, model._state.kernel, model._state.rule
+        notes = arrival.Notes(model._state.calibration, np.empty(1))
 
         def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, notes=notes):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
             example = (arrival.Features(columns, X[t]), *box, t, t, False)
-            status = arrival.learn_example(model._expansion, *engine, *example, notes)
+            status = arrival.learn_example(model._state.expansion, *engine, *example, notes)
             if status == arrival.NO_ROOM:
                 model._make_room(X[t], binary=False)
 
@@ -163,7 +163,7 @@ def split(name: str, folder: Path | None, cache_mb: float) -> None:
     start = time.process_time()
     model.learn_many(data.X, data.y)
     seconds = time.process_time() - start
-    s, kernel, examples = model._expansion, model._kernel, data.X.shape[0]
+    s, kernel, examples = model._state.expansion, model._state.kernel, data.X.shape[0]
     n = int(s.counts[expansion.SLOTS])
     print(
         f"{name}: {examples} examples in {seconds:.2f} s, {1e6 * seconds / examples:.1f} us each; {n} slots at the end;"

@@ -31,6 +31,7 @@ from shared.tables import table
 from tqdm import tqdm
 
 import streamsvm
+from streamsvm.estimators.learner.learning import learn_batch
 
 POINTS = 20
 LEARNERS = ("LASVM", *FAMILY)
@@ -72,7 +73,7 @@ def traced(data: Data, task: Task, learner: str) -> dict:
     model, trace, margins = new_model(task, learner), [], []
     predicted = 0  # kernel values of the test figures do not count
     for begin, end in itertools.pairwise(np.linspace(0, len(data.y), POINTS + 1).astype(int)):
-        margins.append(model._learn_many(data.X[begin:end], data.y[begin:end], None, None) * data.y[begin:end])
+        margins.append(learn_batch(model._state, data.X[begin:end], data.y[begin:end], None, None) * data.y[begin:end])
         evaluations = model.kernel_evaluations - predicted
         trace.append(noted(model, data, int(end)) | {"K values M": evaluations / 1e6})
         predicted = model.kernel_evaluations - evaluations

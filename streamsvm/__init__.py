@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
     from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
     from streamsvm.estimators.merging import merge as merge
-    from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
-    from streamsvm.estimators.several.one_vs_one import OneVsOne as OneVsOne
+    from streamsvm.estimators.multiclass.one_vs_one import OneVsOne as OneVsOne
+    from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest as OneVsRest
     from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
     from streamsvm.loading import load as load
     from streamsvm.preprocessing import WarmupScaler as WarmupScaler
@@ -55,8 +55,8 @@ _HOMES = {  # A name is imported with its first use: numba and river take a seco
     "LASVM": "estimators.lasvm",
     "StreamWarning": "estimators.learner.advice",
     "merge": "estimators.merging",
-    "OneVsRest": "estimators.several.multiclass",
-    "OneVsOne": "estimators.several.one_vs_one",
+    "OneVsRest": "estimators.multiclass.one_vs_rest",
+    "OneVsOne": "estimators.multiclass.one_vs_one",
     "AutoLASVM": "estimators.tuned.auto",
     "load": "loading",
     "WarmupScaler": "preprocessing",

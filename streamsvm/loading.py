@@ -5,8 +5,8 @@ from typing import Any
 
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
-from streamsvm.estimators.several.multiclass import OneVsRest
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 from streamsvm.preprocessing import WarmupScaler
 
 

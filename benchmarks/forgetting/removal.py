@@ -107,7 +107,7 @@ def removal_of(C: float, n: int) -> dict:
     model.learn_many(X, y)
     model.finish(TOL)
     members = model.support_ids
-    alpha = np.abs(model._expansion.alpha[model._expansion.alpha != 0.0])
+    alpha = np.abs(model._state.expansion.alpha[model._state.expansion.alpha != 0.0])
     chosen = np.random.default_rng(0).choice(members[:-1], REMOVALS, replace=False)
     found = {"n": n, "support": model.n_support, "free": int(np.count_nonzero(alpha < C))}
     found |= of_forget(model, chosen) | of_leave_out(model, X, y)

@@ -62,8 +62,8 @@ def milliseconds(step: Callable[[Any], Any], over: np.ndarray) -> np.ndarray:
 
 def of_bounds(model: LASVM) -> tuple[float, float]:
     """Per member that leaves: of a budget that is full, and of a window."""
-    s, n = model._expansion, model.n_members
-    engine = model._kernel, model._problem, TOL
+    s, n = model._state.expansion, model.n_members
+    engine = model._state.kernel, model._state.problem, TOL
     own = [s._replace(rows=s.rows.copy()) for _ in range(2)]  # Copies of an expansion share the cached rows.
     options = n, bounded.REMOVE, len(model.feature_names)
     reduced, seconds, _ = timed(lambda: bounded.reduce_members(own[0], *engine, *options))
@@ -76,7 +76,7 @@ def of_bounds(model: LASVM) -> tuple[float, float]:
 
 def of_leave_out(model: LASVM, X: np.ndarray, y: np.ndarray) -> float:
     """Per member that is left out."""
-    ids = np.sort(model._expansion.ids[storage.live_slots(model._expansion)])
+    ids = np.sort(model._state.expansion.ids[storage.live_slots(model._state.expansion)])
     without, slots = model.leave_out([dict(enumerate(row)) for row in X[ids].tolist()], y[ids], None, ids)
     unknown = slots[without.bounds()[slots] == UNKNOWN][:LEFT_OUT]
 
@@ -109,7 +109,7 @@ def figures_of(task: Task, folder: Path | None) -> dict[str, Any]:
     anew, seconds, _ = timed(lambda: trained(task, X[rest], y[rest]))
     found["anew"] = 1e3 * seconds
     found["differ"] = 100.0 * float(np.mean(anew.predict_many(X_test) != model.predict_many(X_test)))
-    ids = bare._expansion.ids[storage.live_slots(bare._expansion)]
+    ids = bare._state.expansion.ids[storage.live_slots(bare._state.expansion)]
     svc = SVC(C=task.C, gamma=task.gamma, tol=TOL).fit(X[ids], y[ids])
     found["members"] = float(np.abs(svc.decision_function(X_test) - bare.decision_function_many(X_test)).max())
     return found

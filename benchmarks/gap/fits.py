@@ -92,5 +92,5 @@ def fit_form(data: Data, task: Task, engine: str, form: str) -> dict:
     X, model = dense(data.X) if form == FORMS[3] else data.X, new_model(task, engine)
     before = peak_mb()
     seconds = cpu_seconds(model.learn_many, X, data.y)
-    kind = ("bytes", "dense", "compressed")[model._expansion.counts[expansion.STORAGE]]
+    kind = ("bytes", "dense", "compressed")[model._state.expansion.counts[expansion.STORAGE]]
     return {"seconds": seconds, "MB": peak_mb() - before, "data MB": before, "kind": kind} | quality(model, data)

@@ -12,6 +12,7 @@ from shared.clock import cpu_seconds
 from gap.fits import new_model
 from streamsvm.core import expansion
 from streamsvm.core.rows import member_row
+from streamsvm.estimators.learner.learning import learn_batch
 from streamsvm.online import arrival, gap_steps
 
 PIECES = ("row of the example", "f = sum alpha K", "rows of members", "second-order partner", "gradient, extremes, gap")
@@ -26,14 +27,14 @@ def split(data: Data, task: Task, engine: str, parts: int = 16) -> dict:
     """
     model, n, clock = new_model(task, engine), data.X.shape[0], Clock(arrival.reserve)
     arrival.reserve = clock
-    s_min = model._rule.ramp_s if model._rule.ramp else -np.inf
+    s_min = model._state.rule.ramp_s if model._state.rule.ramp else -np.inf
     pieces, seconds, steps = dict.fromkeys(PIECES, 0.0), 0.0, 0
     for begin, end in itertools.pairwise(np.linspace(0, n, parts + 1).astype(int)):
         values, reprocessed, start = model.kernel_evaluations, model.n_reprocess, time.process_time()
-        margins = model._learn_many(data.X[begin:end], data.y[begin:end], None, None) * data.y[begin:end]
+        margins = learn_batch(model._state, data.X[begin:end], data.y[begin:end], None, None) * data.y[begin:end]
         seconds += time.process_time() - start
         processed, reprocessed = int(((margins < 1) & (margins >= s_min)).sum()), model.n_reprocess - reprocessed
-        fetched, size = processed + 2 * reprocessed, int(model._expansion.counts[expansion.SLOTS])
+        fetched, size = processed + 2 * reprocessed, int(model._state.expansion.counts[expansion.SLOTS])
         missing = max(1, (model.kernel_evaluations - values - (end - begin) * size) // fetched)
         counts = (end - begin, end - begin, fetched, reprocessed, processed + reprocessed)
         for piece, count, took in zip(PIECES, counts, piece_times(model, data.X[begin], missing), strict=True):
@@ -61,7 +62,7 @@ def piece_times(model, x, missing: int) -> list[float]:
 
     The end of a member's row is completed, by so many `missing` values.
     """
-    s, kernel = model._expansion, model._kernel
+    s, kernel = model._state.expansion, model._state.kernel
     n, evaluations = int(s.counts[expansion.SLOTS]), int(s.counts[expansion.EVALUATIONS])
     _, q = next(model._features.batches(x.reshape(1, -1), learning=False))
     members = np.random.default_rng(0).permutation(np.flatnonzero(s.row_of[:n] >= 0))[:4096]

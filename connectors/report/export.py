@@ -102,8 +102,7 @@ def chosen(model: Model, label: str | None) -> OnlineSVM:
         asked = "" if label is None else f"{label!r} is none of them; "
         choice = f"--label {'|'.join(known)}"
         raise ValueError(f"this model has several classes, and a file has the model of one: {asked}use {choice}")
-    of_label = model._models[known[label]]
-    return getattr(of_label, "_predicting", of_label)
+    return model._binary(known[label])
 
 
 def _labels(model: SeveralClassModel) -> dict[str, Any]:

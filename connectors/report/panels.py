@@ -13,8 +13,8 @@ import orjson
 
 from ..runtime.text import plural
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, read_history
+from ..trainer.state.quality.multiclass import ClassPrequential
 from ..trainer.state.quality.observe import History, Prequential, Snapshot
-from ..trainer.state.quality.several import ClassPrequential
 from ..trainer.state.state import prequential
 from ..trainer.state.stored import Stored
 from .answers import Answers

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.learner.prediction import KernelOverflow
+from streamsvm.estimators.learner.validation import KernelOverflow
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord

@@ -19,7 +19,7 @@ from .partition import Partition
 from .state.candidates import OUTCOMES, Labelling
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
-from .state.quality.several import ClassPrequential, Confusion
+from .state.quality.multiclass import ClassPrequential, Confusion
 
 _SECONDS = 1.0  # between two looks at the partitions
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown

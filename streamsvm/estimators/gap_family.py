@@ -85,49 +85,8 @@ class LASVMG(GapSVM):
         self._set_rule(steps, int(clean_every), max_non_sv)
 
 
-class RampSVM(GapSVM):
-    """What LASVM-NC and LASVM-I share: the parameters of the ramp."""
-
-    _ramp: int
-
-    def __init__(
-        self,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        *,
-        gamma: float | str = "scale",
-        scaling: str | None = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float | str = 1.0,
-        threshold: float | str = 0.0,
-        tol: float = 1e-3,
-        budget: int | None = None,
-        on_budget: str = "remove",
-        window: int | datetime.timedelta | None = None,
-        reservoir: int = 4000,
-        cache_mb: float = 256.0,
-        device: str = "cpu",
-        clean_every: int = 300,
-        max_non_sv: int = 300,
-        steps: str = "pair",
-        ramp_s: float = DEFAULT_RAMP_S,
-        ramp_warmup: int = 300,
-    ) -> None:
-        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
-        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
-        self.clean_every = clean_every
-        self.max_non_sv = max_non_sv
-        self.steps = steps
-        self.ramp_s = ramp_s
-        self.ramp_warmup = ramp_warmup
-        arguments.require_count("clean_every", clean_every, 1)
-        self._set_rule(steps, int(clean_every), max_non_sv, self._ramp, ramp_s, ramp_warmup)
-        self._least_margin = float(ramp_s)
-
-
 @fixed_parameters
-class LASVMNC(RampSVM):
+class LASVMNC(GapSVM):
     """LASVM-NC: LASVM-G with the ramp loss, which limits the pull of noise.
 
     If the model puts an example far on the wrong side, y f(x) < `ramp_s`, the example counts as noise: it gets a box in
@@ -176,9 +135,46 @@ class LASVMNC(RampSVM):
 
     _ramp = gap.CONCAVE
 
+    def __init__(
+        self,
+        C: float = 10.0,
+        kernel: str = "rbf",
+        *,
+        gamma: float | str = "scale",
+        scaling: str | None = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float | str = 1.0,
+        threshold: float | str = 0.0,
+        tol: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
+        reservoir: int = 4000,
+        cache_mb: float = 256.0,
+        device: str = "cpu",
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 300,
+    ) -> None:
+        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
+        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        self.ramp_s = ramp_s
+        self.ramp_warmup = ramp_warmup
+        arguments.require_count("clean_every", clean_every, 1)
+        arguments.require_at_most_1("ramp_s", ramp_s)
+        arguments.require_count("ramp_warmup", ramp_warmup, 0)
+        self._set_rule(steps, int(clean_every), max_non_sv, (self._ramp, float(ramp_s), int(ramp_warmup)))
+        self._state.least_margin = float(ramp_s)
+
 
 @fixed_parameters
-class LASVMI(RampSVM):
+class LASVMI(LASVMNC):
     """LASVM-I: LASVM-G that ignores examples which it already predicts well, and those that look like noise.
 
     An example on a flat part of the ramp loss, y f(x) > 1 or y f(x) < `ramp_s`, is ignored before any other work.  The

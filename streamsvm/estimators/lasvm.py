@@ -2,17 +2,14 @@
 
 import datetime
 import math
-from functools import partial
 
 import numpy as np
 
-from streamsvm.core import arguments, storage
+from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import lasvm
-from streamsvm.online.cccp import MAX_ROUNDS, without_noise
-from streamsvm.online.finish import WithBias, finish
+from streamsvm.online.finish import WithBias
 
 DEFAULT_DELTA_MAX = 1.75  # With 1, streams sorted by class lose up to 0.6 points; with 2, more members are idle.
 ADMISSIONS = {"margin": 0.9, "violation": math.inf}  # `lasvm.Rule.margin`.  With 1 instead of 0.9, more are idle.
@@ -175,39 +172,12 @@ class LASVM(OnlineSVM):
         self.reprocess = reprocess
         self.delta_max = delta_max
         self.admission = admission
-        self._rule = _rule(tol, reprocess, delta_max, admission)
-
-    @property
-    def bias(self) -> float:
-        """The constant term b of the decision function f(x)."""
-        return lasvm.midpoint(self._expansion.counts, self._expansion.extremes)
-
-    @property
-    def _problem(self) -> WithBias:
-        return WithBias()
+        self._state.problem, self._state.rule = WithBias(), _rule(tol, reprocess, delta_max, admission)
 
     @property
     def delta(self) -> float:
         """The largest violation among the members: the gap between the gradients of a pair; 0 if no pair violates."""
-        return max(0.0, float(lasvm.delta(self._expansion)))
-
-    def _solver(self, tol: float) -> Solver:
-        return lambda s: finish(s, self._kernel, tol)
-
-    def _sparsify(self, tol: float, ramp_s: float) -> None:
-        self.finish(tol)
-        for _ in range(MAX_ROUNDS):
-            noise = self._slots_below(ramp_s)
-            if not len(noise):
-                break
-            self._solve(partial(without_noise, kernel=self._kernel, tol=tol, noise=noise))
-            self._finish(self._solver(tol), tol, ramp_s)
-
-    def _slots_below(self, margin: float) -> np.ndarray:
-        """The slots of the members with a smaller y f(x)."""
-        s, slots = self._expansion, storage.live_slots(self._expansion)
-        y = s.y[slots].astype(np.float64)
-        return slots[y * (y - s.g[slots] + self.bias) < margin]
+        return max(0.0, float(lasvm.delta(self._state.expansion)))
 
 
 def _rule(tol: float, reprocess: str | int, delta_max: float | None, admission: str) -> lasvm.Rule:

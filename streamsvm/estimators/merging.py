@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.several.merging import merge_classes
-from streamsvm.estimators.several.multiclass import SeveralClasses
-from streamsvm.estimators.several.tuned_classes import TunedClasses
+from streamsvm.estimators.learner.merging import merge as merge_states
+from streamsvm.estimators.multiclass.merging import merge_classes
+from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.tuned_classes import TunedClasses
 
-Model = TypeVar("Model", bound=OnlineSVM | SeveralClasses)
+Model = TypeVar("Model", bound=OnlineSVM | MulticlassSVM)
 FREE = ("cache_mb", "device")  # parameters that change no result
 
 
@@ -72,10 +73,11 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
     """
     models = list(models)
     _require_alike(models)
-    if isinstance(models[0], SeveralClasses):
+    if isinstance(models[0], MulticlassSVM):
         return merge_classes(models, renumber=renumber)
-    merged: Any = type(models[0])(**models[0]._get_params())
-    merged._merge(models, renumber)
+    merged: Any = models[0].clone()
+    states: list[Any] = [model._state for model in models]  # type: ignore[union-attr]
+    merge_states(merged._state, states, renumber)
     return merged
 
 
@@ -83,7 +85,7 @@ def _require_alike(models: list[Any]) -> None:
     if not models:
         raise ValueError("merge needs at least one model; the list is empty")
     for model in models:
-        if not isinstance(model, OnlineSVM | SeveralClasses) or isinstance(model, TunedClasses):
+        if not isinstance(model, OnlineSVM | MulticlassSVM) or isinstance(model, TunedClasses):
             raise TypeError(
                 f"{type(model).__name__} cannot be merged; LASVM and the others of its family can, alone or in "
                 "OneVsRest or OneVsOne"
@@ -98,7 +100,7 @@ def _require_alike(models: list[Any]) -> None:
 
 def differences(model: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """The parameters in which two models differ, so that they cannot be merged, with both values."""
-    if isinstance(model, SeveralClasses) and isinstance(other, SeveralClasses):
+    if isinstance(model, MulticlassSVM) and isinstance(other, MulticlassSVM):
         yield from differences(model.model, other.model)
         return
     if type(model) is not type(other):

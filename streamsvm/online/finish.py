@@ -60,6 +60,12 @@ class Problem(Protocol):
     def note(self, s: Expansion) -> None:
         """Note anew what depends on the coefficients and the gradient."""
 
+    def bias(self, s: Expansion) -> float:
+        """The constant term of the decision function."""
+
+    def finish(self, s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
+        """Optimise over all members, and let useless ones go; the expansion, and the number of steps."""
+
 
 @by_class
 @compiled
@@ -109,11 +115,20 @@ class WithBias:
     def note(self, s: Expansion) -> None:
         find_extremes(s)
 
+    def bias(self, s: Expansion) -> float:
+        return lasvm.midpoint(s.counts, s.extremes)
+
+    def finish(self, s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
+        return finish(s, kernel, tol)
+
 
 class WithoutBias:
-    """Every member violates by itself."""
+    """Every member violates by itself; `max_non_sv` members with coefficient 0 stay after `finish` (None: all)."""
 
     fixed_sum = False
+
+    def __init__(self, max_non_sv: int | None = None) -> None:
+        self.max_non_sv = max_non_sv
 
     def violation(self, s: Expansion) -> float:
         return float(max(s.extremes[G_UP], -s.extremes[G_DOWN]))
@@ -129,6 +144,12 @@ class WithoutBias:
         support = s.y[: s.counts[SLOTS]][s.alpha[: s.counts[SLOTS]] != 0.0]
         s.counts[[POSITIVE, NEGATIVE]] = np.count_nonzero(support > 0), np.count_nonzero(support < 0)
         gap_steps.rescan(s)
+
+    def bias(self, s: Expansion) -> float:
+        return 0.0
+
+    def finish(self, s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
+        return finish_without_bias(s, kernel, tol, self.max_non_sv)
 
 
 @compiled

@@ -26,9 +26,9 @@ from streamsvm.estimators.inputs.training_set import (
     require_moderate,
 )
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
-from streamsvm.estimators.learner.model import NEVER
+from streamsvm.estimators.learner.state import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values, require_square
 from streamsvm.sklearn_api.training import train, train_pairs
@@ -267,8 +267,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         if isinstance(self.model_, OneVsOne):
             self.model_._look()
         else:
-            s = self.model_._expansion
-            warn_of_lost_digits(s, self.model_._kernel, float(np.linalg.norm(s.alpha)))
+            s = self.model_._state.expansion
+            warn_of_lost_digits(s, self.model_._state.kernel, float(np.linalg.norm(s.alpha)))
 
     def _note_passes(self, outcomes: list[tuple[int, bool]], reached_in_one: bool = False) -> None:
         """Note how many passes each pair took; warn if they did not suffice."""
@@ -357,8 +357,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             device=self.device,
             **ramp,
         )
-        model._next_look = NEVER  # A training set may be sorted, and has no run of predictions.
-        self._centre = centre_of(X, model._kernel)
+        model._state.next_look = NEVER  # A training set may be sorted, and has no run of predictions.
+        self._centre = centre_of(X, model._state.kernel)
         n_classes = len(self.classes_)
         self.model_ = model if n_classes == 2 else OneVsOne(model, classes=range(n_classes))
         self._is_sparse = sp.issparse(X)

@@ -11,7 +11,7 @@ from streamsvm.core import arguments, storage
 from streamsvm.core.centring import Centre, centred
 from streamsvm.core.inputs import in_columns
 from streamsvm.core.threads import one_blas_thread
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.outputs.coupling import led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values
@@ -282,8 +282,8 @@ class FittedModel:
     def _vectors(self, numbers: np.ndarray) -> sp.csr_matrix:
         """The features of support vectors, float64, in the model's columns."""
         pairs = isinstance(self.model_, OneVsOne)
-        s = self.model_._union.vectors if pairs else self.model_._expansion
-        scale = self.model_._blank._scale if pairs else self.model_._scale
+        s = self.model_._union.vectors if pairs else self.model_._state.expansion
+        scale = (self.model_._common if pairs else self.model_._state).scale
         live = storage.live_slots(s)
         order = live[np.argsort(s.ids[live])]
         slots = order[np.searchsorted(s.ids[order], numbers)]

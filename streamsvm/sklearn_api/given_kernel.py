@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from streamsvm.batch.chunks.given import GivenMatrix
 from streamsvm.batch.chunks.pairs import optima
 from streamsvm.batch.options import SolverOptions
-from streamsvm.estimators.several.trained_pairs import trained
+from streamsvm.estimators.multiclass.trained_pairs import trained
 from streamsvm.online.outputs.calibration import RUN
 from streamsvm.online.outputs.coupling import coupled
 from streamsvm.online.outputs.sigmoid import probabilities

@@ -18,7 +18,8 @@ from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.learner.state import batches, note
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.from_batch import Members, with_members
 from streamsvm.online.outputs.calibration import note_margins
 from streamsvm.sklearn_api.exact import LARGEST, exact_optimum, exact_pair, matrix_of
@@ -42,20 +43,18 @@ def learn_to_optimum(
     ValueError
         If a feature or a kernel value is too large.
     """
-    features = Features(X, model._kernel)
+    features = Features(X, model._state.kernel)
     _require_finite(model, features, X)
     solved = _solve(model, features, X, positive, weights, max_passes)
     found = solved.found
-    note_margins(model._calibration, positive[found.seen], found.decision_values)
+    note_margins(model._state.calibration, positive[found.seen], found.decision_values)
     _place_members(model, X, solved, ids)
     return found.n_passes, found.converged
 
 
 def _require_finite(model: LASVM, features: Features, X: Any) -> None:
-    largest = features.sq.max(initial=0.0)
-    if not (
-        largest < LARGEST_SQUARED_NORM and largest_self_product(model._kernel, features.sq) <= LARGEST_KERNEL_VALUE
-    ):
+    largest, kernel = features.sq.max(initial=0.0), model._state.kernel
+    if not (largest < LARGEST_SQUARED_NORM and largest_self_product(kernel, features.sq) <= LARGEST_KERNEL_VALUE):
         model.validate_many(X)  # it names the row
 
 
@@ -68,7 +67,7 @@ def _solve(
     y = np.where(positive, 1.0, -1.0)
     found = optimum(features, y, lo, hi, options, max_passes)
     if len(y) <= LARGEST:
-        found = exact_optimum(found, matrix_of(X, model._kernel), y, lo, hi)
+        found = exact_optimum(found, matrix_of(X, model._state.kernel), y, lo, hi)
     return _Solved(lo, hi, found)
 
 
@@ -77,12 +76,13 @@ def _place_members(model: LASVM, X: Any, solved: _Solved, ids: np.ndarray) -> No
     lo, hi, found = solved
     kept = members_of(found.alpha, found.g, lo, hi)
     members = Members(lo[kept], hi[kept], found.alpha[kept], found.g[kept], ids[kept], kept)
-    blocks = [q for _, q in model._batches(X[kept], learning=True)]
-    model._expansion = with_members(model._expansion, model._kernel, blocks, len(model._features), members)
-    model._expansion.counts[EVALUATIONS] += found.kernel_evaluations
+    state = model._state
+    blocks = [q for _, q in batches(state, X[kept], learning=True)]
+    state.expansion = with_members(state.expansion, state.kernel, blocks, len(state.features), members)
+    state.expansion.counts[EVALUATIONS] += found.kernel_evaluations
     counts = int(np.count_nonzero(lo < 0.0)), int(np.count_nonzero(hi > 0.0))
     last = len(ids) - 1
-    model._note(last + 1, counts, int(ids.max()), len(model._features), 0, last)
+    note(state, last + 1, counts, int(ids.max()), len(state.features), 0, last)
 
 
 def learn_pairs_to_optimum(
@@ -90,13 +90,13 @@ def learn_pairs_to_optimum(
 ) -> list[tuple[int, bool]]:
     """Let a new model of pairs learn a training set up to its tolerance; see `learn_to_optimum`."""
     binary = model.model
-    features = Features(X, binary._kernel)
+    features = Features(X, binary._state.kernel)
     _require_finite(binary, features, X)
     box = arguments.boxes_of(binary.C, weights, np.ones(len(weights)))
     options = SolverOptions(tol=binary.tol, cache_mb=binary.cache_mb)
     found = list(optima(features, places, box, options, max_passes))
     if len(places) <= LARGEST:
-        K = matrix_of(X, binary._kernel)
+        K = matrix_of(X, binary._state.kernel)
         found = [exact_pair(pair, K, places, box) for pair in found]
     model.take_solutions(X, places, weights, ids, found, features.kernel_evaluations)
     return [(pair.n_passes, pair.converged) for pair in found]

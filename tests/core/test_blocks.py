@@ -24,7 +24,7 @@ def learned(X, y, **parameters):
     """A model that has learned the rows of X, its kernel and its expansion."""
     model = LASVM(**parameters)
     model.learn_many(X, y)
-    return model, model._kernel, model._expansion
+    return model, model._state.kernel, model._state.expansion
 
 
 def queries(model, X):

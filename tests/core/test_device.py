@@ -113,8 +113,8 @@ def test_members_that_are_scaled_anew_are_sent_anew(gpu):
         there.learn_many(X[b : b + 60], y[b : b + 60])
         here = LASVM.from_bytes(there.to_bytes(), device="cpu")
         close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-4)
-        assert_mirrors(there._evaluator.mirror, there._expansion)
-        scales.append(there._scale)
+        assert_mirrors(there._state.evaluator.mirror, there._state.expansion)
+        scales.append(there._state.scale)
     assert len(set(map(id, scales))) > 3
     assert gpu.launched[0] > 0
 
@@ -131,7 +131,7 @@ def test_learn_many_makes_the_same_model(gpu, algorithm):
     assert gpu.launched[0] > 0
     f = here.decision_function_many(X)
     close(LASVM.decision_function_many(there, X), f, rtol=2e-3)  # the tolerance of finish is 1e-3
-    assert there._evaluator.device.works
+    assert there._state.evaluator.device.works
     assert np.mean(there.predict_many(X) == (f > 0)) > 0.998
 
 
@@ -143,9 +143,9 @@ def test_features_that_come_in_a_block_count_within_it(gpu):
     for model in models:
         model.learn_many(narrow, narrow[:, 0] > 0)
         model.learn_many(broad, broad[:, 20] > 0)
-        s = model._expansion
+        s = model._state.expansion
         live = live_slots(s)
-        K = naive.gram(model._kernel, *(rows_of(s, live, 40).toarray() for _ in range(2)))
+        K = naive.gram(model._state.kernel, *(rows_of(s, live, 40).toarray() for _ in range(2)))
         np.testing.assert_allclose(s.g[live], s.y[live] - K @ s.alpha[live], atol=1e-4)
     close(models[1].decision_function_many(broad), models[0].decision_function_many(broad), rtol=1e-3)
 
@@ -191,7 +191,7 @@ def test_features_that_are_no_good_are_named(gpu, bad):
     X[70, 1] = bad
     with pytest.raises(ValueError, match="feature 1 in row 70 is"):
         model.predict_many(X)
-    assert model._evaluator.device.works
+    assert model._state.evaluator.device.works
 
 
 def test_a_digest_and_a_snapshot_do_not_depend_on_the_device(gpu):
@@ -212,7 +212,7 @@ def test_the_mirror_follows_by_what_has_changed(gpu):
     model = LASVMG(C=2.0, gamma=0.3, device="cuda")
     model.learn_many(X[:400], y[:400])
     model.predict_many(X[:10])
-    mirror = model._evaluator.mirror
+    mirror = model._state.evaluator.mirror
     known, sent = set(mirror.serials.tolist()), mirror.sent
     model.predict_many(X[:10])
     assert mirror.sent == sent
@@ -220,9 +220,9 @@ def test_the_mirror_follows_by_what_has_changed(gpu):
         model.learn_one(dict(enumerate(x)), label)
     model.forget(model.support_ids[:30])
     model.predict_many(X[:10])
-    assert mirror is model._evaluator.mirror
+    assert mirror is model._state.evaluator.mirror
     assert mirror.sent - sent == len(set(mirror.serials.tolist()) - known) <= 20
-    assert_mirrors(mirror, model._expansion)
+    assert_mirrors(mirror, model._state.expansion)
 
 
 @pytest.mark.long
@@ -237,8 +237,8 @@ def test_the_mirror_is_right_after_any_history(gpu, on_budget):
         here.learn_many(X[first : first + n], y[first : first + n], ids=rng.integers(0, 50, len(X[first : first + n])))
         if rng.random() < 0.3 and here.n_support:
             here.forget(rng.choice(here.support_ids, 3))
-        mirror.follow(here._expansion)
-        assert_mirrors(mirror, here._expansion)
+        mirror.follow(here._state.expansion)
+        assert_mirrors(mirror, here._state.expansion)
         first += n
     assert mirror.sent < 1500 + 500
 
@@ -252,7 +252,7 @@ def test_an_id_that_is_given_again_is_another_member(gpu):
     model.forget(again)
     model.learn_one(dict(enumerate(-X[again])), not y[again], id=int(again))
     model.predict_many(X)
-    assert_mirrors(model._evaluator.mirror, model._expansion)
+    assert_mirrors(model._state.evaluator.mirror, model._state.expansion)
 
 
 def test_members_widen_and_are_compressed_on_the_way(gpu):
@@ -264,7 +264,7 @@ def test_members_widen_and_are_compressed_on_the_way(gpu):
     for model in (here, there):
         model.learn_many(X[200:], y[200:])
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-4)
-    assert_mirrors(there._evaluator.mirror, there._expansion)
+    assert_mirrors(there._state.evaluator.mirror, there._state.expansion)
 
 
 def test_copies_leave_the_device_behind(gpu):
@@ -273,8 +273,8 @@ def test_copies_leave_the_device_behind(gpu):
     model.learn_many(X, y)
     f = model.decision_function_many(X)
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model.clone()):  # noqa: S301
-        assert other._evaluator is not model._evaluator
-        assert other._evaluator.mirror is None
+        assert other._state.evaluator is not model._state.evaluator
+        assert other._state.evaluator.mirror is None
     close(copy.deepcopy(model).decision_function_many(X), f)
 
 
@@ -290,7 +290,7 @@ def test_ten_thousand_batches_leave_nothing_behind(gpu):
     before = gpu.live[0]
     q = next(iter(model._features.batches(X[:3], learning=False)))[1]
     for _ in range(10_000):
-        model._evaluator.decide(model._expansion, model._kernel, q, 0.0)
+        model._state.evaluator.decide(model._state.expansion, model._state.kernel, q, 0.0)
     assert gpu.live[0] == before
     del model
     assert gpu.live[0] == 0
@@ -304,7 +304,7 @@ def test_blocks_are_cut_to_the_memory_that_is_free(gpu):
     gpu.LIMIT[0] = 1_500_000  # the products of all 3000 queries alone take three times as much
     close(model.decision_function_many(X), f)
     assert gpu.largest[0] <= 1_500_000
-    assert model._evaluator.device.works
+    assert model._state.evaluator.device.works
 
 
 def test_a_block_that_does_not_fit_is_halved(gpu):
@@ -316,7 +316,7 @@ def test_a_block_that_does_not_fit_is_halved(gpu):
     gpu.LIMIT[0], gpu.launched[0] = gpu.live[0] + 1_000_000, 0
     close(model.decision_function_many(X), f)
     assert gpu.launched[0] > 10
-    assert model._evaluator.device.works
+    assert model._state.evaluator.device.works
 
 
 def test_without_enough_memory_the_cpu_goes_on(gpu):
@@ -340,7 +340,7 @@ def test_a_device_that_fails_while_learning_costs_nothing(gpu, monkeypatch):
     with pytest.warns(RuntimeWarning, match="cudaErrorLaunchFailure"):
         there.learn_many(X, y)
     assert there.digest() == here.digest()
-    assert there._evaluator.mirror is None
+    assert there._state.evaluator.mirror is None
 
 
 def failing(error):
@@ -406,7 +406,7 @@ def test_errors_of_others_are_not_the_devices(gpu, monkeypatch, error):
         with pytest.raises(type(error)):
             model.decision_function_many(X)
     np.testing.assert_array_equal(model.decision_function_many(X), f)
-    assert model._evaluator.device.works
+    assert model._state.evaluator.device.works
 
 
 # -------------------------------------------------------------------------------------------------------------- choices
@@ -488,7 +488,7 @@ def test_the_cpu_never_asks_for_cupy(monkeypatch):
     model.learn_many(X, y)
     model.predict_many(X)
     smo.solve(X, y, C=1.0)
-    assert not model._evaluator.device.works
+    assert not model._state.evaluator.device.works
 
 
 # -------------------------------------------------------------------------------------------------------- training sets
@@ -583,7 +583,7 @@ def test_a_published_model_predicts_on_the_scorers_device(gpu):
 def test_every_learner_has_the_parameter():
     for algorithm in ALGORITHMS:
         assert algorithm(device="auto").device == "auto"
-        assert isinstance(algorithm()._evaluator, Evaluator)
+        assert isinstance(algorithm()._state.evaluator, Evaluator)
     assert streamsvm.LASVM().device == "cpu"
 
 
@@ -603,9 +603,9 @@ def test_several_classes_share_the_device(gpu):
         model.learn_many(X, y)
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-2)
     assert gpu.launched[0] > 0
-    assert_mirrors(there._evaluator.mirror, there._union.vectors)
+    assert_mirrors(there._common.evaluator.mirror, there._union.vectors)
     for other in (copy.deepcopy(there), pickle.loads(pickle.dumps(there))):  # noqa: S301
-        assert other._evaluator.mirror is None
+        assert other._common.evaluator.mirror is None
     again = streamsvm.OneVsRest.from_bytes(there.to_bytes(), device="cpu")
     close(again.decision_function_many(X), there.decision_function_many(X))
-    assert again._evaluator.device.choice == "cpu"
+    assert again._common.evaluator.device.choice == "cpu"

@@ -15,6 +15,7 @@ from river import datasets
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
 from streamsvm.core.expansion import HOLES, SLOTS
+from tests.helpers.states import binaries_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:an example lacks:streamsvm.StreamWarning")
 
@@ -144,12 +145,12 @@ class Trial:
 def check(model):
     """What is kept up to date is what it would be if it were computed anew."""
     if isinstance(model, OneVsOne | OneVsRest):
-        for of_class in model._models.values():
+        for of_class in binaries_of(model).values():
             check(of_class)
         numbers, _ = model._members()
         assert set(numbers.tolist()) <= set(model._union.numbers[model._union.live_slots()].tolist())
         return
-    s, live = model._expansion, storage.live_slots(model._expansion)
+    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
     alpha, y = s.alpha[live], s.y[live].astype(float)
     assert s.counts[HOLES] == s.counts[SLOTS] - len(live)
     assert ((s.lo[live] <= alpha) & (alpha <= s.hi[live])).all()
@@ -157,7 +158,7 @@ def check(model):
     if isinstance(model, LASVM):
         assert abs(alpha.sum()) <= 1e-9 * (1.0 + np.abs(alpha).sum())
     X = storage.rows_of(s, live, len(model._features)).toarray().astype(float)
-    K = naive.gram(model._kernel, X, X)
+    K = naive.gram(model._state.kernel, X, X)
     rounding = 1e-4 * (1.0 + np.abs(alpha).sum() * np.abs(K).max(initial=0.0))
     np.testing.assert_allclose(s.g[live], y - K @ alpha, rtol=0, atol=rounding)
 

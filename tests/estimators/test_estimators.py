@@ -20,6 +20,7 @@ from streamsvm.core import blocks, storage
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import ROWS, SLOTS
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.learner.learning import learn_batch
 from streamsvm.online import arrival
 from streamsvm.online import finish as finishing
 
@@ -118,7 +119,7 @@ def test_margins_are_those_of_prediction():
     for x, label in zip(X, y, strict=True):
         margins.append(model.decision_function_one(dict(enumerate(x))))
         loop(model, x[None], [label])
-    in_blocks = LASVM(C=10.0)._learn_many(X, y, None, None)
+    in_blocks = learn_batch(LASVM(C=10.0)._state, X, y, None, None)
     np.testing.assert_allclose(in_blocks, margins, atol=1e-9)
 
 
@@ -151,7 +152,7 @@ def test_the_size_of_the_row_cache_changes_nothing(algorithm, d, finish_at):
         if finish_at:
             model.finish()
         model.learn_many(X[400:], y[400:])
-    assert models[0]._expansion.counts[ROWS] <= 16 < models[2]._expansion.counts[ROWS]
+    assert models[0]._state.expansion.counts[ROWS] <= 16 < models[2]._state.expansion.counts[ROWS]
     assert len({model.digest() for model in models}) == 1
     assert models[0].kernel_evaluations > models[2].kernel_evaluations
 
@@ -176,7 +177,7 @@ def test_a_copy_continues_as_the_original_does(algorithm, how, at, d):
     other = COPIES[how](model)
     assert other.digest() == model.digest()
     loop(model, X[at:], y[at:])
-    assert other._n_seen == at  # the original's further life is not the copy's
+    assert other._state.n_seen == at  # the original's further life is not the copy's
     loop(other, X[at:], y[at:])
     assert other.digest() == model.digest()
     model.finish()
@@ -249,7 +250,7 @@ def test_the_same_example_again_changes_nothing(algorithm):
     ids = 10**12 + np.arange(200)
     model = algorithm(C=10.0, gamma=1.0)  # an example that comes again moves a running scale
     model.learn_many(X, y, ids=ids)
-    members = set(model._expansion.ids[model._expansion.y != 0].tolist())
+    members = set(model._state.expansion.ids[model._state.expansion.y != 0].tolist())
     inside = np.isin(ids, sorted(members))
     before = coefficients(model)
     model.learn_many(X[inside], y[inside], ids=ids[inside])
@@ -284,7 +285,7 @@ def test_an_example_takes_the_place_of_the_member_with_its_id(algorithm, change,
     else:
         model.learn_many(new, label, w=w, ids=[number])
     assert model.digest() == expected.digest()
-    assert (model._expansion.ids[model._expansion.y != 0] == number).sum() <= 1
+    assert (model._state.expansion.ids[model._state.expansion.y != 0] == number).sum() <= 1
 
 
 @every_algorithm
@@ -325,7 +326,7 @@ def test_ids_that_return_in_batches_are_those_of_a_loop(algorithm, bounds, cut):
         part = slice(b, b + cut)
         many.learn_many(X[part], y[part], w=w[part], ids=ids[part])
     assert many.digest() == one.digest()
-    members = one._expansion.ids[one._expansion.y != 0]
+    members = one._state.expansion.ids[one._state.expansion.y != 0]
     assert len(np.unique(members)) == len(members) > 5
 
 
@@ -375,7 +376,7 @@ def test_two_members_with_one_id_from_an_old_snapshot_are_both_corrected():
     X, _ = problem(33, 2)
     model = FullSVM()
     model.learn_many(X, [True, False])
-    model._expansion.ids[:2] = 7
+    model._state.expansion.ids[:2] = 7
     assert model.relabel(7, True) == 1
     assert model.n_members == 2
     assert (model.dual_coef > 0).all()
@@ -387,7 +388,7 @@ def test_an_id_that_has_left_may_come_back():
     y = X[:, 0] > 0
     model = LASVM(C=10.0, gamma=0.3, reprocess=1)
     model.learn_many(X, y, ids=np.arange(1000))
-    s = model._expansion
+    s = model._state.expansion
     gone = int(s.ids[: s.counts[SLOTS]][s.y[: s.counts[SLOTS]] == 0][-1])  # a hole has kept its number
     loop(model, X[[gone]], ~y[[gone]], ids=[gone])
     assert gone in model.support_ids
@@ -812,7 +813,7 @@ def test_an_interrupted_batch_was_learned_up_to_a_block(algorithm, place, monkey
     monkeypatch.setattr(*place, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.learn_many(np.pad(X[50:], ((0, 0), (0, 100))), y[50:])
-    n = model._n_seen
+    n = model._state.n_seen
     assert 50 < n < 700
     expected.learn_many(np.pad(X[50:n], ((0, 0), (0, 100))), y[50:n])
     assert model.digest() == expected.digest()

@@ -20,6 +20,8 @@ import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
 from streamsvm.core.scaling import DUE
+from streamsvm.estimators.learner.state import rescale_if_due
+from tests.helpers.states import state_of
 
 OURS = str(Path(streamsvm.__file__).parent)
 PLACES = ("CALL", "RESUME", "JUMP_BACKWARD", "FOR_ITER")
@@ -88,7 +90,7 @@ def stream(model, n=60, seed=0):
     X[:, :3] = rng.normal(size=(n, 3))
     X[np.arange(n), 8 + rng.integers(0, 3 * n, n)] = 1.0
     values = X[:, 0] + X[:, 1] ** 2
-    if getattr(model, "_blank", model).gamma == "scale":
+    if state_of(model).scale.sets_gamma:
         X[:, :3] *= 1.05 ** np.arange(n)[:, None]
     return X, np.digitize(values, [0.0, 1.5]).tolist() if isinstance(model, OneVsRest | OneVsOne) else values > 0.7
 
@@ -129,7 +131,7 @@ class Expected:
         return self.state(model)
 
     def state(self, model):
-        model._rescale_if_due()  # which may be all that was missing
+        renew(model)  # which may be all that was missing
         return np.asarray(model.decision_function_many(self.query)).tolist(), model.digest()
 
     def check(self, model):
@@ -208,25 +210,30 @@ def test_a_correction_that_is_interrupted_is_made_or_not(name):
     assert found == outcomes
 
 
+def renew(model):
+    """Take the running scale into use."""
+    model._rescale_if_due() if hasattr(model, "_common") else rescale_if_due(model._state)
+
+
 @pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled", "pairs, scaled", "classes, auto"])
 def test_a_renewal_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
     begun = MODELS[name].clone()
     learn(begun, "array", X, y, np.arange(60))
-    getattr(begun, "_blank", begun)._scale.state.counts[DUE] = 1
+    state_of(begun).scale.state.counts[DUE] = 1
     renewed = copy.deepcopy(begun)
-    renewed._rescale_if_due()
+    renew(renewed)
     outcomes = {str(model.decision_function_many(X)): model for model in (begun, renewed)}
     assert len(outcomes) == 2
     found = set()
-    for n in places(lambda m: m._rescale_if_due(), begun):
+    for n in places(renew, begun):
         model = copy.deepcopy(begun)
         try:
             with Interrupting(n):
-                model._rescale_if_due()
+                renew(model)
         except Interrupted:
             found.add(str(model.decision_function_many(X)))
-            model._rescale_if_due()
+            renew(model)
         assert model.digest() == renewed.digest()
     assert found
     assert found <= set(outcomes)

@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 from streamsvm import LASVM, LASVMG, merge
 from streamsvm.estimators.inputs.reservoir import Reservoir
-from streamsvm.estimators.learner.merging import together
+from streamsvm.estimators.learner.merging import pooled_samples
 from streamsvm.estimators.learners import ALGORITHMS
 
 FIXED = {"C": 5.0, "gamma": 0.5}
@@ -259,7 +259,7 @@ def test_pooled_reservoirs_are_one_sample_of_both_streams():
 
     parts = [noted(200, 0, 5000), noted(200, 5000, 500), noted(200, 6000, 20)]
     pooled = Reservoir(200)
-    pooled.pool(parts, together([part.sample() for part in parts]), 5520)
+    pooled.pool(parts, pooled_samples([part.sample() for part in parts]), 5520)
     counts = [sum(low <= example.id < high for example in pooled) for low, high in ((0, 5000), (5000, 5500))]
     assert 80 <= sum(counts) <= 100
     assert counts[1] <= 25  # of 100, about a tenth

@@ -8,8 +8,10 @@ import pytest
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
 from streamsvm.core.saving.snapshot import pack, unpack
+from streamsvm.estimators.learner.state import class_weight, slots_of
 from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
 from streamsvm.validation import cross_validate
+from tests.helpers.states import binaries_of
 
 LEARNERS = [LASVM, LASVMG, LASVMNC, LASVMI, FullSVM]
 RARE = {"pos_weight": "balanced", "threshold": "gmean"}
@@ -45,7 +47,7 @@ def test_the_boxes_are_those_of_the_class_ratios_so_far():
     X, y = ring(300)
     model = FullSVM(C=2.0, gamma=0.5, pos_weight="balanced")
     model.learn_many(X, y)
-    s = model._expansion
+    s = model._state.expansion
     boxes = (s.hi - s.lo)[:300][np.argsort(s.ids[:300])]
     np.testing.assert_allclose(boxes, 2.0 * np.array(naive.balanced_weights(y.tolist())))
     assert model.class_counts == ((~y).sum(), y.sum())
@@ -95,17 +97,17 @@ def test_forgetting_and_correcting_do_not_change_the_counts():
     model.learn_many(X, y)
     negatives, positives = counts = model.class_counts
     rare = int(np.flatnonzero(y)[-1])
-    slot = model._slots_of(rare)
-    before = float((model._expansion.hi - model._expansion.lo)[slot][0])
+    slot = slots_of(model._state, rare)
+    before = float((model._state.expansion.hi - model._state.expansion.lo)[slot][0])
     assert model.relabel(rare, False) == 1
-    s = model._expansion
-    slot = model._slots_of(rare)
+    s = model._state.expansion
+    slot = slots_of(model._state, rare)
     assert (s.hi - s.lo)[slot][0] == pytest.approx(before / np.sqrt(negatives / positives))
     model.forget(range(20))
     assert model.class_counts == counts
     assert model.relabel(rare, True) == 1
-    s = model._expansion
-    assert (s.hi - s.lo)[model._slots_of(rare)][0] == pytest.approx(before)
+    s = model._state.expansion
+    assert (s.hi - s.lo)[slots_of(model._state, rare)][0] == pytest.approx(before)
 
 
 def test_leaving_out_takes_the_weights_of_now():
@@ -114,7 +116,7 @@ def test_leaving_out_takes_the_weights_of_now():
     model.learn_many(X, y)
     rest, slots = model.leave_out(dicts(0.1 * X[:2]), [True, False], ids=[1001, 1002])
     assert (rest.s.y[slots] > 0).tolist() == [True, False]
-    assert (rest.s.hi - rest.s.lo)[slots].tolist() in ([model._class_weight(True), 1.0], [0.0, 1.0])
+    assert (rest.s.hi - rest.s.lo)[slots].tolist() in ([class_weight(model._state, True), 1.0], [0.0, 1.0])
 
 
 def test_a_rare_class_is_found():
@@ -190,11 +192,11 @@ def test_the_digest_holds_the_counts_and_the_margins():
     model = LASVM(C=1.0, gamma=0.5, **RARE)
     model.learn_many(X, y)
     before = model.digest()
-    model._class_counts = (1, 1)
+    model._state.class_counts = (1, 1)
     assert model.digest() != before
     model = LASVM(C=1.0, gamma=0.5, **RARE)
     model.learn_many(X, y)
-    model._calibration[-BINS] += 1.0
+    model._state.calibration[-BINS] += 1.0
     assert model.digest() != before
 
 
@@ -237,7 +239,7 @@ def test_each_class_of_several_has_its_own_counts():
     y = np.digitize(X[:, 0], [0.0, 1.5])
     known = OneVsRest(LASVM(C=1.0, gamma=0.5, pos_weight="balanced"), classes=[0, 1, 2])
     known.learn_many(X, y)
-    for label, model in known._models.items():
+    for label, model in binaries_of(known).items():
         alone = LASVM(C=1.0, gamma=0.5, pos_weight="balanced", reservoir=0)
         alone.learn_many(X, y == label)
         assert model.class_counts == alone.class_counts == ((y != label).sum(), (y == label).sum())

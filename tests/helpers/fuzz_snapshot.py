@@ -350,7 +350,7 @@ def used(thing):
 
 
 def _by_time(thing):
-    window = getattr(getattr(thing, "_blank", thing), "_window", None)
+    window = getattr(getattr(thing, "_common", None) or getattr(thing, "_state", None), "window", None)
     return window is not None and window.by_time
 
 

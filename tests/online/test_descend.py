@@ -29,14 +29,14 @@ def naive_gradient(X, y, alpha, gamma):
 @pytest.mark.parametrize("gamma", [0.125, 0.5, 2.0])
 def test_its_gradient_is_that_of_its_coefficients(factor, gamma):
     X, model = parent()
-    live = storage.live_slots(model._expansion)
+    live = storage.live_slots(model._state.expansion)
     before = model.digest()
-    s = descendant(model._expansion, live, make_kernel("rbf", gamma), WithBias(), factor)
+    s = descendant(model._state.expansion, live, make_kernel("rbf", gamma), WithBias(), factor)
     n = int(s.counts[SLOTS])
     assert n == len(live)
-    np.testing.assert_array_equal(s.ids[:n], model._expansion.ids[live])
+    np.testing.assert_array_equal(s.ids[:n], model._state.expansion.ids[live])
     np.testing.assert_array_equal(s.hi[:n] - s.lo[:n], factor * 2.0)
-    np.testing.assert_allclose(s.alpha[:n], model._expansion.alpha[live] * min(1.0, factor), atol=1e-12)
+    np.testing.assert_allclose(s.alpha[:n], model._state.expansion.alpha[live] * min(1.0, factor), atol=1e-12)
     np.testing.assert_allclose(s.g[:n], naive_gradient(X[s.ids[:n]], s.y[:n], s.alpha[:n], gamma), atol=1e-5)
     assert model.digest() == before
 
@@ -44,8 +44,8 @@ def test_its_gradient_is_that_of_its_coefficients(factor, gamma):
 @pytest.mark.parametrize("kept", [1, 2, 20, 60])
 def test_the_coefficients_of_some_members_still_sum_to_0_within_their_boxes(kept):
     X, model = parent()
-    slots = storage.live_slots(model._expansion)[-kept:]
-    s = descendant(model._expansion, slots, make_kernel("rbf", 2.0), WithBias(), 0.1)
+    slots = storage.live_slots(model._state.expansion)[-kept:]
+    s = descendant(model._state.expansion, slots, make_kernel("rbf", 2.0), WithBias(), 0.1)
     n = int(s.counts[SLOTS])
     assert n == kept
     assert abs(s.alpha[:n].sum()) < 1e-12
@@ -55,7 +55,7 @@ def test_the_coefficients_of_some_members_still_sum_to_0_within_their_boxes(kept
 
 def test_members_of_one_class_begin_with_coefficients_of_0():
     _, model = parent()
-    s = model._expansion
+    s = model._state.expansion
     live = storage.live_slots(s)
     s = descendant(s, live[s.y[live] > 0], make_kernel("rbf", 2.0), WithBias(), 10.0)
     assert not s.alpha.any()

@@ -52,9 +52,9 @@ def test_models_that_learn_together_are_those_of_the_twin(several, stream_of, cu
     """However the stream is cut into blocks, and whenever a class appears."""
     X, y, w = stream(*stream_of)
     model = several(LASVM(C=C, gamma=0.3, cache_mb=0.01))
-    K, diagonal = kernel_matrix(X, model._blank._kernel)
+    K, diagonal = kernel_matrix(X, model._common.kernel)
     twin = naive.NaiveTogether(
-        lambda: naive.NaiveLASVM(K, diagonal, model._blank._rule, C, dot=dot), several is OneVsOne
+        lambda: naive.NaiveLASVM(K, diagonal, model._common.rule, C, dot=dot), several is OneVsOne
     )
     for label, weight in zip(y.tolist(), w, strict=True):
         twin.learn(label, weight)
@@ -64,10 +64,10 @@ def test_models_that_learn_together_are_those_of_the_twin(several, stream_of, cu
     found = {key if isinstance(key, tuple) else (key,): own for key, own in model._models.items()}
     assert set(found) == set(twin.models)
     for key, own in twin.models.items():
-        s = found[key]._expansion
+        s = found[key].expansion
         n = int(s.counts[SLOTS])
         np.testing.assert_array_equal(s.ids[:n], own.examples)
         np.testing.assert_array_equal(s.y[:n], own.y)
         np.testing.assert_array_equal(s.alpha[:n], own.alpha)
         np.testing.assert_array_equal(s.g[:n][own.y != 0], own.g[own.y != 0])
-        np.testing.assert_allclose(found[key]._sigmoid[[0, 2]], naive.slopes(own.margins), rtol=1e-9)
+        np.testing.assert_allclose(found[key].sigmoid[[0, 2]], naive.slopes(own.margins), rtol=1e-9)

@@ -24,8 +24,8 @@ from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
+from .quality.multiclass import ClassPrequential
 from .quality.observe import History, Prequential
-from .quality.several import ClassPrequential
 
 CLASSES = "classes"  # of a checkpoint: the labels of more than two classes
 

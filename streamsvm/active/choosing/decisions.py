@@ -93,9 +93,9 @@ def guesses(model: Any, X: Any) -> list[Any]:
 
 
 def owner_of_kernel(model: Any) -> Any:
-    """The learner whose kernel and scale count: the last step of a pipeline; with several classes, what they share."""
+    """The learner with the parameters that count: the last step of a pipeline; with several classes, that of each."""
     learner = learner_of(model)
-    return learner._blank if hasattr(learner, "labels") and hasattr(learner, "_blank") else learner
+    return learner.model if hasattr(learner, "labels") and hasattr(learner, "gamma_in_use") else learner
 
 
 def learner_of(model: Any) -> Any:

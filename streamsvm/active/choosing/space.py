@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.active.choosing.decisions import owner_of_kernel
+from streamsvm.active.choosing.decisions import learner_of, owner_of_kernel
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
@@ -253,10 +253,10 @@ def scales(model: Any) -> bool:
 
 def kernel_of(model: Any, n_features: int) -> Kernel:
     """The model's kernel; without one, an RBF kernel as wide as scaled features need."""
-    last = owner_of_kernel(model)
-    if not hasattr(last, "gamma_in_use"):
+    last, gamma = owner_of_kernel(model), getattr(learner_of(model), "gamma_in_use", None)
+    if gamma is None:
         return make_kernel("rbf", gamma=1.0 / max(1, n_features))
-    return make_kernel(last.kernel, gamma=last.gamma_in_use, degree=last.degree, coef0=last.coef0)
+    return make_kernel(last.kernel, gamma=gamma, degree=last.degree, coef0=last.coef0)
 
 
 def kernel_block(kernel: Kernel, table: Table, others: Table) -> np.ndarray:

@@ -137,6 +137,11 @@ class FeatureTable:
             self._last = NOTHING
             self.columns.popitem()
 
+    def learned(self) -> list[Hashable]:
+        """The names, in the order of their columns, without provisional ones."""
+        self.settle()
+        return list(self.columns)
+
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
         """The column of each name; -1 for a name without one."""
         if names != self._last.names:

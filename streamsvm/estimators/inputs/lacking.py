@@ -4,11 +4,9 @@ This concerns models that scale: a temperature of 0 K among temperatures of 290 
 text does not have are no fault, so sparse input is left alone.
 """
 
-import warnings
-
 import numpy as np
 
-from streamsvm.core.stream_warning import StreamWarning
+from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.scaling import RunningScale
 
@@ -26,10 +24,8 @@ def warn_of_lacking(features: FeatureTable, scale: RunningScale, columns: np.nda
         return
     name = list(features.columns)[lacking[0]]
     features.told_of_lacking = True
-    warnings.warn(
+    warn(
         f"an example lacks the feature {name!r}, which then counts as 0, far from its mean of {far[lacking[0]]:.3g}: "
         "this spoils the prediction, and the scale if the example is learned; give every example a value, such as the "
-        "mean, or 0 if it is meant",
-        StreamWarning,
-        stacklevel=4,
+        "mean, or 0 if it is meant"
     )

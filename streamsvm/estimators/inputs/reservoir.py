@@ -34,7 +34,7 @@ from streamsvm.estimators.inputs.sample import (
     of_examples,
 )
 
-AT_LEAST = 1024  # examples beyond the room for which parts are joined
+MOST_SPARE = 1024  # examples beyond the room for which parts are joined
 PREFIX = "reservoir."  # of the arrays in a snapshot
 SAVED = ("numbers", "ids", "born", "positive", "boxes", "starts", "columns", "values")  # those of `Sample`, in order
 
@@ -193,7 +193,7 @@ class Reservoir:
         It does not if a class can have more than `MAX_VALUES` features with it.
         """
         n = self._parts.size + part.size
-        many = n > 2 * sum(own.room for own in self._classes) + AT_LEAST
+        many = n > 2 * sum(own.room for own in self._classes) + MOST_SPARE
         if (many or not self._fits(part)) and not self._join():
             self._settle()
             for own in self._classes:

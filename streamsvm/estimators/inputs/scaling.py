@@ -42,7 +42,7 @@ from streamsvm.core.storage import owned
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
 FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
-SAVED = "scale."  # before the names of its arrays in a snapshot
+PREFIX = "scale."  # before the names of its arrays in a snapshot
 DTYPES = {name: array.dtype for name, array in scaling.empty(False, False)._asdict().items()}
 
 
@@ -94,6 +94,11 @@ class RunningScale:
             far = (0.0, FAR) if self.sets_gamma else (FAR / gamma, 0.0)
         self._shifts = far[0] < np.inf
         self.state = scaling.empty(tracks, scales, memory=memory, far=far)
+
+    @property
+    def scales(self) -> bool:
+        """Whether the features are scaled, and not only shifted."""
+        return bool(self.state.counts[SCALES])
 
     @property
     def tracks(self) -> bool:
@@ -244,14 +249,14 @@ class RunningScale:
         arrays = {name: getattr(c, name)[:n_features] for name in OF_FEATURES}
         arrays |= {name: getattr(c, name)[:n_places] for name in OF_PLACES}
         return {
-            SAVED + name: array.copy() for name, array in (arrays | {"totals": c.totals, "counts": c.counts}).items()
+            PREFIX + name: array.copy() for name, array in (arrays | {"totals": c.totals, "counts": c.counts}).items()
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray], n_features: int) -> None:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
-        if not self.tracks and not (self._shifts and SAVED + "counts" in arrays):
+        if not self.tracks and not (self._shifts and PREFIX + "counts" in arrays):
             return
-        counts = require_array(arrays, SAVED + "counts", np.int64, self.state.counts.shape)
+        counts = require_array(arrays, PREFIX + "counts", np.int64, self.state.counts.shape)
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
@@ -260,9 +265,9 @@ class RunningScale:
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
-        own = {name: require_array(arrays, SAVED + name, DTYPES[name], (n_features,)).copy() for name in OF_FEATURES}
-        own |= {name: require_array(arrays, SAVED + name, DTYPES[name], (n_places,)).copy() for name in OF_PLACES}
-        totals = require_array(arrays, SAVED + "totals", np.float64, self.state.totals.shape).copy()
+        own = {name: require_array(arrays, PREFIX + name, DTYPES[name], (n_features,)).copy() for name in OF_FEATURES}
+        own |= {name: require_array(arrays, PREFIX + name, DTYPES[name], (n_places,)).copy() for name in OF_PLACES}
+        totals = require_array(arrays, PREFIX + "totals", np.float64, self.state.totals.shape).copy()
         c = Scaling(**own, x=np.zeros(n_places), totals=totals, counts=counts.copy(), limits=self.state.limits.copy())
         require_scale(c)
         self.state = c

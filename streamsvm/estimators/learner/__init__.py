@@ -1,6 +1,7 @@
-"""What all learners share: their state, and what a user can do with it.
+"""What all learners share: one plain state, functions that take it, and the public class that has it.
 
-Start in `model`, then `learning`, which takes `examples`; `leaving` says which members make way for them.  Each other
-file adds one ability: `prediction`, `forgetting`, `rechecking`, `snapshots`, `copies` and `advice`.
-`classifier` joins them into the base class of the algorithms.
+Start in `state`, then `learning`, which takes `examples`; `eviction` says which members make way for them, and
+`validation` which examples are refused.  `finishing`, `forgetting`, `merging`, `snapshots` and `advice` have a verb
+each.  `prediction` has what a model answers, `copies` how it is copied and saved.  `classifier` joins them into the
+base class of the algorithms.  Models that are made of several begin in `sharing` and `composite`.
 """

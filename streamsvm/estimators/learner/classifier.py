@@ -1,21 +1,193 @@
-"""The class that all online classifiers share: a river classifier over a kernel expansion."""
+"""The class that all online classifiers share: a river classifier with parameters and one state."""
 
-from abc import abstractmethod
+import copy
+import datetime
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
-from streamsvm.core import arguments
-from streamsvm.estimators.learner.forgetting import Forgetting
-from streamsvm.estimators.learner.merging import Merging
-from streamsvm.estimators.learner.snapshots import Snapshots
+import numpy as np
+from river import base
 
-DEFAULT_RAMP_S = -1.0
+from streamsvm.core import arguments, class_weights
+from streamsvm.core.device.choice import require_device
+from streamsvm.core.expansion import Expansion
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.reservoir import Reservoir
+from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
+from streamsvm.estimators.learner import finishing, forgetting, learning, snapshots, validation
+from streamsvm.estimators.learner.advice import look_for_lost_digits
+from streamsvm.estimators.learner.copies import Content, Storable
+from streamsvm.estimators.learner.prediction import Predictor
+from streamsvm.estimators.learner.state import COUNTED, MODEL, State
+from streamsvm.online.finish import Problem
+from streamsvm.online.removal.leave_one_out import LeaveOut
+
+DEFAULT_RAMP_S = -1.0  # where the ramp loss is flat for examples on the wrong side of the margin, as in its paper
 
 
-class OnlineSVM(Forgetting, Merging, Snapshots):
+@functools.cache
+def _parameters_of(model: type) -> tuple[str, ...]:
+    return tuple(inspect.signature(model).parameters)
+
+
+class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
     """An online support vector machine: a river classifier that learns, forgets, predicts and can be saved.
 
-    `estimators.lasvm` and `estimators.gap_family` have the algorithms.  Each says what its bias, its problem and its
-    compiled functions are, and how it finishes.
+    `estimators.lasvm` and `estimators.gap_family` have the algorithms.  Each gives its state a problem and a rule.
     """
+
+    def __init__(
+        self,
+        C: float,
+        kernel: str,
+        gamma: float | str,
+        scaling: str | None,
+        degree: int,
+        coef0: float,
+        pos_weight: float | str,
+        threshold: float | str,
+        tol: float,
+        budget: int | None,
+        on_budget: str,
+        window: int | datetime.timedelta | None,
+        reservoir: int,
+        cache_mb: float,
+        device: str,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.scaling = scaling
+        self.degree = degree
+        self.coef0 = coef0
+        self.pos_weight = pos_weight
+        self.threshold = threshold
+        self.tol = tol
+        self.budget = budget
+        self.on_budget = on_budget
+        self.window = window
+        self.reservoir = reservoir
+        self.cache_mb = cache_mb
+        self.device = device
+        for name in ("C", "tol"):
+            arguments.require_positive(name, getattr(self, name))
+        class_weights.require_pos_weight(pos_weight)
+        class_weights.require_box(C, pos_weight)
+        arguments.require_threshold(threshold)
+        arguments.require_cache(cache_mb)
+        require_scaling(scaling)
+        engine = kernel_of(kernel, gamma, degree, coef0), RunningScale(kernel, gamma, scaling)
+        arguments.require_bounds(budget, on_budget, window, kernel)
+        arguments.require_count("reservoir", reservoir, 0)
+        require_device(device)
+        self._state = State(self, *engine).begin(self)
+
+    def _untaught(self, expansion: Expansion | None = None) -> State:
+        """A state that has learned nothing, by these parameters, which are not checked again."""
+        return self._state.rules().begin(self, expansion)
+
+    def _over(self, state: State) -> Self:
+        """A model with these parameters that has this state."""
+        model = object.__new__(type(self))
+        model.__dict__.update(self.__dict__, _state=state)
+        return model
+
+    def _get_params(self) -> dict[str, Any]:
+        """The parameters, as river wants them; river inspects the signature again for every call."""
+        return {name: getattr(self, name) for name in _parameters_of(type(self))}
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(
+        self, x: dict, y: Any, w: float = 1.0, id: int | None = None, t: datetime.datetime | None = None
+    ) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x
+            Features by name.  A missing feature counts as 0.
+        y
+            Label: True or False, 1 or 0, 1 or -1.
+        w
+            Weight, a factor on the example's `C`; at least 0.  An example of weight 0 is left out.
+        id
+            64-bit integer that names the example; default: `next_id`.  If a member has this id, the example replaces
+            it, as a correction does.  If the two are equal in features, label and weight, the model stays as it is.
+        t
+            Time of the example, needed if the `window` is a time span.  A time without a zone counts as UTC.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
+            then stays as it was.
+
+        Notes
+        -----
+        An interruption (Ctrl-C) leaves a model that has learned the example completely, or not at all.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> model.learn_one({"length": 1.0, "width": 2.0}, True)
+        >>> model.learn_one({"length": -1.0}, False)  # The width is 0.
+        >>> model.predict_one({"length": 0.9, "width": 1.5})
+        True
+        """
+        learning.learn(self._state, x, y, w, id, t)
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+        """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
+
+        Parameters
+        ----------
+        X
+            Examples as rows: a pandas, polars or other dataframe (features by column name), a 2-D array or a SciPy
+            sparse matrix (features named 0, 1, 2, ...), or a list of dicts.
+        y
+            Labels, one for each row.
+        w
+            Weights: one number for all rows, or one for each; default: 1.
+        ids
+            Ids, one for each row, as for `learn_one`; default: numbers from `next_id` on.  A second pass over the same
+            rows needs the ids of the first, such as ``range(len(X))``.
+        t
+            Times: one datetime for all rows, or one for each; needed if the `window` is a time span.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
+            block with the fault have then been learned.
+
+        Notes
+        -----
+        After an interruption (Ctrl-C), `n_seen` tells how many examples have been learned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsvm import LASVM
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = LASVM(C=10)
+        >>> model.learn_many(X, X[:, 0] > 0)
+        >>> model.predict_many(np.array([[-2.0, 0.0], [2.0, 0.0]]))
+        array([False,  True])
+        """
+        self._y_name = getattr(y, "name", None)
+        learning.learn_batch(self._state, X, y, w, ids, t)
+
+    def validate_one(self, x: dict) -> None:
+        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
+        validation.validate_one(self._state, x)
+
+    def validate_many(self, X: Any) -> None:
+        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
+        validation.validate_many(self._state, X)
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members and the `reservoir` until no violation of the optimality conditions is above `tol`.
@@ -39,8 +211,8 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
         """
         tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
-        self._finish(self._solver(tol), tol)
-        self._warn_of_lost_digits()
+        finishing.finish(self._state, tol)
+        look_for_lost_digits(self._state)
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Finish, then give up the support vectors that the ramp loss does not need.
@@ -78,14 +250,202 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
         >>> model.n_support < 0.8 * before
         True
         """
+        finishing.sparsify(self._state, *self._ramp_of(ramp_s, tol))
+        look_for_lost_digits(self._state)
+
+    def _ramp_of(self, ramp_s: float | None, tol: float | None) -> tuple[float, float]:
+        """The tolerance and the beginning of the ramp that `sparsify` was given, or those of the model."""
         ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
         tol = self.tol if tol is None else tol
         arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_positive("tol", tol)
-        self._sparsify(tol, float(ramp_s))
-        examples = self._reservoir.sample()
-        self._reservoir.forget(examples.id[self._margins_of(examples, self._in_room, self.bias) < ramp_s])
+        return tol, float(ramp_s)
 
-    @abstractmethod
-    def _sparsify(self, tol: float, ramp_s: float) -> None:
-        """Solve until the ramp loss gives up no more members."""
+    # ------------------------------------------------------------------------------------------------------ forgetting
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of the model and its reservoir.
+
+        The other members get the coefficients that they would have without these examples.  After `finish`, this is
+        exact up to `tol`; before it, violations stay as large as they were.
+
+        Some examples were dropped because of the forgotten ones.  Those of the reservoir that now violate the margin
+        become members.  The reservoir is a sample, so the model is close to one that never met the forgotten examples,
+        but not equal.  These keep what the examples contributed: `n_seen`, `class_counts`, the order and the scale of
+        the features, the sigmoid behind `predict_proba_one`, and the threshold.
+
+        Forgetting an example that is not a support vector costs a look-up.  The first support vector that is forgotten
+        after learning costs a pass over the reservoir; further ones cost less.  Ids that no member has are skipped.
+
+        Parameters
+        ----------
+        ids
+            One id, or several; see `learn_one`.
+
+        Returns
+        -------
+        int
+            Number of members that left.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> X = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+        >>> model.learn_many(X, [False, False, True, True], ids=[10, 11, 12, 13])
+        >>> model.forget([12, 99])
+        1
+        >>> 12 in model.support_ids
+        False
+        """
+        return forgetting.forget(self._state, arguments.numbers_of(ids))
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples that were learned.
+
+        A member with another label is forgotten and learned again with the right one, at its old weight.  With
+        ``pos_weight="balanced"``, the classes' weights are those of now.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+        y
+            The right label: one for all ids, or one for each.
+
+        Returns
+        -------
+        int
+            How many of the ids belong to members, whose labels are now right.  The model no longer stores the other
+            examples; learn them again if they matter.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer, or a label is invalid.  The model then stays as it was.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> X = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+        >>> model.learn_many(X, [False, False, True, False], ids=[10, 11, 12, 13])
+        >>> model.relabel(13, True), model.predict_one({"a": 3.0})
+        (1, True)
+        """
+        return forgetting.relabel(self._state, *forgetting.labels_for(ids, y))
+
+    def leave_out(
+        self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None
+    ) -> tuple[LeaveOut, np.ndarray]:
+        """Prepare to predict learned examples by the model without them; `validation.streaming` uses it.
+
+        Examples that are not members are put beside them with coefficient 0, which may change if another member is left
+        out.  If such an example violates the margin, it is held at 0: the model has not learned from it either.
+
+        Parameters
+        ----------
+        examples
+            Features by name.
+        y, w, ids
+            As for `learn_many`.  An id that a member has stands for that member.
+
+        Returns
+        -------
+        tuple
+            The object that answers, and the slots of the examples in it.
+        """
+        return forgetting.leave_out(self._state, examples, y, w, ids)
+
+    def _without_reservoir(self) -> Self:
+        """A copy that stores its members only, so that `finish` brings no examples back.
+
+        `validation.streaming` leaves examples out of it.
+        """
+        return copy.deepcopy(self, {id(self._state.reservoir): Reservoir(0)})
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def _features(self) -> FeatureTable:
+        return self._state.features
+
+    @property
+    def _problem(self) -> Problem:
+        return self._state.problem
+
+    @property
+    def n_seen(self) -> int:
+        """Number of examples learned so far, whether they are members or not."""
+        return self._state.n_seen
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
+        return self._state.next_id
+
+    @property
+    def max_features(self) -> int:
+        """The largest number of features, 2**20 unless you set it; an example that would exceed it is refused.
+
+        Snapshots do not store it.
+        """
+        return self._state.features.max_features
+
+    @max_features.setter
+    def max_features(self, limit: int) -> None:
+        arguments.require_count("max_features", limit, 1)
+        self._state.features.max_features = int(limit)
+
+    @property
+    def class_counts(self) -> tuple[int, int]:
+        """Numbers of negative and of positive examples learned so far, without those of weight 0 and those too late.
+
+        `forget` and `relabel` do not change them.
+        """
+        return self._state.class_counts
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Number of kernel values computed so far, while learning and predicting: the model's cost."""
+        return self._state.kernel_evaluations
+
+    @property
+    def too_old(self) -> int | None:
+        """The newest number, or time in microseconds, that has left the window; None without a window."""
+        return None if self._state.window is None else self._state.window.latest - self._state.window.span
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def _content(self) -> Content:
+        meta, arrays = snapshots.dump(self._state, self._get_params())
+        return meta, arrays | self._state.scale.dump(len(self._state.features))
+
+    def _learned_content(self) -> Content:
+        meta, arrays = self._content()
+        snapshots.forget_work(meta, arrays)
+        return meta, arrays
+
+    @classmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        made: Self = snapshots.untaught(cls, meta, cache_mb, device)
+        state = made._untaught(made._state.expansion)  # Learning never writes to an expansion without members.
+        state.scale = state.scale.copy()
+        return made._over(state)
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        snapshots.restore_columns(self._state, meta, arrays)
+        snapshots.restore(self._state, meta, arrays)
+
+    def __setstate__(self, stored: dict) -> None:
+        """Take over a pickle, also one of version 0.5, which had everything in the model itself."""
+        super().__setstate__(stored)
+        if "_state" not in stored:
+            of_state = {name: self.__dict__.pop(f"_{name}", None) for name in (*MODEL, *COUNTED)}
+            type(self).__init__(self, **{name: stored[name] for name in _parameters_of(type(self))})
+            self._state.__setstate__({name: value for name, value in of_state.items() if value is not None})

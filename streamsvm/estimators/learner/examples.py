@@ -1,6 +1,8 @@
 """A block of examples on its way from the input to compiled code."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,13 +39,77 @@ class Examples(NamedTuple):
 
 
 def block_of(
-    q: Queries,
-    rows: slice,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    ids: np.ndarray,
-    own_ids: bool,
-    born: np.ndarray,
+    q: Queries, rows: slice, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, own_ids: bool, born: np.ndarray
 ) -> Examples:
     """These rows of a batch."""
     return Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows])
+
+
+class LabelledBlock(NamedTuple):
+    """Examples to learn.
+
+    `own_ids` says whether the user gave the ids, `born` holds numbers or times, and `growth` the number of columns
+    after each example.  `raw` has the features before they are scaled, as in `Examples`.
+    """
+
+    q: Queries
+    labels: list[Hashable]
+    weights: np.ndarray
+    ids: np.ndarray
+    own_ids: bool
+    born: np.ndarray
+    growth: np.ndarray
+    raw: RawRows = NO_ROWS
+
+    def part(self, t: int, end: int) -> "LabelledBlock":
+        """The examples from t on, before `end`."""
+        own = slice(t, end)
+        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
+        of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
+        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
+
+    def rows(self, rows: np.ndarray) -> "LabelledBlock":
+        """These examples, in rising order."""
+        if len(rows) == len(self.labels):
+            return self
+        raw = RawRows(*chosen_rows(self.raw, rows)) if len(self.raw.sq) else self.raw
+        of_user = ([self.labels[t] for t in rows], self.weights[rows], self.ids[rows], self.own_ids)
+        q = Queries(*chosen_rows(self.q, rows))
+        return LabelledBlock(q, *of_user, self.born[rows], self.growth[rows], raw)
+
+
+def chosen_rows(q: Any, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The fields of these queries, or of these raw rows."""
+    lengths = np.diff(q.indptr)[rows]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    entries = np.arange(indptr[-1]) + np.repeat(q.indptr[rows] - indptr[:-1], lengths)
+    return indptr, q[1][entries], q[2][entries], q.sq[rows]
+
+
+def joined_rows(parts: list[Any]) -> tuple[np.ndarray, ...]:
+    """The fields of queries, or of raw rows, that follow one another: where each begins, columns, values and norms."""
+    ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+    indptr = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=False)]
+    others = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    return np.concatenate([np.zeros(1, np.int64), *indptr]), *others
+
+
+def joined_blocks(parts: list[LabelledBlock]) -> LabelledBlock:
+    """Blocks that follow one another."""
+    labels = [label for part in parts for label in part.labels]
+    weights, ids, born, growth = (
+        np.concatenate(arrays) for arrays in zip(*((p.weights, p.ids, p.born, p.growth) for p in parts), strict=True)
+    )
+    q, raw = Queries(*joined_rows([p.q for p in parts])), RawRows(*joined_rows([p.raw for p in parts]))
+    return LabelledBlock(q, labels, weights, ids, parts[0].own_ids, born, growth, raw)
+
+
+def n_learned(margins: np.ndarray) -> int:
+    """How many of these examples have been learned: the first one without a margin, and all after it, have not."""
+    missing = np.isnan(margins)
+    return int(np.argmax(missing)) if missing.any() else len(margins)
+
+
+def no_margins(n: int) -> np.ndarray:
+    """Margins of n examples before they are learned."""
+    return np.array([math.nan]) if n == 1 else np.full(n, math.nan)  # the first is faster, for one record

@@ -22,7 +22,7 @@ Deviations:
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,10 +32,12 @@ from streamsvm.batch.chunks.solver import optimum
 from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.steps import penalties
 from streamsvm.core import storage
-from streamsvm.core.expansion import EVALUATIONS, Expansion
+from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled
 from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
-from streamsvm.estimators.learner.rechecking import Rechecking, raw_features
+from streamsvm.estimators.learner import finishing
+from streamsvm.estimators.learner.eviction import make_way
+from streamsvm.estimators.learner.state import State, share_scale
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 
@@ -50,109 +52,109 @@ class Part(NamedTuple):
     sample: Sample
 
 
-class Merging(Rechecking):
-    """Taking over what other models have learned."""
+def merge(state: State, models: Sequence[State], renumber: bool) -> None:
+    """Become the model of all that these have learned; this one has learned nothing yet."""
+    columns = take_names(state, models)
+    take_scale(state, models, [model.expansion for model in models], columns)
+    take_counts(state, models)
+    parts = [part_of(model, own, shift_of(state, model)) for model, own in zip(models, columns, strict=True)]
+    if renumber:
+        parts = _renumbered(parts)
+        state.next_id = max(state.n_seen, sum(len(_ids_of(part)) for part in parts))
+    members, sample = young(state, distinct(parts))
+    state.reservoir.pool([model.reservoir for model in models], sample, state.n_seen)
+    if members.size:
+        solve_over(state, members, sample)
 
-    def _merge(self, models: Sequence[Self], renumber: bool) -> None:
-        """Become the model of all that these have learned; this one has learned nothing yet."""
-        columns = self._take_names(models)
-        self._take_scale(models, [model._expansion for model in models], columns)
-        self._take_counts(models)
-        parts = [model._part(own, self._shift_of(model)) for model, own in zip(models, columns, strict=True)]
-        if renumber:
-            parts = _renumbered(parts)
-            self._next_id = max(self._n_seen, sum(len(_ids_of(part)) for part in parts))
-        members, sample = self._young(distinct(parts))
-        self._reservoir.pool([model._reservoir for model in models], sample, self._n_seen)
-        if members.size:
-            self._solve_over(members, sample)
 
-    def _solve_over(self, members: Sample, sample: Sample) -> None:
-        """Solve over these members, and over those of the sample that violate then, within the budget."""
-        if self._problem.fixed_sum:
-            self._take_optimum(together([members, sample]))
-        else:
-            self._expansion = self._with(self._expansion, members)
-            self._solve(self._solver(max(self.tol, LOOSE)))
-            steps = self._solve_with_all(self.tol, sample, self._solver(self.tol), None)
-            self._warn_unless_reached(self.tol, self._problem.violation(self._expansion), steps)
-        if self._window:
-            self._window.look(self._expansion)
-        if self.budget is not None and self.n_members > self.budget:
-            self._make_way(self._window.latest if self._window else 0)
+def solve_over(state: State, members: Sample, sample: Sample) -> None:
+    """Solve over these members, and over those of the sample that violate then, within the budget."""
+    if state.problem.fixed_sum:
+        _take_optimum(state, pooled_samples([members, sample]))
+    else:
+        state.expansion = finishing.with_examples(state, state.expansion, members)
+        finishing.finish_members(state, max(state.tol, LOOSE))
+        finishing.warn_unless_reached(state, state.tol, finishing.solve_with_all(state, state.tol, sample))
+    if state.window:
+        state.window.look(state.expansion)
+    if state.budget is not None and state.n_members > state.budget:
+        make_way(state, state.window.latest if state.window else 0)
 
-    def _take_optimum(self, examples: Sample) -> None:
-        """Make those of these examples members that have a coefficient at the optimum over all of them, and finish."""
-        q = self._scale.queries(raw_features(examples))
-        X = sp.csr_matrix((q.values, q.indices, q.indptr), shape=(examples.size, len(self._features.columns)))
-        lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
-        y, options = np.where(examples.positive, 1.0, -1.0), SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
-        found = optimum(Features(X, self._kernel), y, lo, hi, options)
-        support = np.flatnonzero(found.alpha)
-        s, n = self._with(self._expansion, examples.take(support)), len(support)
-        s.alpha[:n], s.g[:n] = found.alpha[support], found.g[support]
-        s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
-        s.counts[EVALUATIONS] += found.kernel_evaluations
-        self._problem.note(s)
-        self._expansion = s
-        steps = self._solve(self._solver(self.tol))
-        self._warn_unless_reached(self.tol, self._problem.violation(self._expansion), steps)
 
-    # -------------------------------------------------------------------------------------------- what all models share
+def _take_optimum(state: State, examples: Sample) -> None:
+    """Make those of these examples members that have a coefficient at the optimum over all of them, and finish."""
+    q = state.scale.queries(finishing.raw_features(examples))
+    X = sp.csr_matrix((q.values, q.indices, q.indptr), shape=(examples.size, len(state.features.columns)))
+    lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
+    y, cache_mb = np.where(examples.positive, 1.0, -1.0), float(state.expansion.counts[CACHE_BYTES]) / 2**20
+    options = SolverOptions(tol=state.tol, cache_mb=cache_mb)
+    found = optimum(Features(X, state.kernel), y, lo, hi, options)
+    support = np.flatnonzero(found.alpha)
+    s, n = finishing.with_examples(state, state.expansion, examples.take(support)), len(support)
+    s.alpha[:n], s.g[:n] = found.alpha[support], found.g[support]
+    s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
+    s.counts[EVALUATIONS] += found.kernel_evaluations
+    state.problem.note(s)
+    state.expansion = s
+    finishing.warn_unless_reached(state, state.tol, finishing.finish_members(state, state.tol))
 
-    def _take_names(self, models: Sequence[Self]) -> list[np.ndarray]:
-        """Give the features of all models columns; return the column of each feature of each model."""
-        names = [tuple(model.feature_names) for model in models]
-        for own in names:
-            self._features.add(own)
-        self._features.n_kept = len(self._features.columns)
-        return [self._features.lookup(own).copy() for own in names]
 
-    def _take_scale(self, models: Sequence[Self], vectors: Sequence[Expansion], columns: list[np.ndarray]) -> None:
-        """Use the scale of all models, which have their members among these vectors."""
-        if not any(model._scale.tracks for model in models):
-            return
-        scale = self._scale.copy()
-        states = [model._scale.awake(s).state for model, s in zip(models, vectors, strict=True)]
-        scale.state = pooled(states, columns, len(self._features.columns))
-        scale = scale.renewed(max(model.n_members for model in models))
-        self._share_scale(scale, scale.adapted(self._kernel))
+def take_names(state: State, models: Sequence[State]) -> list[np.ndarray]:
+    """Give the features of all models columns; return the column of each feature of each model."""
+    names = [tuple(model.features.learned()) for model in models]
+    for own in names:
+        state.features.add(own)
+    state.features.n_kept = len(state.features.columns)
+    return [state.features.lookup(own).copy() for own in names]
 
-    def _take_counts(self, models: Sequence[Self]) -> None:
-        self._n_seen = sum(model._n_seen for model in models)
-        negatives, positives = zip(*(model._class_counts for model in models), strict=True)
-        self._class_counts = sum(negatives), sum(positives)
-        self._next_id = max(self._n_seen, *(model._next_id for model in models))
-        self._next_look += self._n_seen
-        seen = np.array([model._n_seen for model in models], np.float64)
-        self._calibration[:] = pooled_calibration([model._calibration for model in models], seen)
-        if self._window:
-            latest = max(model._window.latest for model in models if model._window)
-            self._window.latest = latest if self._window.by_time else self._n_seen - 1
 
-    def _shift_of(self, model: Self) -> int:
-        """What to add to the ages of a model's examples: those that count examples go on from its newest one."""
-        if not self._window or self._window.by_time or not model._window or not model._n_seen:
-            return 0
-        return self._window.latest - model._window.latest
+def take_scale(state: State, models: Sequence[State], vectors: Sequence[Expansion], columns: list[np.ndarray]) -> None:
+    """Use the scale of all models, which have their members among these vectors."""
+    if not any(model.scale.tracks for model in models):
+        return
+    scale = state.scale.copy()
+    states = [model.scale.awake(s).state for model, s in zip(models, vectors, strict=True)]
+    scale.state = pooled(states, columns, len(state.features.columns))
+    scale = scale.renewed(max(model.n_members for model in models))
+    share_scale(state, scale, scale.adapted(state.kernel))
 
-    def _young(self, part: Part) -> Part:
-        """The examples that the window has not left behind."""
-        if not self._window:
-            return part
-        edge = self._window.latest - self._window.span
-        return Part(*(examples.take(examples.born > edge) for examples in part))
 
-    # ------------------------------------------------------------------------------------------------------- one model
+def take_counts(state: State, models: Sequence[State]) -> None:
+    state.n_seen = sum(model.n_seen for model in models)
+    negatives, positives = zip(*(model.class_counts for model in models), strict=True)
+    state.class_counts = sum(negatives), sum(positives)
+    state.next_id = max(state.n_seen, *(model.next_id for model in models))
+    state.next_look += state.n_seen
+    seen = np.array([model.n_seen for model in models], np.float64)
+    state.calibration[:] = pooled_calibration([model.calibration for model in models], seen)
+    if state.window:
+        latest = max(model.window.latest for model in models if model.window)
+        state.window.latest = latest if state.window.by_time else state.n_seen - 1
 
-    def _part(self, columns: np.ndarray, shift: int) -> Part:
-        """The members and the sample of this model; column d becomes columns[d], and `shift` is added to the ages."""
-        s = storage.copy(storage.without_rows(self._expansion))
-        s = storage.keep(s, storage.live_slots(s))
-        n, rows = storage.n_members(s), unscaled(s, self._scale.state, self._scale.n_raw)
-        fields = np.zeros(n, np.uint64), s.ids[:n], s.born[:n], s.y[:n] > 0, s.hi[:n] - s.lo[:n]
-        members = Sample(np.arange(n), *fields, rows.indptr, rows.columns, rows.values)
-        return Part(*(moved(examples, columns, shift) for examples in (members, self._reservoir.sample())))
+
+def shift_of(state: State, model: State) -> int:
+    """What to add to the ages of a model's examples: those that count examples go on from its newest one."""
+    if not state.window or state.window.by_time or not model.window or not model.n_seen:
+        return 0
+    return state.window.latest - model.window.latest
+
+
+def young(state: State, part: Part) -> Part:
+    """The examples that the window has not left behind."""
+    if not state.window:
+        return part
+    edge = state.window.latest - state.window.span
+    return Part(*(examples.take(examples.born > edge) for examples in part))
+
+
+def part_of(state: State, columns: np.ndarray, shift: int) -> Part:
+    """The members and the sample of this model; column d becomes columns[d], and `shift` is added to the ages."""
+    s = storage.copy(storage.without_rows(state.expansion))
+    s = storage.keep(s, storage.live_slots(s))
+    n, rows = storage.n_members(s), unscaled(s, state.scale.state, state.scale.n_raw)
+    fields = np.zeros(n, np.uint64), s.ids[:n], s.born[:n], s.y[:n] > 0, s.hi[:n] - s.lo[:n]
+    members = Sample(np.arange(n), *fields, rows.indptr, rows.columns, rows.values)
+    return Part(*(moved(examples, columns, shift) for examples in (members, state.reservoir.sample())))
 
 
 def moved(examples: Sample, columns: np.ndarray, shift: int) -> Sample:
@@ -181,11 +183,11 @@ def distinct(parts: list[Part]) -> Part:
 
     Parts may know different labels for an example, as when one of them was told a correction: the first part counts.
     """
-    kept, known = parts[:1], together(parts[0])
+    kept, known = parts[:1], pooled_samples(parts[0])
     for part in parts[1:]:
         kept.append(Part(*(agreeing(examples, known) for examples in part)))
-        known = together([known, *kept[-1]])
-    return Part(*(together(examples) for examples in zip(*kept, strict=True)))
+        known = pooled_samples([known, *kept[-1]])
+    return Part(*(pooled_samples(examples) for examples in zip(*kept, strict=True)))
 
 
 def agreeing(examples: Sample, known: Sample) -> Sample:
@@ -218,7 +220,7 @@ def _differ(a: Sample, b: Sample) -> np.ndarray:
     return differs
 
 
-def together(samples: Sequence[Sample]) -> Sample:
+def pooled_samples(samples: Sequence[Sample]) -> Sample:
     """All these examples, numbered anew, and of those with one id the first."""
     begins = np.cumsum([0, *(sample.size for sample in samples)])
     numbered = [s._replace(number=b + np.arange(s.size)) for s, b in zip(samples, begins, strict=False)]

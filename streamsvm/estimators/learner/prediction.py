@@ -1,85 +1,123 @@
-"""What a model says about examples without learning them: labels, probabilities, decision values."""
+"""What a model says about examples, and what it has learned."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from river.utils import dataframe
 
-from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, is_bounded, largest_self_product
-from streamsvm.estimators.inputs.checks import culprit, is_frame, n_rows, not_finite, series_like, too_large
-from streamsvm.estimators.inputs.raw_rows import one_row
-from streamsvm.estimators.learner.model import OnlineModel
+from streamsvm.core import arguments
+from streamsvm.core.expansion import SLOTS
+from streamsvm.core.ids import occurrences
+from streamsvm.core.storage import rows_of
+from streamsvm.estimators.inputs.checks import is_frame, n_rows, series_like
+from streamsvm.estimators.learner.state import State, batches, in_room, notice_lacking
+from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
 from streamsvm.online import arrival
 from streamsvm.online.outputs.calibration import CUT
 from streamsvm.online.outputs.sigmoid import probabilities, probability
 
 
-class KernelOverflow(ValueError):  # noqa: N818 - names the condition
-    """The kernel of an example with itself is too large, by the gamma that is in use when the example's turn comes."""
+class Predictor:
+    """What a model answers from its state, which it does not change."""
 
+    _state: State
+    _y_name: Any = None  # of the labels learned last, if they were a series
 
-class Prediction(OnlineModel):
-    """Validation and prediction."""
+    # ------------------------------------------------------------------------------------------------ what was learned
 
-    # ------------------------------------------------------------------------------------------------------ validation
+    @property
+    def n_members(self) -> int:
+        """Number of examples that the model stores: support vectors, and candidates with coefficient 0."""
+        return self._state.n_members
 
-    def validate_one(self, x: dict) -> None:
-        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
-        self._features.require_room(x)
-        self._require_learnable(x, *self._features.example(x, learning=False))
+    @property
+    def n_support(self) -> int:
+        """Number of support vectors: members with a coefficient other than 0."""
+        return int(np.count_nonzero(self._state.expansion.alpha[: self._state.expansion.counts[SLOTS]]))
 
-    def validate_many(self, X: Any) -> None:
-        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
-        features, scale = self._features.copy(), self._scale.copy()
-        for rows, raw in features.raw_batches(X, learning=True):
-            scale.fit_room(len(features))
-            if not is_bounded(self._kernel):
-                self._require_kernel(rows.start, scale.queries(raw).sq)
+    @property
+    def support_ids(self) -> np.ndarray:
+        """Ids of the support vectors, (n_support,) int64."""
+        return self._state.expansion.ids[np.flatnonzero(self._state.expansion.alpha)]
 
-    def _require_learnable(self, x: Mapping[Hashable, Any], columns: np.ndarray, values: np.ndarray) -> None:
-        """Raise a ValueError if an example is to be refused; its new columns stay provisional."""
-        raw = one_row(columns, values)
-        if too_large(raw.sq):
-            raise self._too_large(x)
-        if not is_bounded(self._kernel):
-            self._require_kernel(self._n_seen, self._scale.queries(raw).sq if self._scale.is_active else raw.sq)
+    @property
+    def dual_coef(self) -> np.ndarray:
+        """Coefficients of the support vectors, (n_support,) float64, in the order of `support_ids`.
 
-    def _require_kernel(self, first: int, sq: np.ndarray) -> None:
-        """Raise a ValueError if k(x, x) is too large for an example, given squared norms from number `first` on."""
-        if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
-            raise self._overflow(first + int(np.argmax(sq)))
+        They carry the sign of the label: f(x) is their sum over the kernel values, plus `bias`.
+        """
+        return self._state.expansion.alpha[np.flatnonzero(self._state.expansion.alpha)]
 
-    def _too_large(self, x: Mapping[Hashable, Any]) -> ValueError:
-        name = list(x)[culprit(self._features.example(x, learning=False)[1])]
-        return not_finite(name, x[name])
+    @property
+    def support_vectors(self) -> sp.csr_matrix:
+        """Features of the support vectors as the kernel sees them, that is scaled if the model scales them.
 
-    def _overflow(self, row: int) -> ValueError:
-        limit = f"{LARGEST_KERNEL_VALUE:g}"
-        return KernelOverflow(
-            f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features"
-        )
+        Rows as in `support_ids`, columns as in `feature_names`.
+        """
+        return self.support_vectors_of(self.support_ids)
 
-    def _too_large_a_kernel(self, which: str) -> ValueError:
-        return ValueError(f"{which}: the {self.kernel} kernel is too large for single precision; scale the features")
+    def support_vectors_of(self, ids: Sequence[int] | np.ndarray) -> sp.csr_matrix:
+        """The rows of `support_vectors` with these ids, in the order of `support_ids`; others are left out.
+
+        The cost depends on the number of ids, and hardly on the number of support vectors.
+        """
+        s = self._state.expansion
+        wanted = occurrences(s.ids, arguments.numbers_of(ids)) & (s.alpha != 0.0)
+        return self._state.scale.unshifted(rows_of(s, np.flatnonzero(wanted), len(self.feature_names)))
+
+    @property
+    def feature_names(self) -> list[Hashable]:
+        """Names of the features learned so far, in the order of their columns."""
+        return self._state.features.learned()
+
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The present shift and factor of a feature: its scaled value is (value - shift) * factor, cut to -3..3.
+
+        They are 0 and 1 if the model does not scale the feature.
+        """
+        return self._state.scale.of(self._state.features.columns.get(name, -1))
+
+    @property
+    def decision_threshold(self) -> float:
+        """Above this f(x) the prediction is True: `threshold`, or what was learned so far if that is ``"gmean"``."""
+        return float(self._state.calibration[CUT])
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Slopes a of the probability 1 / (1 + exp(-a f)), for f <= 0 and for f > 0."""
+        return float(self._state.sigmoid[0]), float(self._state.sigmoid[2])
+
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
+        return self._state.kernel.gamma
+
+    @property
+    def bias(self) -> float:
+        """The constant term b of the decision function f(x); always 0 without a bias."""
+        return self._state.bias
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def decision_function_one(self, x: dict) -> float:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
-        features = arrival.Features(*self._features.example(x, learning=False))
-        if len(features.columns) < len(self._features.columns):
-            self._notice_lacking(features.columns, 1)
-        margin = arrival.decide_example(self._in_room, self._scale.state, self._kernel, features, self.bias)
+        state = self._state
+        features = arrival.Features(*state.features.example(x, learning=False))
+        if len(features.columns) < len(state.features.columns):
+            notice_lacking(state, features.columns, 1)
+        bias = state.problem.bias(state.expansion)
+        margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
         if not math.isfinite(margin):
-            self.validate_one(x)
-            raise self._too_large_a_kernel(f"x={x!r}")
+            validate_one(state, x)
+            raise too_large_a_kernel(state, f"x={x!r}")
         return margin
 
     def predict_one(self, x: dict, **kwargs: Any) -> bool:
         """The predicted label: True if f(x) is above `decision_threshold`.  False before anything was learned."""
-        return bool(self.decision_function_one(x) > self._calibration[CUT])
+        return bool(self.decision_function_one(x) > self._state.calibration[CUT])
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
         """The probabilities of False and True.
@@ -93,39 +131,41 @@ class Prediction(OnlineModel):
 
     def probability_one(self, margin: float) -> float:
         """The probability of True that belongs to this decision value."""
-        return probability(self._sigmoid, margin)
+        return probability(self._state.sigmoid, margin)
 
     def probability(self, margins: np.ndarray) -> np.ndarray:
         """The probabilities of True that belong to these decision values, an array of the same shape."""
-        return probabilities(self._sigmoid, margins)
-
-    def _decide_many(self, X: Any) -> np.ndarray:
-        n = n_rows(X)
-        self._features.settle()
-        engine, b = (self._in_room, self._kernel), self.bias
-        table = None if self._scale.is_active else self._features.table(X)
-        if table is not None:
-            found = self._evaluator.decide_table(*engine, *table, b)
-            if found is not None and np.isfinite(found).all():
-                return found
-        at_once = self._evaluator.queries_at_once(self._expansion, n)
-        queries = (q for _, q in self._batches(X, learning=False, at_once=at_once))
-        margins = np.concatenate([np.empty(0), *self._evaluator.decide_blocks(*engine, queries, b, n)])
-        if not np.isfinite(margins).all():
-            raise self._too_large_a_kernel(f"X[{int(np.argmin(np.isfinite(margins)))}]")
-        return margins
+        return probabilities(self._state.sigmoid, margins)
 
     def decision_function_many(self, X: Any) -> Any:
         """The decision values of all rows: a series for a dataframe, otherwise an array (n,)."""
-        return series_like(X, self._decide_many(X), None)
+        return series_like(X, decide(self._state, X), None)
 
     def predict_many(self, X: Any) -> Any:
         """The predicted labels of all rows: a series for a dataframe, otherwise an array (n,) of bool."""
-        return series_like(X, self._decide_many(X) > self.decision_threshold, self._y_name)
+        return series_like(X, decide(self._state, X) > self.decision_threshold, self._y_name)
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""
-        p = self.probability(self._decide_many(X))
+        p = self.probability(decide(self._state, X))
         if is_frame(X):
             return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
         return np.column_stack([1.0 - p, p])
+
+
+def decide(state: State, X: Any) -> np.ndarray:
+    """f(x) of all rows, (n,)."""
+    n = n_rows(X)
+    state.features.settle()
+    engine, bias = (in_room(state), state.kernel), state.bias
+    table = None if state.scale.is_active else state.features.table(X)
+    if table is not None:
+        found = state.evaluator.decide_table(*engine, *table, bias)
+        if found is not None and np.isfinite(found).all():
+            return found
+    at_once = state.evaluator.queries_at_once(state.expansion, n)
+    queries = (q for _, q in batches(state, X, learning=False, at_once=at_once))
+    margins = np.concatenate([np.empty(0), *state.evaluator.decide_blocks(*engine, queries, bias, n)])
+    if not np.isfinite(margins).all():
+        raise too_large_a_kernel(state, f"X[{int(np.argmin(np.isfinite(margins)))}]")
+    return margins

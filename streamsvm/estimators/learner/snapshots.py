@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -20,96 +20,109 @@ from streamsvm.core.saving import dumping, snapshot
 from streamsvm.core.saving.snapshot import require, require_array
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
+from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import THRESHOLD
 from streamsvm.online.outputs.sigmoid import MAX_SLOPE, MIN_SLOPE
 from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
 from streamsvm.online.removal import bounded
 
 
-class Snapshots(OnlineModel):
-    """Saving and loading."""
+def dump(state: State, parameters: Mapping[str, Any]) -> Content:
+    """What was learned by these parameters, except the scale, which several models may share."""
+    meta = {
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
+        "n_seen": state.n_seen,
+        "class_counts": list(state.class_counts),
+        "next_id": state.next_id,
+        "features": state.features.names(),
+    }
+    if state.window:
+        meta["latest"] = state.window.latest
+    arrays = dumping.dump(state.expansion, len(state.features), state.scale.n_places)
+    arrays["sigmoid"] = state.sigmoid
+    arrays |= state.reservoir.dump()
+    return meta, arrays | ({"threshold": state.calibration[THRESHOLD:]} if _learns_threshold(state) else {})
 
-    def _content(self) -> Content:
-        meta, arrays = self._state()
-        return meta, arrays | self._scale.dump(len(self._features))
 
-    def _learned_content(self) -> Content:
-        meta, arrays = self._content()
-        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
-        for name in ("cache_mb", "device"):
-            meta["parameters"].pop(name)
-        return meta, arrays
+def forget_work(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Take out of a model's content what may differ between models that continue alike."""
+    arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
+    for name in ("cache_mb", "device"):
+        meta["parameters"].pop(name)
 
-    def _state(self) -> Content:
-        """What was learned except the scale, which several models may share."""
-        meta = {
-            "parameters": {name: _plain(value) for name, value in self._get_params().items()},
-            "n_seen": self._n_seen,
-            "class_counts": list(self._class_counts),
-            "next_id": self._next_id,
-            "features": self._features.names(),
-        }
-        if self._window:
-            meta["latest"] = self._window.latest
-        arrays = dumping.dump(self._expansion, len(self._features), self._scale.n_places)
-        arrays["sigmoid"] = self._sigmoid
-        arrays |= self._reservoir.dump()
-        return meta, arrays | ({"threshold": self._calibration[THRESHOLD:]} if self.threshold == "gmean" else {})
 
-    # --------------------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------------------------- reading
 
-    @classmethod
-    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
-        stored = snapshot.field(meta, "parameters", dict)
-        can_be_kept = isinstance(cache_mb, Hashable) and isinstance(device, Hashable)
-        blank = _blank if can_be_kept else _blank.__wrapped__  # The constructor says what is wrong with the others.
-        made: Self = blank(cls, json.dumps(stored), cache_mb, device)
-        model = made._untaught(made._expansion)  # Learning never writes to an expansion without members.
-        model._scale = model._scale.copy()
-        return model
 
-    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
-        self._restore_scale(arrays)
-        self._restore(meta, arrays)
+def untaught(model: type, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Any:
+    """A model with the stored parameters that has learned nothing.  It may be given again, and must not be changed."""
+    stored = snapshot.field(meta, "parameters", dict)
+    can_be_kept = isinstance(cache_mb, Hashable) and isinstance(device, Hashable)
+    make = _untaught if can_be_kept else _untaught.__wrapped__  # The constructor says what is wrong with the others.
+    return make(model, json.dumps(stored), cache_mb, device)
 
-    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over what was learned, as `_state` gave it, by a model that has its features and its scale already."""
-        self._restore_counts(meta)
-        sizes = len(self._features.columns), self._scale.n_raw
-        self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, *sizes)
-        if "class_counts" not in meta:  # written by version 0.1.0
-            y = self._expansion.y
-            self._class_counts = int(np.count_nonzero(y < 0)), int(np.count_nonzero(y > 0))
-        self._sigmoid[:] = _sigmoid(arrays)
-        if self.threshold == "gmean":
-            self._calibration[THRESHOLD:] = _threshold(arrays)
-        seen = None if self._scale.is_active else self._kernel
-        self._reservoir.restore(arrays, seen, sizes[0], self._n_seen)
-        self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
-    def _restore_counts(self, meta: Mapping[str, Any]) -> None:
-        self._n_seen = snapshot.count(meta, "n_seen")
-        self._next_look = self._n_seen - self._n_seen % LOOK_EVERY + LOOK_EVERY
-        if "class_counts" in meta:
-            self._class_counts = _class_counts(meta, self._n_seen)
-        self._next_id = snapshot.field(meta, "next_id", int) if "next_id" in meta else 0
-        require(0 <= self._next_id <= arguments.LARGEST_ID + 1, f"next_id={self._next_id} is not an id")
-        if self._window:
-            self._window.latest = _latest(meta)
+def restore_columns(state: State, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Take over the features and their scale."""
+    state.features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+    state.scale.restore(arrays, len(state.features.columns))
+    state.kernel = state.scale.adapted(state.kernel)
 
-    def _restore_scale(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self._scale.restore(arrays, len(self._features.columns))
-        self._kernel = self._scale.adapted(self._kernel)
 
-    def _go_on_above(self, ids: np.ndarray) -> None:
-        """Let `next_id` be above these ids: the first snapshots do not store it."""
-        self._next_id = max(self._next_id, self._n_seen, int(ids.max(initial=-1)) + 1)
+def restore(state: State, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Take over what `dump` gave, by a state that has its features and its scale already."""
+    restore_counts(state, meta)
+    restore_arrays(state, arrays)
+    if "class_counts" not in meta:  # written by version 0.1.0
+        y = state.expansion.y
+        state.class_counts = int(np.count_nonzero(y < 0)), int(np.count_nonzero(y > 0))
+
+
+def restore_arrays(state: State, arrays: dict[str, np.ndarray]) -> None:
+    """Take over the members, the reservoir and the calibration."""
+    n_features, cache_bytes = len(state.features.columns), int(state.expansion.counts[CACHE_BYTES])
+    state.expansion = dumping.restore(arrays, cache_bytes, state.kernel, n_features, state.scale.n_raw)
+    state.sigmoid[:] = _sigmoid(arrays)
+    if _learns_threshold(state):
+        state.calibration[THRESHOLD:] = _threshold(arrays)
+    seen = None if state.scale.is_active else state.kernel
+    state.reservoir.restore(arrays, seen, n_features, state.n_seen)
+    go_on_above(state, state.expansion.ids[storage.live_slots(state.expansion)])
+
+
+def restore_counts(state: State, meta: Mapping[str, Any]) -> None:
+    """Take over the numbers of examples, the next id and the clock."""
+    state.n_seen = snapshot.count(meta, "n_seen")
+    if state.next_look != NEVER:
+        state.next_look = state.n_seen - state.n_seen % LOOK_EVERY + LOOK_EVERY
+    if "class_counts" in meta:
+        state.class_counts = _class_counts(meta, state.n_seen)
+    state.next_id = snapshot.field(meta, "next_id", int) if "next_id" in meta else 0
+    require(0 <= state.next_id <= arguments.LARGEST_ID + 1, f"next_id={state.next_id} is not an id")
+    if state.window:
+        state.window.latest = _latest(meta)
+
+
+def by_prefix(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays in groups: by the part of their names before the first dot, under the rest of their names."""
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        prefix, _, rest = name.partition(".")
+        parts.setdefault(prefix, {})[rest] = array
+    return parts
+
+
+def _learns_threshold(state: State) -> bool:
+    return len(state.calibration) > THRESHOLD + HEAD
+
+
+def go_on_above(state: State, ids: np.ndarray) -> None:
+    """Let `next_id` be above these ids: the first snapshots do not store it."""
+    state.next_id = max(state.next_id, state.n_seen, int(ids.max(initial=-1)) + 1)
 
 
 @lru_cache(maxsize=16, typed=True)
-def _blank(model: type, text: str, cache_mb: float | None, device: str | None) -> Any:
+def _untaught(model: type, text: str, cache_mb: float | None, device: str | None) -> Any:
     """A model that has learned nothing, with these stored parameters, as JSON.
 
     Checking parameters takes longer than copying the model, and thousands of models by key have the same ones.

@@ -4,7 +4,7 @@ After an interruption (Ctrl-C), some models may be ahead.  The others then first
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,14 +19,14 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
-from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
+from streamsvm.estimators.learner import eviction, finishing, forgetting, learning
+from streamsvm.estimators.learner.composite import CompositeModel
+from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
+from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scale
+from streamsvm.estimators.learner.state import State, class_weight, note, rescaled, slots_of
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
-from streamsvm.online.rescale import rescale
 from streamsvm.online.warm_start import descendant
 
 
@@ -53,7 +53,7 @@ class _Lesson:
     next_id: int
     class_counts: Counts
     margins: dict[int, np.ndarray] = field(default_factory=dict)
-    after: tuple[Tuner, dict[int, LASVM]] | None = None
+    after: tuple[Tuner, dict[int, State]] | None = None
 
     @property
     def positive(self) -> np.ndarray:
@@ -61,13 +61,13 @@ class _Lesson:
         return np.array(self.block.labels, bool)
 
 
-class CandidateModels(SeveralModels):
+class CandidateModels(CompositeModel):
     """The models by number, and the tuner that asks for them."""
 
     def __init__(self, scale_memory: int) -> None:
-        super().__init__(self._new(Setting(LARGEST_C, 1.0)))
-        blank = self._blank
-        blank._scale = RunningScale(blank.kernel, blank.gamma, blank.scaling, scale_memory)
+        model = self._new(Setting(LARGEST_C, 1.0))
+        super().__init__(model._state)
+        self._common.scale = RunningScale(model.kernel, model.gamma, model.scaling, scale_memory)
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
@@ -103,19 +103,19 @@ class CandidateModels(SeveralModels):
         if waiting is None:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._blank._fit_scale()
-        to_the_end(partial(self._take, waiting, self._blank._scale.state))
+        self._common.scale.fit_room(len(self._features.columns))
+        to_the_end(partial(self._take, waiting, self._common.scale.state))
         self._rescale_if_due()
 
     def _waiting_for(self, raw: RawRows, positive: bool, w: float, number: int, born: int) -> Waiting | None:
         """An example that the model which predicts can learn at once; None if a member may have to leave first."""
-        model = self._models[self._tuner.predicting]
-        box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
-        if model._is_due(born) or (w > 0.0 and box == 0.0):
+        state = self._models[self._tuner.predicting]
+        box = arguments.box_of(state.C, w, class_weight(state, positive, arriving=True))
+        if eviction.is_due(state, born) or (w > 0.0 and box == 0.0):
             return None
         counts = self._counts_with(np.array([positive]), np.array([w > 0.0]))
         afterwards = len(self._features), self.n_seen + 1, counts
-        return Waiting(raw, positive, w, number, born, model, box, *afterwards, no_margins(1))
+        return Waiting(raw, positive, w, number, born, state, box, *afterwards, no_margins(1))
 
     def _take(self, waiting: Waiting, scale: Scaling) -> None:
         """Learn an example with the model that predicts; at a check, with the others too.
@@ -126,20 +126,20 @@ class CandidateModels(SeveralModels):
         if self.n_seen < waiting.n_seen:
             if waiting not in self._waiting[-1:]:
                 self._waiting.append(waiting)
-            self._blank._note(waiting.n_seen, waiting.class_counts, waiting.number, waiting.n_columns, 0, 0)
+            note(self._common, waiting.n_seen, waiting.class_counts, waiting.number, waiting.n_columns, 0, 0)
         if self.n_seen % CHECK == 0:
             self._catch_up()
 
     def _counts_with(self, positive: np.ndarray, weighty: np.ndarray) -> Counts:
         """Numbers of examples of both classes with these examples, of which those with a weight count."""
-        (negatives, positives), n_positive = self._blank.class_counts, int(np.count_nonzero(weighty & positive))
+        (negatives, positives), n_positive = self._common.class_counts, int(np.count_nonzero(weighty & positive))
         return negatives + int(np.count_nonzero(weighty)) - n_positive, positives + n_positive
 
     def _catch_up(self) -> None:
         """Let the other models learn what the one that predicts has learned already."""
         if not self._waiting:
             return
-        block, last = block_of(self._waiting, self._blank._scale), self._waiting[-1]
+        block, last = block_of(self._waiting, self._common.scale), self._waiting[-1]
         margins = {self._tuner.predicting: np.concatenate([waiting.margin for waiting in self._waiting])}
         lesson = _Lesson(block, last.n_seen, self.next_id, last.class_counts, margins)
 
@@ -153,29 +153,29 @@ class CandidateModels(SeveralModels):
         """Let all models learn a lesson, then judge them.  A second call goes on where the first was interrupted."""
         n = len(lesson.block.labels)
         if lesson.after is None:
-            for number, model in self._models.items():
+            for number, state in self._models.items():
                 margins = lesson.margins.setdefault(number, no_margins(n))
                 if n_learned(margins) < n:
-                    _learn_rest(lesson.block, model, margins)
+                    _learn_rest(lesson.block, state, margins)
             lesson.after = self._judged(lesson)
         self._kernel_values_before += _kernel_values(self._models) - _kernel_values(lesson.after[1])
         self._tuner, self._models = lesson.after
         n_columns = int(lesson.block.growth[-1])
-        self._blank._note(lesson.n_seen, lesson.class_counts, lesson.next_id - 1, n_columns, 0, 0)
+        note(self._common, lesson.n_seen, lesson.class_counts, lesson.next_id - 1, n_columns, 0, 0)
 
-    def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
+    def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, State]]:
         """The tuner and the models after a lesson."""
         positive, weighty = lesson.positive, lesson.block.weights > 0.0
         wrong = {n: ((f > 0.0) != positive) & weighty for n, f in lesson.margins.items()}
         tuner = self._tuner.counted(wrong)
         if lesson.n_seen % CHECK:
             return tuner, self._models
-        tuner = tuner.checked(lesson.n_seen, {number: model.n_members for number, model in self._models.items()})
+        tuner = tuner.checked(lesson.n_seen, {number: state.n_members for number, state in self._models.items()})
         return tuner, self._models_for(tuner, self._models, (lesson.n_seen, lesson.next_id, lesson.class_counts))
 
     def _models_for(
-        self, tuner: Tuner, models: Mapping[int, LASVM], learned: tuple[int, int, Counts]
-    ) -> dict[int, LASVM]:
+        self, tuner: Tuner, models: Mapping[int, State], learned: tuple[int, int, Counts]
+    ) -> dict[int, State]:
         """The models that a tuner asks for: those that there are, and new ones.
 
         `learned` has the number of examples, the next id and the numbers of examples by class.
@@ -185,66 +185,54 @@ class CandidateModels(SeveralModels):
             if number in models:
                 found[number] = models[number]
                 continue
-            found[number] = model = self._new(candidate.setting)
-            model._features = CommonColumns(self._features)
-            model._share_scale(self._blank._scale, self._kernel_for(candidate.setting))
-            model._n_seen, model._next_id, model._class_counts = learned
-            model._next_look = NEVER
-            if model._window:
-                model._window.latest = learned[0] - 1
+            found[number] = state = self._begun(candidate.setting, *learned)
             if number == tuner.tuning.number:
-                _begin_as(model, models[tuner.champion], learned[0])
+                _begin_as(state, models[tuner.champion], learned[0])
         return found
 
-    def _kernel_for(self, setting: Setting) -> Kernel:
-        """The kernel of a model with this setting, at the scale in use."""
-        return _with_factor(self._blank._kernel, setting)
+    def _begun(self, setting: Setting, n_seen: int, next_id: int, counts: Counts) -> State:
+        """A model with this setting that begins now."""
+        kernel = _with_factor(self._common.kernel, setting)
+        return begin_beside(self._new(setting)._state, self._common, kernel, n_seen, next_id, counts)
 
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
-        if not self._blank._scale.is_due:
-            return self._blank._scale
+        if not self._common.scale.is_due:
+            return self._common.scale
         self._catch_up()
-        scale = self._blank._scale.renewed(self._most_members)
-        unit = scale.adapted(self._blank._kernel)
-        to_the_end(partial(self._use_scale, scale, unit, self._rescaled(scale, unit)))
+        scale = self._common.scale.renewed(self._most_members)
+        unit = scale.adapted(self._common.kernel)
+        to_the_end(partial(use_scale, scale, self._rescaled(scale, unit)))
         return scale
 
     @property
     def _most_members(self) -> int:
         """Number of members of the largest model."""
-        return max(model.n_members for model in self._models.values())
+        return max(state.n_members for state in self._models.values())
 
-    def _rescaled(self, scale: RunningScale, unit: Kernel) -> list[tuple[LASVM, Kernel, Expansion]]:
+    def _rescaled(self, scale: RunningScale, unit: Kernel) -> list[tuple[State, Kernel, Expansion]]:
         """Each model with its kernel and its members at another scale; `unit` is the kernel with a factor of 1."""
-        n_known, new = self._blank._scale.n_places, []
-        for number, model in self._models.items():
+        new = [(self._common, unit, self._common.expansion)]
+        for number, state in self._models.items():
             kernel = _with_factor(unit, self._tuner.candidates[number].setting)
-            new.append((model, kernel, rescale(model._expansion, scale.state, n_known, kernel, model._problem)))
+            new.append((state, kernel, rescaled(state, scale, kernel)))
         return new
-
-    def _use_scale(self, scale: RunningScale, unit: Kernel, new: list[tuple[LASVM, Kernel, Expansion]]) -> None:
-        """Take a scale into use, with what `_rescaled` gave."""
-        for model, kernel, s in new:
-            model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
-        self._blank.__dict__.update(_scale=scale, _kernel=unit)
 
     # --------------------------------------------------------------------------------------------- beside other classes
 
-    def _join(self, blank: OnlineSVM, counts: Counts) -> None:
+    def _join(self, common: State, counts: Counts) -> None:
         """Begin now to learn what the models of other classes learn, with their columns and their scale."""
-        self._features = self._blank._features = CommonColumns(blank._features)
-        self._blank._share_scale(blank._scale, blank._kernel)
-        self._blank._n_seen, self._blank._next_id, self._blank._class_counts = blank.n_seen, blank.next_id, counts
-        self._models = self._models_for(self._tuner, {}, (blank.n_seen, blank.next_id, counts))
+        learned = common.n_seen, common.next_id, counts
+        begin_beside(self._common, common, common.kernel, *learned)
+        self._models = self._models_for(self._tuner, {}, learned)
 
     def _teach(self, block: LabelledBlock, margins: dict[Any, np.ndarray]) -> None:
         """Let all models learn examples that are known from other classes; they do not count.
 
         A second call with the same margins goes on where the first was interrupted.
         """
-        for number, model in self._models.items():
-            _learn_rest(block, model, margins.setdefault(number, no_margins(len(block.labels))), counts=False)
+        for number, state in self._models.items():
+            _learn_rest(block, state, margins.setdefault(number, no_margins(len(block.labels))), counts=False)
 
     def _settle(self) -> None:
         """Let all models know all examples, and do what an interruption may have left undone."""
@@ -254,19 +242,10 @@ class CandidateModels(SeveralModels):
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise each model over its members; see `LASVM.finish`."""
-        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        tol = self._tol(tol)
         self._settle()
-        for model in self._models.values():
-            model.finish(tol)
-
-    def _of_each(self, step: Callable[[LASVM], Any]) -> None:
-        """Take a step, which a second call does not repeat, with each model."""
-
-        def steps() -> None:
-            for model in self._models.values():
-                step(model)
-
-        to_the_end(steps)
+        for state in self._models.values():
+            finishing.finish(state, tol)
 
     def forget(self, ids: Any) -> int:
         """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
@@ -283,8 +262,8 @@ class CandidateModels(SeveralModels):
         """
         numbers = arguments.numbers_of(ids)
         self._settle()
-        leaving = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
-        self._of_each(lambda model: model.forget(numbers))
+        leaving = [state.expansion.ids[slots_of(state, numbers)] for state in self._models.values()]
+        each_to_the_end(lambda state: forgetting.forget(state, numbers), self._models.values())
         return len(np.unique(np.concatenate(leaving)))
 
     def relabel(self, ids: Any, y: Any) -> int:
@@ -302,11 +281,10 @@ class CandidateModels(SeveralModels):
         int
             How many of the ids belong to members of at least one model.  Learn the other examples again if they matter.
         """
-        numbers = arguments.numbers_of(ids, in_order=np.ndim(y) > 0)
+        numbers, labels = forgetting.labels_for(ids, y)
         self._settle()
-        known = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
-        arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers), "ids")
-        self._of_each(lambda model: model.relabel(numbers, y))
+        known = [state.expansion.ids[slots_of(state, numbers)] for state in self._models.values()]
+        each_to_the_end(lambda state: forgetting.relabel(state, numbers, labels), self._models.values())
         return int(np.isin(numbers, np.concatenate(known)).sum())
 
     @property
@@ -316,22 +294,22 @@ class CandidateModels(SeveralModels):
         return self._kernel_values_before + _kernel_values(self._models)
 
 
-def _learn_rest(block: LabelledBlock, model: LASVM, margins: np.ndarray, counts: bool = True) -> None:
+def _learn_rest(block: LabelledBlock, state: State, margins: np.ndarray, counts: bool = True) -> None:
     """Let a model learn those examples of a block that have no margin yet."""
     for done in range(n_learned(margins), len(margins), BLOCK):
         part = block.part(done, min(done + BLOCK, len(margins)))
-        lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
+        lo, hi, born = learning.boxes_of(state, np.array(part.labels, bool), part.weights, part.born)
         examples = Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw)
-        model._learn_queries(examples, margins[done : done + BLOCK], counts=counts)
+        learning.learn_queries(state, examples, margins[done : done + BLOCK], counts=counts)
 
 
-def _begin_as(model: LASVM, parent: LASVM, n_seen: int) -> None:
+def _begin_as(state: State, parent: State, n_seen: int) -> None:
     """Let a new model begin with those members of another one that are within its window."""
-    s = parent._expansion
+    s = parent.expansion
     slots = storage.live_slots(s)
-    if model._window:
-        slots = slots[s.born[slots] > n_seen - model._window.span]
-    model._expansion = descendant(s, slots, model._kernel, model._problem, model.C / parent.C)
+    if state.window:
+        slots = slots[s.born[slots] > n_seen - state.window.span]
+    state.expansion = descendant(s, slots, state.kernel, state.problem, state.C / parent.C)
 
 
 def _with_factor(kernel: Kernel, setting: Setting) -> Kernel:
@@ -339,5 +317,5 @@ def _with_factor(kernel: Kernel, setting: Setting) -> Kernel:
     return kernel._replace(gamma=kernel.gamma * setting.gamma)
 
 
-def _kernel_values(models: Mapping[int, LASVM]) -> int:
-    return sum(model.kernel_evaluations for model in models.values())
+def _kernel_values(models: Mapping[int, State]) -> int:
+    return sum(state.kernel_evaluations for state in models.values())

@@ -23,7 +23,7 @@ from streamsvm.estimators.tuned.tuning import (
     LAST,
     LEAST_AGE,
     LONGEST,
-    NOTHING,
+    NO_SCORE,
     RECENT,
     SHORT_LIFE,
     STARTS,
@@ -73,14 +73,14 @@ class Tuner:
     def counted(self, wrong: Mapping[int, np.ndarray]) -> Self:
         """The tuner after more records, given which of them each learner got wrong."""
         reference = wrong[self.champion]
-        scores = {n: self.scores.get(n, NOTHING).plus(own, reference) for n, own in wrong.items()}
+        scores = {n: self.scores.get(n, NO_SCORE).plus(own, reference) for n, own in wrong.items()}
         return replace(self, scores=scores)
 
     def checked(self, n_seen: int, n_members: Mapping[int, int]) -> Self:
         """The tuner after a check, given how many members each learner has."""
         tuner = self._copied()
         for number, candidate in tuner.candidates.items():
-            candidate.add(self.scores.get(number, NOTHING))
+            candidate.add(self.scores.get(number, NO_SCORE))
         if tuner.warming_up:
             tuner._warm_up(n_seen)
         else:

@@ -69,7 +69,7 @@ class Score(NamedTuple):
         return Score(self.wrong + int(np.count_nonzero(wrong)), self.won + int(won), self.lost + int(lost))
 
 
-NOTHING = Score(0, 0, 0)
+NO_SCORE = Score(0, 0, 0)
 
 
 class Promotion(NamedTuple):

@@ -12,9 +12,9 @@ import numpy as np
 from streamsvm.core.class_weights import Counts
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
-from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.model import n_learned
-from streamsvm.estimators.several.shared import LabelledBlock, joined_rows
+from streamsvm.estimators.learner.examples import LabelledBlock, joined_rows, n_learned
+from streamsvm.estimators.learner.learning import learn_values
+from streamsvm.estimators.learner.state import State, members_of, note, recover
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ class Waiting:
     w: float
     number: int
     born: int
-    model: LASVM
+    model: State
     box: float
     n_columns: int
     n_seen: int
@@ -49,18 +49,18 @@ class Waiting:
         """Let the model learn the example, and the scale take it in.  A second call changes nothing."""
         if n_learned(self.margin):
             return
-        model, raw = self.model, self.raw
+        state, raw = self.model, self.raw
         lo, hi = (0.0, self.box) if self.positive else (-self.box, 0.0)
-        learned = (model._n_seen + 1, self.class_counts, self.number, self.n_columns, self.born, self.born)
-        before = model._members
+        learned = (state.n_seen + 1, self.class_counts, self.number, self.n_columns, self.born, self.born)
+        before = members_of(state)
         try:
             example = (lo, hi, self.number, self.born, False)
-            model._learn_values(scale, raw.columns, raw.values, example, self.margin)
-            model._note(*learned)
+            learn_values(state, scale, raw.columns, raw.values, example, self.margin)
+            note(state, *learned)
         except BaseException:
             if n_learned(self.margin):
-                model._note(*learned)
-            model._recover(before, n_learned(self.margin))
+                note(state, *learned)
+            recover(state, before, n_learned(self.margin))
             raise
 
 

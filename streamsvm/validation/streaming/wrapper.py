@@ -104,8 +104,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     @property
     def _learner(self) -> Any:
-        """The model; of several classes, the one that holds what their models share."""
-        return self.model._blank if self._is_several else self.model
+        """The model; with several classes, the one that they have the parameters of."""
+        return self.model.model if self._is_several else self.model
 
     @property
     def _n_models(self) -> int:
@@ -179,14 +179,14 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def _ages(self, t: Any, n: int) -> np.ndarray:
         """Numbers or times of the last n examples that the model has learned, (n,) int64."""
-        if isinstance(self._learner.window, datetime.timedelta):
+        if isinstance(getattr(self._learner, "window", None), datetime.timedelta):
             return arguments.times_of(t, n)
         return np.arange(self.model.n_seen - n, self.model.n_seen)
 
     def _expire(self) -> None:
         """Forget examples that have left the model's window."""
-        if self._learner.too_old is not None:
-            self._memory.expire(self._learner.too_old)
+        if self.model.too_old is not None:
+            self._memory.expire(self.model.too_old)
 
     def forget(self, ids: Any) -> int:
         """Make the model and the memory forget examples; see `LASVM.forget`."""

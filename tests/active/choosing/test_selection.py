@@ -281,7 +281,7 @@ def test_a_pipeline_of_a_learner_alone():
 @pytest.mark.parametrize("n", [1, 20, 60, 200])
 def test_delta_is_the_largest_violation_among_the_members(learner, n):
     model = trained(learner, seed=n, n=n)
-    s = model._expansion
+    s = model._state.expansion
     live = np.flatnonzero(s.y)
     problem_of_members = s.alpha[live], s.g[live], s.lo[live], s.hi[live]
     violation = naive.violation if learner is LASVM else naive.box_violation

@@ -172,7 +172,7 @@ def test_wide_and_sparse_members(tmp_path, monkeypatch, decide):
     path, legend = export_model(model, tmp_path / "m.model")
     assert 0 < sum(map(len, read(path)[2])) < 0.02 * 2000 * model.n_support
     assert {feature["number"] - feature["name"] for feature in json.loads(legend.read_text())["features"]} == {1}
-    assert model._expansion.counts[STORAGE] == COMPRESSED
+    assert model._state.expansion.counts[STORAGE] == COMPRESSED
     assert_close(decide(path, X), model.decision_function_many(X))
 
 

@@ -412,7 +412,7 @@ def test_a_committee_s_label_and_score_agree():
     for label, slope, C in ((True, 0.05, 10.0), (False, 50.0, 0.1)):
         model = LASVM(C=C, gamma=1.0)
         model.learn_many([x, {"u": -1.0}], [label, not label])
-        model._sigmoid[[0, 2]] = slope
+        model._state.sigmoid[[0, 2]] = slope
         members.append(Member(model, None, ModelVersion(1, 1), 0.0))
     (said,) = Committee(members).predict([x])
     assert said.margin > 0.0

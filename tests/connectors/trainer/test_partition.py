@@ -221,7 +221,7 @@ def test_a_window_of_the_events_own_time(tmp_path, labels):
         rows["labels"].append((START, None, {"id": i, "y": y}))
     append(settings, rows)
     model = trainer.run(settings)[0].model
-    s = model._expansion
+    s = model._state.expansion
     latest = 1000 * (START + 500 * 199)
     assert 55 <= model.n_members <= 60
     assert (latest - s.born[: s.counts[0]][s.y[: s.counts[0]] != 0] < 30e6).all()

@@ -20,7 +20,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs import class_sample, reservoir
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.sample import listed_rows
-from streamsvm.estimators.learner import rechecking
+from streamsvm.estimators.learner import finishing
 from streamsvm.online.removal import tracked_values
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -49,7 +49,7 @@ def by_class(n=3000, seed=0):
 
 
 def member_ids(model):
-    return set(model._expansion.ids[storage.live_slots(model._expansion)].tolist())
+    return set(model._state.expansion.ids[storage.live_slots(model._state.expansion)].tolist())
 
 
 def accuracy(model, X, y):
@@ -107,7 +107,7 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
     with pytest.MonkeyPatch.context() as patch:
         for module in (reservoir, class_sample):
             patch.setattr(module, "MAX_VALUES", max_values)
-        patch.setattr(reservoir, "AT_LEAST", 5)
+        patch.setattr(reservoir, "MOST_SPARE", 5)
         for turn, (b, e) in enumerate(zip([0, *ends], ends, strict=False)):
             ids = np.array([1000 + t if notes[t][0] is None else notes[t][0] for t in range(b, e)], np.int64)
             for own_id, note in zip(ids[:1].tolist(), notes[b:e], strict=False):
@@ -150,9 +150,9 @@ def test_it_is_uniform_over_each_class():
     for number in range(0, 60_000, 1000):
         positive = rng.random(1000) < 0.3
         block = (np.arange(number, number + 1000), *[np.full(1000, number)] * 2, -1.0 * ~positive, 1.0 * positive)
-        model._reservoir.note_block(number, *block, ones)
+        model._state.reservoir.note_block(number, *block, ones)
     for positive in (False, True):
-        numbers = np.array([example.number for example in model._reservoir if example.positive == positive])
+        numbers = np.array([example.number for example in model._state.reservoir if example.positive == positive])
         counts = np.histogram(numbers, 10, (0, 60_000))[0]
         assert len(numbers) == 5000
         assert np.abs(counts - 500).max() < 4 * 20
@@ -188,9 +188,9 @@ def test_batches_sample_as_a_loop_does(seed, cuts, form, window, own_ids, size):
         part = slice(b, e)
         own = None if ids is None else ids[part]
         many.learn_many(FORMS[form](X[part]), y[part], w[part], own, None if t is None else t[part])
-    assert contents(one._reservoir) == contents(many._reservoir)
+    assert contents(one._state.reservoir) == contents(many._state.reservoir)
     assert one.digest() == many.digest()
-    assert len(one._reservoir) <= size
+    assert len(one._state.reservoir) <= size
     again = LASVM.from_bytes(many.to_bytes())
     for model in (again, one):
         model.learn_many(X[:40], y[:40], t=None if t is None else [times[-1]] * 40)
@@ -201,7 +201,7 @@ def test_batches_sample_as_a_loop_does(seed, cuts, form, window, own_ids, size):
 def test_it_holds_the_features_as_they_were_given():
     model = LASVM()
     model.learn_one({"b": 1.0 + 1e-12, "a": 0.0, 3: -2.0}, True, w=0.5)
-    example = next(iter(model._reservoir))
+    example = next(iter(model._state.reservoir))
     names = model.feature_names
     assert {names[d]: v for d, v in zip(example.columns, example.values, strict=True)} == {"b": 1.0 + 1e-12, 3: -2.0}
     assert (example.positive, example.box, example.id, example.number) == (True, 5.0, 0, 0)
@@ -217,10 +217,10 @@ def test_copies_share_nothing_that_changes():
     X, y = problem(100)
     model = LASVM(gamma=0.3, reservoir=40)
     model.learn_many(X[:50], y[:50])
-    other, before = copy.deepcopy(model), contents(model._reservoir)
+    other, before = copy.deepcopy(model), contents(model._state.reservoir)
     other.learn_many(X[50:], y[50:])
-    assert contents(model._reservoir) == before != contents(other._reservoir)
-    assert len(model.clone()._reservoir) == 0
+    assert contents(model._state.reservoir) == before != contents(other._state.reservoir)
+    assert len(model.clone()._state.reservoir) == 0
 
 
 # ----------------------------------------------------------------------------------------------------------- snapshots
@@ -266,9 +266,9 @@ def test_a_snapshot_without_one_has_an_empty_one():
     meta, arrays = snapshot.unpack(model.to_bytes(), "LASVM")
     arrays = {name: array for name, array in arrays.items() if not name.startswith("reservoir.")}
     old = LASVM.from_bytes(snapshot.pack("LASVM", meta, arrays))
-    assert len(old._reservoir) == 0
+    assert len(old._state.reservoir) == 0
     old.learn_many(X, y)
-    assert len(old._reservoir) == 60
+    assert len(old._state.reservoir) == 60
 
 
 # -------------------------------------------------------------------------------------------------------------- finish
@@ -299,12 +299,12 @@ def test_after_finish_no_example_of_the_reservoir_violates(learner):
     model.learn_many(X, y, w=np.linspace(0.5, 1.5, len(y)))
     model.finish()
     members, least, late = member_ids(model), getattr(model, "ramp_s", -np.inf), 0
-    assert len(model._reservoir) == 600
-    for example in model._reservoir:
+    assert len(model._state.reservoir) == 600
+    for example in model._state.reservoir:
         margin = (1 if example.positive else -1) * model.decision_function_many(X[[example.id]])[0]
         late += not (example.id in members or margin >= 1.0 - model.tol or margin < least)
     assert late == 0
-    s = model._expansion
+    s = model._state.expansion
     for slot in storage.live_slots(s):  # what came back has its own box, age and features
         number = int(s.ids[slot])
         full = 10.0 * np.linspace(0.5, 1.5, len(y))[number]
@@ -341,9 +341,9 @@ def test_finish_leaves_the_sigmoid_and_the_reservoir_alone():
     X, y, *_ = by_class(1500)
     model = LASVM(C=10.0, gamma=0.5)
     model.learn_many(X, y)
-    slopes, sample = model.slopes, contents(model._reservoir)
+    slopes, sample = model.slopes, contents(model._state.reservoir)
     model.finish()
-    assert (model.slopes, contents(model._reservoir)) == (slopes, sample)
+    assert (model.slopes, contents(model._state.reservoir)) == (slopes, sample)
 
 
 @pytest.mark.parametrize("how", ["remove", "project", "merge"])
@@ -362,9 +362,9 @@ def test_what_comes_back_leaves_the_window_in_time():
     model.finish()
     for b in range(700, 900, 10):
         model.learn_many(X[b : b + 10], y[b : b + 10])
-        live = storage.live_slots(model._expansion)
-        assert model._expansion.born[live].min() > b + 9 - 500
-        assert min(example.born for example in model._reservoir) > b + 9 - 500
+        live = storage.live_slots(model._state.expansion)
+        assert model._state.expansion.born[live].min() > b + 9 - 500
+        assert min(example.born for example in model._state.reservoir) > b + 9 - 500
 
 
 def test_finish_that_is_interrupted_leaves_a_model_that_can_finish(monkeypatch):
@@ -378,9 +378,9 @@ def test_finish_that_is_interrupted_leaves_a_model_that_can_finish(monkeypatch):
         original(*given)
         raise KeyboardInterrupt
 
-    original = rechecking.keep_block
+    original = finishing.keep_block
     with monkeypatch.context() as patch:
-        patch.setattr(rechecking, "keep_block", interrupted)
+        patch.setattr(finishing, "keep_block", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.finish()
     assert model.digest() == before
@@ -393,9 +393,9 @@ def test_classes_and_fit_have_none():
     classes = OneVsRest(LASVM(C=10.0, gamma=0.5))
     classes.learn_many(X, y.astype(int).tolist())
     classes.finish()
-    assert all(len(model._reservoir) == 0 for model in classes._models.values())
+    assert all(len(state.reservoir) == 0 for state in classes._models.values())
     fitted = LASVMClassifier(gamma=0.5).fit(X, y)
-    assert len(fitted.model_._reservoir) == 0
+    assert len(fitted.model_._state.reservoir) == 0
 
 
 # -------------------------------------------------------------------------------------------------- forget and relabel
@@ -410,7 +410,7 @@ def test_what_is_forgotten_never_comes_back(learner):
     gone = np.arange(0, 600, 7)
     model.forget(gone)
     model.finish()
-    assert not set(gone.tolist()) & (member_ids(model) | {example.id for example in model._reservoir})
+    assert not set(gone.tolist()) & (member_ids(model) | {example.id for example in model._state.reservoir})
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -444,7 +444,7 @@ def test_what_is_kept_between_two_removals_changes_no_bit(learner):
     for turn in range(40):
         gone = rng.choice(model.support_ids, 1 + turn % 3)
         again = learner.from_bytes(model.to_bytes())
-        assert again._watched is None
+        assert again._state.watched is None
         assert again.forget(gone) == model.forget(gone)
         assert again.digest() == model.digest()
         if turn == 10:
@@ -463,13 +463,13 @@ def test_a_removal_looks_only_at_what_is_in_doubt(monkeypatch):
     model.finish()
     model.forget(model.support_ids[:1])
     doubtful, gone = copy.deepcopy(model), model.support_ids[:20].tolist()
-    looked_at, original = [], LASVM._queries_of
+    looked_at, original = [], finishing.queries_of
 
-    def watched(self, examples):
+    def watched(state, examples):
         looked_at.append(examples.size)
-        return original(self, examples)
+        return original(state, examples)
 
-    monkeypatch.setattr(LASVM, "_queries_of", watched)
+    monkeypatch.setattr(finishing, "queries_of", watched)
     before = model.kernel_evaluations
     for i in gone:
         model.forget(i)
@@ -495,9 +495,9 @@ def test_a_removal_that_is_interrupted_finds_the_reservoir_anew(monkeypatch):
         original(*given)
         raise KeyboardInterrupt
 
-    original = rechecking.Beside.follow
+    original = finishing.Beside.follow
     with monkeypatch.context() as patch:
-        patch.setattr(rechecking.Beside, "follow", interrupted)
+        patch.setattr(finishing.Beside, "follow", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.forget(gone)
     assert model.digest() == again.digest()
@@ -511,9 +511,9 @@ def test_a_corrected_label_is_corrected_in_the_reservoir():
     model.learn_many(X, y)
     positives = np.flatnonzero(y)[:20]
     model.relabel(positives, False)
-    kept = {example.id: example for example in model._reservoir}
+    kept = {example.id: example for example in model._state.reservoir}
     assert not any(kept[i].positive for i in positives.tolist())
     assert all(kept[i].box == pytest.approx(10.0) for i in positives.tolist())
     model.relabel(positives, True)
-    kept = {example.id: example for example in model._reservoir}
+    kept = {example.id: example for example in model._state.reservoir}
     assert all(kept[i].box == pytest.approx(30.0) for i in positives.tolist())

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
+from streamsvm.estimators.learner import finishing
 from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -242,3 +243,55 @@ def test_words_that_a_text_lacks_are_not_missing():
     for X in (texts, matrix, baskets, pd.DataFrame.sparse.from_spmatrix(matrix)):
         assert told(lambda X=X: LASVM().learn_many(X, y)) == []
     assert told(lambda: LASVM(gamma=0.5).learn_many(records(200, 0.4)[0], y)) == []  # It does not scale.
+
+
+# ------------------------------------------------------------------------------------------------- whose line is named
+
+
+def one_class(n):
+    model = LASVM(gamma=0.5)
+    model.learn_many(stream(n)[0], np.ones(n, bool))
+    return model
+
+
+def with_kelvin(model):
+    X, y = records(200, 0.0)
+    model.learn_many(X, y)
+    return model
+
+
+X, Y = stream(300)
+WITHOUT = {"wind": 1.0, "rain": 1.0}
+LINES = {
+    "one class, one": (lambda: one_class(999), lambda model: model.learn_one({0: 1.0}, True)),
+    "one class, many": (lambda: one_class(900), lambda model: model.learn_many(X, np.ones(300, bool))),
+    "lacking, predict": (lambda: with_kelvin(LASVM()), lambda model: model.predict_one(WITHOUT)),
+    "lacking, learn": (lambda: with_kelvin(LASVM()), lambda model: model.learn_one(WITHOUT, True)),
+    "lacking, many": (lambda: with_kelvin(LASVM()), lambda model: model.predict_many([WITHOUT])),
+    "lacking, classes": (lambda: with_kelvin(OneVsRest(LASVM())), lambda model: model.predict_one(WITHOUT)),
+    "lacking, auto": (lambda: with_kelvin(AutoLASVM()), lambda model: model.learn_one(WITHOUT, True)),
+    "tolerance": (lambda: LASVM(gamma=0.5), lambda model: model.finish(tol=1e-300)),
+    "tolerance, sparse": (lambda: LASVM(gamma=0.5), lambda model: model.sparsify(tol=1e-300)),
+    "tolerance, classes": (lambda: OneVsOne(LASVM(gamma=0.5)), lambda model: model.finish(tol=1e-300)),
+    "reservoir": (lambda: LASVM(gamma=0.5), lambda model: model.finish()),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_warning_names_the_line_of_the_user(name, monkeypatch):
+    """However many functions of the package lie in between."""
+    make, call = LINES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make()
+    if model.n_seen == 0:
+        model.learn_many(X, Y)
+    if name == "reservoir":
+        monkeypatch.setattr(finishing, "MAX_ROUNDS", 0)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call(model)
+    kind = RuntimeWarning if name.startswith("tolerance") else StreamWarning
+    assert {(warning.category, warning.filename, warning.lineno) for warning in found} == {
+        (kind, __file__, call.__code__.co_firstlineno)
+    }

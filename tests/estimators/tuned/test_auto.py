@@ -12,6 +12,7 @@ from river import multiclass
 
 from streamsvm import LASVM, AutoLASVM, SnapshotError
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.learner.state import slots_of
 from streamsvm.estimators.tuned import tuning
 
 
@@ -78,8 +79,8 @@ def test_in_a_loop_challengers_learn_at_checks():
     model = AutoLASVM()
     for x, label in zip(X.tolist(), y, strict=True):
         model.learn_one(dict(enumerate(x)), label)
-    assert model.n_seen == model._predicting.n_seen == 590
-    assert {own.n_seen for own in model._models.values() if own is not model._predicting} == {550}
+    assert model.n_seen == model._state.n_seen == 590
+    assert {own.n_seen for own in model._models.values() if own is not model._state} == {550}
     model.digest()
     assert {own.n_seen for own in model._models.values()} == {590}
 
@@ -213,15 +214,15 @@ def test_its_cost_is_bounded():
 def test_examples_are_forgotten_and_corrected_in_all_models():
     X, y = problem(400)
     model = learned(X, y, ids=np.arange(400) + 50)
-    kept = np.unique(np.concatenate([m._expansion.ids[m._expansion.y != 0] for m in model._models.values()]))
+    kept = np.unique(np.concatenate([m.expansion.ids[m.expansion.y != 0] for m in model._models.values()]))
     gone, wrong = kept[:5], kept[5:8]
     assert model.forget([*gone.tolist(), 10]) == 5
-    assert not any(len(m._slots_of(gone)) for m in model._models.values())
+    assert not any(len(slots_of(m, gone)) for m in model._models.values())
     assert model.forget(gone) == 0
     assert model.relabel([*wrong.tolist(), 10], ~np.append(y[wrong - 50], True)) == 3
     for m in model._models.values():
-        slots = m._slots_of(wrong)
-        np.testing.assert_array_equal(m._expansion.y[slots] > 0, ~y[m._expansion.ids[slots] - 50])
+        slots = slots_of(m, wrong)
+        np.testing.assert_array_equal(m.expansion.y[slots] > 0, ~y[m.expansion.ids[slots] - 50])
 
 
 def test_an_id_that_returns_replaces_the_example_everywhere():
@@ -229,7 +230,7 @@ def test_an_id_that_returns_replaces_the_example_everywhere():
     model = learned(X, y, ids=np.arange(400))
     number = int(model.support_ids[0])
     model.learn_one(dict(enumerate(X[number] + 1.0)), bool(y[number]), id=number)
-    assert all(len(m._slots_of(number)) <= 1 for m in model._models.values())
+    assert all(len(slots_of(m, number)) <= 1 for m in model._models.values())
     assert model.next_id == 401
 
 
@@ -338,7 +339,7 @@ def test_the_scale_s_memory_is_a_choice():
     X, y = problem(900)
     X[600:] += 3.0
     short, long = learned(X, y, 1, AutoLASVM(scale_memory=100)), learned(X, y)
-    means = [model._blank._scale.state.m[0] for model in (short, long)]
+    means = [model._common.scale.state.m[0] for model in (short, long)]
     assert means[0] > 2.5
     assert means[1] < 1.5
     loaded = AutoLASVM.from_bytes(short.to_bytes())

@@ -12,7 +12,7 @@ from streamsvm.estimators.tuned import tuning
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import (
     CHECK,
-    NOTHING,
+    NO_SCORE,
     STARTS,
     Candidate,
     FreshChallenger,
@@ -232,7 +232,7 @@ def test_a_wrong_record_counts_once_and_against_the_champion():
     tuner = Tuner().counted(wrong).counted({n: np.zeros(2, bool) for n in wrong})
     assert tuner.scores == {0: Score(2, 0, 0), 1: Score(2, 1, 1)}
     assert Tuner().scores == {}
-    assert NOTHING.plus(wrong[1], wrong[0]) == Score(2, 1, 1)
+    assert NO_SCORE.plus(wrong[1], wrong[0]) == Score(2, 1, 1)
 
 
 def test_decisions_do_not_depend_on_the_parts():

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamsvm.active.answers.suspects import ranked
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.left_out import left_out_margins
+from streamsvm.estimators.leave_one_out import left_out_margins
 
 from ....records.classes import ClassLabel
 from ....records.labels import Label

@@ -11,17 +11,18 @@ from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.core import arguments
 from streamsvm.core.storage import live_slots
 from streamsvm.estimators.inputs.checks import label_of, labels_of
-from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import n_learned, no_margins
-from streamsvm.estimators.several.lessons import LearningModels
-from streamsvm.estimators.several.shared import to_the_end
+from streamsvm.estimators.learner import finishing, learning
+from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
+from streamsvm.estimators.learner.forgetting import forget, leave_out, relabel
+from streamsvm.estimators.learner.sharing import to_the_end
+from streamsvm.estimators.learner.state import State, slots_of
+from streamsvm.estimators.multiclass.learning import JointLearning
 from streamsvm.online.removal.leave_one_out_multiclass import LeaveOutSeveral, Part
 
 TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one
 
 
-class ChangeableModels(LearningModels):
+class ForgettingModels(JointLearning):
     """The models of several classes, which can be optimised and corrected."""
 
     @abstractmethod
@@ -34,13 +35,14 @@ class ChangeableModels(LearningModels):
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise each model over its members; see `LASVM.finish`."""
-        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
-        self._of_each(lambda model: model.finish(tol))
+        tol = self._tol(tol)
+        self._of_each(lambda state: finishing.finish(state, tol))
         self._look()
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Give up the support vectors of each model that the ramp loss does not need; see `LASVM.sparsify`."""
-        self._of_each(lambda model: model.sparsify(ramp_s, tol))
+        ramp = self.model._ramp_of(ramp_s, tol)
+        self._of_each(lambda state: finishing.sparsify(state, *ramp))
 
     def forget(self, ids: Any) -> int:
         """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
@@ -63,7 +65,7 @@ class ChangeableModels(LearningModels):
         slots = self._slots_of(arguments.numbers_of(ids))
         numbers = self._union.numbers[[slot for of_id in slots.values() for slot in of_id]]
         before = self.n_members
-        to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
+        to_the_end(lambda: self._of_each(lambda state: forget(state, numbers)))
         return before - self.n_members
 
     def _without_reservoir(self) -> Self:
@@ -85,20 +87,20 @@ class ChangeableModels(LearningModels):
         self._settle()
         signs_of = self._signs()[:, places]
         parts = [
-            self._part(model, signs, examples, numbers, weights)
-            for model, signs in zip(self._models.values(), signs_of, strict=True)
+            self._part(state, signs, examples, numbers, weights)
+            for state, signs in zip(self._models.values(), signs_of, strict=True)
         ]
         return LeaveOutSeveral(parts, numbers, places, self._leads)
 
     def _part(
-        self, model: Any, signs: np.ndarray, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray
+        self, state: State, signs: np.ndarray, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray
     ) -> Part:
         """A copy of a model with examples beside its members; it knows vectors by their numbers."""
-        members = model._expansion.ids[live_slots(model._expansion)]
+        members = state.expansion.ids[live_slots(state.expansion)]
         number_of = dict(zip(self._ids_of(members).tolist(), members.tolist(), strict=True))
-        first = self._blank.n_seen
+        first = self._common.n_seen
         numbers = np.array([number_of.get(user_id, first + i) for i, user_id in enumerate(ids.tolist())], np.int64)
-        left_out, slots = model.leave_out(examples, signs > 0, np.where(signs, weights, 0.0), numbers)
+        left_out, slots = leave_out(state, examples, signs > 0, np.where(signs, weights, 0.0), numbers)
         slot_of_number = {number: slot for slot, number in enumerate(left_out.ids.tolist())}
         slot_of = {user_id: slot_of_number[number] for user_id, number in number_of.items()}
         slot_of |= dict(zip(ids.tolist(), slots.tolist(), strict=True))
@@ -166,8 +168,8 @@ class ChangeableModels(LearningModels):
             if label not in self.labels:
                 self._start(label)
             signs = self._signs()[:, self._places([label])[0]]
-            for (key, model), sign in zip(self._models.items(), signs.tolist(), strict=True):
-                self._correct(key, model, number, label, sign, example, margins)
+            for (key, state), sign in zip(self._models.items(), signs.tolist(), strict=True):
+                self._correct(key, state, number, label, sign, example, margins)
             if begins_class:
                 self._teach(label, number, margins)
             self._settle()
@@ -179,7 +181,7 @@ class ChangeableModels(LearningModels):
     def _correct(
         self,
         key: Any,
-        model: OnlineSVM,
+        state: State,
         number: int,
         label: Hashable,
         sign: int,
@@ -187,13 +189,14 @@ class ChangeableModels(LearningModels):
         margins: dict[Any, np.ndarray],
     ) -> None:
         """Give an example another label in one model, for which the label has this sign."""
+        one = np.array([number])
         if sign == 0:
-            model.forget(number)
+            forget(state, one)
             return
-        model.relabel(number, sign > 0)
+        relabel(state, one, np.array([sign > 0]))
         margin = margins.setdefault(("example", key), no_margins(1))
-        if label in self._own_classes(key) and not len(model._slots_of(number)) and not n_learned(margin):
+        if label in self._own_classes(key) and not len(slots_of(state, one)) and not n_learned(margin):
             q, raw, weights, ages = example
-            lo, hi, ages = model._boxes_of(np.array([sign > 0]), weights, ages)
-            block = Examples(q, lo, hi, np.array([number]), False, ages, raw)
-            model._learn_queries(block, margin, counts=False)
+            lo, hi, ages = learning.boxes_of(state, np.array([sign > 0]), weights, ages)
+            block = Examples(q, lo, hi, one, False, ages, raw)
+            learning.learn_queries(state, block, margin, counts=False)

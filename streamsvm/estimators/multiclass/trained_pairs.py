@@ -5,13 +5,14 @@ more, to forget, for probabilities or for a snapshot.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import Counts
+from streamsvm.estimators.learner.state import State, note
 from streamsvm.online.from_batch import Members, with_members
 from streamsvm.online.outputs.calibration import new_calibration, note_margins
 from streamsvm.online.union import Union
@@ -63,14 +64,14 @@ def trained(found: Iterable[PairOptimum], ids: np.ndarray, counts: list[int], la
     return pairs
 
 
-def give_solution(model: Any, pair: TrainedPair, U: Union) -> None:
+def give_solution(state: State, pair: TrainedPair, U: Union) -> None:
     """Let a new model be this solution, whose members are in the union."""
-    slots, n_features = U.slots_of(pair.numbers), len(model._features)
-    box = arguments.boxes_of(model.C, U.weights[slots], np.ones(len(slots)))
+    slots, n_features = U.slots_of(pair.numbers), len(state.features)
+    box = arguments.boxes_of(state.C, U.weights[slots], np.ones(len(slots)))
     positive = pair.places < pair.counts[True]
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
     members = Members(lo, hi, pair.alpha, pair.g, pair.numbers, pair.places)
-    model._expansion = with_members(model._expansion, model._kernel, [U.queries(slots)], n_features, members)
-    model._calibration = pair.calibration
+    state.expansion = with_members(state.expansion, state.kernel, [U.queries(slots)], n_features, members)
+    state.calibration = pair.calibration
     n = sum(pair.counts)
-    model._note(n, pair.counts, pair.largest, n_features, 0, n - 1)
+    note(state, n, pair.counts, pair.largest, n_features, 0, n - 1)

@@ -17,10 +17,14 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.estimators.inputs.sample import NOTHING, Sample
-from streamsvm.estimators.learner.merging import Part, agreeing, distinct, moved, together
-from streamsvm.estimators.learner.rechecking import raw_features
-from streamsvm.estimators.several.multiclass import SeveralClasses
-from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.estimators.learner import merging
+from streamsvm.estimators.learner.finishing import raw_features
+from streamsvm.estimators.learner.learning import boxes_of
+from streamsvm.estimators.learner.merging import Part
+from streamsvm.estimators.learner.sharing import begin_beside
+from streamsvm.estimators.learner.state import State
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
@@ -56,10 +60,10 @@ def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
     labels = list(dict.fromkeys(label for model in models for label in model.labels))
     merged = type(models[0])(models[0].model.clone(), labels)
     vars(merged)["classes"] = models[0].classes
-    blank, blanks = merged._blank, [model._blank for model in models]
-    columns = blank._take_names(blanks)
-    blank._take_scale(blanks, [model._union.vectors for model in models], columns)
-    blank._take_counts(blanks)
+    common, commons = merged._common, [model._common for model in models]
+    columns = merging.take_names(common, commons)
+    merging.take_scale(common, commons, [model._union.vectors for model in models], columns)
+    merging.take_counts(common, commons)
     parts = [_vectors_of(model, own) for model, own in zip(models, columns, strict=True)]
     if renumber:
         ends = np.cumsum([0, *(len(part.numbers) for part in parts)])
@@ -68,30 +72,30 @@ def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
             for p, b in zip(parts, ends, strict=False)
         ]
     every = _all_of(parts)
-    blank._n_seen = max(blank._n_seen, every.size)
-    blank._next_id = blank._n_seen if renumber else max(blank._next_id, blank._n_seen)
-    for key, model in merged._models.items():
-        _solve(merged, key, model, models, [_renumbered(part, every) for part in parts])
+    common.n_seen = max(common.n_seen, every.size)
+    common.next_id = common.n_seen if renumber else max(common.next_id, common.n_seen)
+    for key, state in merged._models.items():
+        _solve(merged, key, state, models, [_renumbered(part, every) for part in parts])
     merged._union = _union_of(merged, every)
     return merged
 
 
-def _vectors_of(model: SeveralClasses, columns: np.ndarray) -> _Vectors:
+def _vectors_of(model: MulticlassSVM, columns: np.ndarray) -> _Vectors:
     """The vectors of a part, with the features as they came; column d becomes columns[d]."""
-    U, scale = model._union, model._blank._scale
+    U, scale = model._union, model._common.scale
     live = U.live_slots()
     rows = unscaled(storage.keep(storage.copy(U.vectors), live), scale.state, scale.n_raw)
     n, zeros = len(live), np.zeros(len(live), np.int64)
     fields = np.arange(n), zeros.astype(np.uint64), U.user_ids[live], zeros, np.ones(n, bool), U.weights[live]
     examples = Sample(*fields, rows.indptr, rows.columns, rows.values)
-    return _Vectors(U.numbers[live], moved(examples, columns, 0))
+    return _Vectors(U.numbers[live], merging.moved(examples, columns, 0))
 
 
 def _all_of(parts: Sequence[_Vectors]) -> Sample:
     """The vectors of all parts, each id once: an example's place is its number from now on."""
-    every = together([parts[0].examples])
+    every = merging.pooled_samples([parts[0].examples])
     for part in parts[1:]:
-        every = together([every, agreeing(part.examples, every)])
+        every = merging.pooled_samples([every, merging.agreeing(part.examples, every)])
     return every._replace(number=np.arange(every.size))
 
 
@@ -102,31 +106,28 @@ def _renumbered(part: _Vectors, every: Sample) -> _Vectors:
     return part._replace(examples=part.examples._replace(id=numbers))
 
 
-def _solve(merged: Any, key: Any, model: Any, models: Sequence[Any], parts: Sequence[_Vectors]) -> None:
+def _solve(merged: Any, key: Any, state: State, models: Sequence[Any], parts: Sequence[_Vectors]) -> None:
     """Make one of the merged models what all parts have learned of its class, or of its pair."""
-    blank = merged._blank
-    model._share_scale(blank._scale, blank._kernel)
-    model._n_seen = model._next_id = blank._n_seen
-    if model._window:
-        model._window.latest = blank._window.latest
-    same = [(one._blank.n_seen, one._models[own]) for one in models if (own := _own_key(one, key)) is not None]
+    common = merged._common
+    begin_beside(state, common, common.kernel, common.n_seen, common.n_seen, (0, 0))
+    same = [(one.n_seen, one._models[own]) for one in models if (own := _own_key(one, key)) is not None]
     if same:
         seen, known = zip(*same, strict=True)
-        model._calibration[:] = pooled_calibration([one._calibration for one in known], np.array(seen, np.float64))
-    model._class_counts = tuple(np.sum([_counts_of(one, key) for one in models], axis=0).tolist())
+        state.calibration[:] = pooled_calibration([one.calibration for one in known], np.array(seen, np.float64))
+    state.class_counts = tuple(np.sum([_counts_of(one, key) for one in models], axis=0).tolist())
     found = [
-        _examples_of(one, key, model, part, blank._shift_of(one._blank))
+        _examples_of(one, key, state, part, merging.shift_of(common, one._common))
         for one, part in zip(models, parts, strict=True)
     ]
-    members, _ = model._young(distinct([Part(examples, NOTHING) for examples in found]))
+    members, _ = merging.young(state, merging.distinct([Part(examples, NOTHING) for examples in found]))
     members = members.take(np.argsort(members.id))._replace(number=np.arange(members.size))
     if members.size:
-        model._solve_over(members, NOTHING)
+        merging.solve_over(state, members, NOTHING)
 
 
-def _examples_of(one: Any, key: Any, model: Any, part: _Vectors, shift: int) -> Sample:
+def _examples_of(one: Any, key: Any, state: State, part: _Vectors, shift: int) -> Sample:
     """What a part has learned of a class, or of a pair."""
-    found = _members_of(one, key, model)
+    found = _members_of(one, key, state)
     places = np.searchsorted(part.numbers, found.numbers)
     return part.examples.take(places)._replace(born=found.born + shift, positive=found.positive, box=found.box)
 
@@ -138,26 +139,26 @@ def _own_key(one: Any, key: Any) -> Any:
     return key[::-1] if isinstance(one, OneVsOne) and key[::-1] in one._models else None
 
 
-def _members_of(one: Any, key: Any, model: Any) -> _Members:
+def _members_of(one: Any, key: Any, state: State) -> _Members:
     """The members of a part's own model; without one, those of its members that tell what the others are like."""
     own = _own_key(one, key)
     if own is not None:
-        s = one._models[own]._expansion
+        s = one._models[own].expansion
         live = storage.live_slots(s)
         return _Members(s.ids[live], s.born[live], (s.y[live] > 0) == (own == key), s.hi[live] - s.lo[live])
     if not isinstance(one, OneVsOne):
-        return _taught(one, model, one._members(), positive=False)
+        return _taught(one, state, one._members(), positive=False)
     known = [label for label in key if label in one.labels]
-    parts = [_taught(one, model, one._members_of_class(label), positive=label == key[0]) for label in known]
-    nothing = _taught(one, model, _NO_MEMBERS, positive=False)
+    parts = [_taught(one, state, one._members_of_class(label), positive=label == key[0]) for label in known]
+    nothing = _taught(one, state, _NO_MEMBERS, positive=False)
     return _Members(*map(np.concatenate, zip(nothing, *parts, strict=True)))
 
 
-def _taught(one: Any, model: Any, members: tuple[np.ndarray, np.ndarray], *, positive: bool) -> _Members:
+def _taught(one: Any, state: State, members: tuple[np.ndarray, np.ndarray], *, positive: bool) -> _Members:
     """Members of a part, by their numbers and ages, as examples of one sign."""
     numbers, born = members
     signs = np.full(len(numbers), positive)
-    lo, hi, _ = model._boxes_of(signs, one._union.weights[one._union.slots_of(numbers)], born)
+    lo, hi, _ = boxes_of(state, signs, one._union.weights[one._union.slots_of(numbers)], born)
     return _Members(numbers, born, signs, hi - lo)
 
 
@@ -175,12 +176,12 @@ def _counts_of(one: Any, key: Any) -> tuple[int, int]:
 
 def _union_of(merged: Any, every: Sample) -> union.Union:
     """The union of the vectors that the merged models have as members."""
-    blank, U = merged._blank, union.empty()
-    scale = blank._scale
+    common, U = merged._common, union.empty()
+    scale = common.scale
     if scale.is_active:
         U = U._replace(vectors=storage.with_raw(U.vectors, len(scale.state.m)))
     numbers, _ = merged._members()
     chosen = every.take(numbers)
     raw = raw_features(chosen)
     of_user = numbers, chosen.id, chosen.box
-    return union.with_vectors(U, blank._kernel, scale.queries(raw), *of_user, len(merged._features), scale.kept(raw))
+    return union.with_vectors(U, common.kernel, scale.queries(raw), *of_user, len(common.features), scale.kept(raw))

@@ -20,15 +20,15 @@ from streamsvm.estimators.inputs.checks import (
     series_like,
     too_large,
 )
-from streamsvm.estimators.inputs.features import PLAIN, FeatureTable
+from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner import snapshots
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.learner.model import NEVER
+from streamsvm.estimators.learner.state import batches
+from streamsvm.estimators.learner.validation import too_large_a_kernel
 from streamsvm.estimators.learners import ALGORITHMS, LEARNERS
-from streamsvm.estimators.several.afterwards import ChangeableModels
-from streamsvm.estimators.several.shared import CommonColumns, by_prefix
-from streamsvm.estimators.several.tuned_classes import TunedClasses
+from streamsvm.estimators.multiclass.forgetting import ForgettingModels
+from streamsvm.estimators.multiclass.tuned_classes import TunedClasses
 from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import RUN
@@ -37,7 +37,7 @@ from streamsvm.online.outputs.sigmoid import probabilities
 BY_CLASS_NAME: dict[str, Any] = {algorithm.__name__: algorithm for algorithm in LEARNERS.values()}
 
 
-class SeveralClasses(ChangeableModels):
+class MulticlassSVM(ForgettingModels):
     """What classifiers for several classes have in common, however many models they have."""
 
     _learners: ClassVar[dict[str, Any]]  # The classes that `model` may be of, by their names.
@@ -57,10 +57,8 @@ class SeveralClasses(ChangeableModels):
             )
         if isinstance(classes, str | Mapping) or is_frame(classes):
             raise TypeError(f"classes={classes!r:.60} must be a list of labels")
-        super().__init__(self._blank_of(model))
-        self.model = model
+        super().__init__(model)
         self.classes = classes
-        self._y_name: Any = None
         for label in () if classes is None else classes:
             label = label_of(label, "classes holds")
             if label in self.labels:
@@ -83,12 +81,8 @@ class SeveralClasses(ChangeableModels):
 
     def _probabilities_of_models(self, margins: np.ndarray) -> np.ndarray:
         """The probability of its positive class by each model alone, (B, n_models)."""
-        sigmoids = np.reshape([model._sigmoid for model in self._current().values()], (-1, RUN))
+        sigmoids = np.reshape([state.sigmoid for state in self._predicting()], (-1, RUN))
         return probabilities(sigmoids, np.ascontiguousarray(margins))
-
-    def _blank_of(self, model: Any) -> OnlineSVM:
-        """A model with the parameters that are the same for all classes, which learns nothing."""
-        return model.clone()
 
     @property
     def _multiclass(self) -> bool:
@@ -108,19 +102,19 @@ class SeveralClasses(ChangeableModels):
 
     def _decide_one(self, x: dict) -> np.ndarray:
         raw = self._row_of(x, learning=False)
-        margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
+        margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._common.scale.queries(raw))
         if not np.isfinite(margins).all():
             self.validate_one(x)
-            raise self._blank._too_large_a_kernel(f"x={x!r}")
+            raise too_large_a_kernel(self._common, f"x={x!r}")
         return margins[0]
 
     def _decide_many(self, X: Any) -> np.ndarray:
         margins = np.empty((n_rows(X), self._n_models))
-        for rows, q in self._blank._batches(X, learning=False):
+        for rows, q in batches(self._common, X, learning=False):
             margins[rows] = self._decide(q)
         if not np.isfinite(margins).all():
             row = int(np.argmin(np.isfinite(margins).all(axis=1)))
-            raise self._blank._too_large_a_kernel(f"X[{row}]")
+            raise too_large_a_kernel(self._common, f"X[{row}]")
         return margins
 
     def decision_function_one(self, x: dict) -> dict:
@@ -182,19 +176,19 @@ class SeveralClasses(ChangeableModels):
         """Coefficients, (n_models, n_support) float64: a row for each model, columns as in `support_ids`."""
         support, _ = self._members(support=True)
         coefficients = np.zeros((len(self._models), len(support)))
-        for row, model in zip(coefficients, self._models.values(), strict=True):
-            row[np.searchsorted(support, model.support_ids)] = model.dual_coef
+        for row, (numbers, alpha, _) in zip(coefficients, self._parts(), strict=True):
+            row[np.searchsorted(support, numbers[alpha != 0.0])] = alpha[alpha != 0.0]
         return coefficients
 
     @property
     def bias(self) -> np.ndarray:
         """Constant terms of the models' decision functions, (n_models,) float64."""
-        return np.array([model.bias for model in self._models.values()])
+        return np.array([bias for *_, bias in self._parts()])
 
     @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed so far, while learning and predicting: shared ones and each model's own."""
-        own = sum(model.kernel_evaluations for model in self._current().values())
+        own = sum(state.kernel_evaluations for state in self._current().values())
         return int(self._union.vectors.counts[EVALUATIONS]) + own
 
     # ------------------------------------------------------------------------------------------------------- snapshots
@@ -205,9 +199,9 @@ class SeveralClasses(ChangeableModels):
                 raise SnapshotError(
                     f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
                 )
-        common, _ = self._blank._state()
+        common, _ = snapshots.dump(self._common, self.model._get_params())
         states, arrays = self._states()
-        scale = self._blank._scale.dump(len(self._features))
+        scale = self._common.scale.dump(len(self._features))
         meta: dict[str, Any] = {
             **common,
             "algorithm": type(self.model).__name__,
@@ -219,11 +213,11 @@ class SeveralClasses(ChangeableModels):
 
     def _states(self) -> Content:
         """What all models have learned."""
-        states, sizes = [], (len(self._features), self._blank._scale.n_places)
+        states, sizes = [], (len(self._features), self._common.scale.n_places)
         arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
-        for k, model in enumerate(self._models.values()):
-            state, own = model._state()
-            states.append({name: state[name] for name in state if name not in ("parameters", "features")})
+        for k, state in enumerate(self._models.values()):
+            meta, own = snapshots.dump(state, {})
+            states.append({name: meta[name] for name in meta if name not in ("parameters", "features")})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
         return {"states": states}, arrays
 
@@ -236,35 +230,32 @@ class SeveralClasses(ChangeableModels):
 
     def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
-        blank, states = self._blank, snapshot.field(meta, "states", list)
+        states = snapshot.field(meta, "states", list)
         require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
         keys = self._keys(labels)
         require(len(set(labels)) == len(labels), f"a label occurs twice among {labels}")
         require(len(keys) == len(states), f"there are {len(labels)} labels, {len(states)} states")
         require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
         vars(self)["classes"] = classes
-        blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
-        blank._restore_counts(meta)
-        parts = by_prefix(arrays)
-        blank._restore_scale(parts.get("common", {}))
-        self._models = dict.fromkeys(keys)
+        snapshots.restore_counts(self._common, meta)
+        parts = snapshots.by_prefix(arrays)
+        snapshots.restore_columns(self._common, meta, parts.get("common", {}))
         self._restore_states(dict(zip(keys, states, strict=True)), parts)
 
     def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
         """Take over what `_states` gave, by the models' keys, with the arrays of each model by its number."""
-        blank, sizes = self._blank, (len(self._features), self._blank._scale.n_raw)
-        self._union = union.restore(parts.get("union", {}), blank._kernel, *sizes, blank._n_seen)
+        sizes = len(self._features), self._common.scale.n_raw
+        self._union = union.restore(parts.get("union", {}), self._common.kernel, *sizes, self.n_seen)
         live = self._union.live_slots()
-        blank._go_on_above(self._union.user_ids[live])
+        snapshots.go_on_above(self._common, self._union.user_ids[live])
         known = self._union.numbers[live]
-        for k, (key, state) in enumerate(states.items()):
-            self._models[key] = model = blank.clone()
-            model._features = CommonColumns(self._features)
-            model._scale, model._kernel = blank._scale, blank._kernel
-            model._restore(state, parts.get(str(k), {}))
-            model._next_look = NEVER
-            s = model._expansion
+        models = {}
+        for k, (key, stored) in enumerate(states.items()):
+            models[key] = state = self._new_model((0, 0))
+            snapshots.restore(state, stored, parts.get(str(k), {}))
+            s = state.expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of {key!r} are not stored")
+        self._models = models
 
     def _learned_content(self) -> Content:
         self._features.settle()
@@ -278,13 +269,13 @@ class SeveralClasses(ChangeableModels):
             "labels": [repr(label) for label in self.labels],
             "n_seen": self.n_seen,
             "next_id": self.next_id,
-            "digests": [model.digest() for model in self._models.values()],
+            "digests": [self._binary(key).digest() for key in self._models],
         }
         return meta, arrays
 
 
 @fixed_parameters
-class OneVsRest(SeveralClasses):
+class OneVsRest(MulticlassSVM):
     """A classifier for several classes: one online support vector machine for each class.
 
     Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
@@ -357,7 +348,7 @@ class OneVsRest(SeveralClasses):
     @property
     def class_counts(self) -> dict[Hashable, int]:
         """Number of examples of each class learned so far."""
-        return {label: getattr(model, "_blank", model).class_counts[1] for label, model in self._models.items()}
+        return {label: state.class_counts[1] for label, state in self._models.items()}
 
     def _keys(self, labels: list[Hashable]) -> list:
         return labels

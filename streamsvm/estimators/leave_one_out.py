@@ -8,9 +8,11 @@ import scipy.sparse as sp
 
 from streamsvm.active.answers.suspects import left_out_leads, left_out_values
 from streamsvm.batch import RowStore
-from streamsvm.estimators.several.multiclass import OneVsRest
+from streamsvm.core.kernels import Kernel
+from streamsvm.estimators.learner.state import State, batches, class_weight
+from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 
-_CACHE_MB = 64.0
+_CACHE_MB = 64.0  # 2900 examples in float64: answers that people gave are seldom more
 
 
 def left_out_margins(model: Any, X: Any, y: Sequence[Any], sample_weight: np.ndarray) -> np.ndarray:
@@ -34,39 +36,34 @@ def left_out_margins(model: Any, X: Any, y: Sequence[Any], sample_weight: np.nda
     """
     if isinstance(model, OneVsRest):
         return _leads(model, X, y, sample_weight)
-    learner, positive = _learner_of(model), np.array(y, bool)
-    boxes = _boxes(learner, positive, sample_weight)
-    values = left_out_values(_store(learner, X), np.where(positive, 1.0, -1.0), boxes)
+    state, positive = model._state, np.array(y, bool)
+    boxes = _boxes(state, positive, sample_weight)
+    values = left_out_values(_store(state, X), np.where(positive, 1.0, -1.0), boxes)
     return np.where(positive, values, -values)
 
 
 def _leads(model: OneVsRest, X: Any, y: Sequence[Any], weights: np.ndarray) -> np.ndarray:
     labels = list(dict.fromkeys(y))
     places = np.array([labels.index(label) for label in y])
-    learners = [_learner_of(model._models.get(label, model._blank)) for label in labels]
-    stores: dict[Any, RowStore] = {}
-    for learner in learners:  # classes that tune themselves have kernels of their own; the others share one
-        if learner._kernel not in stores:
-            stores[learner._kernel] = _store(learner, X)
-    boxes = [_boxes(learner, places == k, weights) for k, learner in enumerate(learners)]
-    return left_out_leads([stores[learner._kernel] for learner in learners], places, boxes)
+    states = [model._binary(label)._state if label in model.labels else model._common for label in labels]
+    stores: dict[Kernel, RowStore] = {}
+    for state in states:  # classes that tune themselves have kernels of their own; the others share one
+        if state.kernel not in stores:
+            stores[state.kernel] = _store(state, X)
+    boxes = [_boxes(state, places == k, weights) for k, state in enumerate(states)]
+    return left_out_leads([stores[state.kernel] for state in states], places, boxes)
 
 
-def _learner_of(model: Any) -> Any:
-    """The model itself; of one that tunes itself, the candidate that predicts."""
-    return getattr(model, "_predicting", model)
-
-
-def _boxes(model: Any, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _boxes(state: State, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The largest size of each coefficient."""
-    return model.C * weights * np.where(positive, model._class_weight(True), model._class_weight(False))
+    return state.C * weights * np.where(positive, class_weight(state, True), class_weight(state, False))
 
 
-def _store(model: Any, X: Any) -> RowStore:
+def _store(state: State, X: Any) -> RowStore:
     """Examples as the model's kernel sees them."""
-    n_features = len(model.feature_names)
+    n_features = len(state.features.learned())
     parts = [
         sp.csr_matrix((queries.values, queries.indices, queries.indptr), shape=(len(queries.sq), n_features))
-        for _, queries in model._batches(X, learning=False)
+        for _, queries in batches(state, X, learning=False)
     ]
-    return RowStore(sp.vstack(parts, format="csr"), model._kernel, _CACHE_MB)
+    return RowStore(sp.vstack(parts, format="csr"), state.kernel, _CACHE_MB)

@@ -9,6 +9,7 @@ from river import checks, datasets
 
 from streamsvm import LASVM, AutoLASVM, OneVsRest, SnapshotError
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.learner.state import slots_of
 
 NAMES = np.array(["red", "green", "blue", "gold"])
 
@@ -84,7 +85,7 @@ def test_a_class_that_appears_learns_the_others_members_as_negatives():
     first = 350 + int(np.flatnonzero(y[350:] == "gold")[0])
     model = learned(X[350 : first + 1], y[350 : first + 1], 1, before)
     for own in model._models["gold"]._models.values():
-        s = own._expansion
+        s = own.expansion
         live = s.y != 0
         assert s.ids[live][s.y[live] > 0].tolist() == [first]
         assert set(s.ids[live][s.y[live] < 0].tolist()) <= known | set(range(350, first))
@@ -130,13 +131,13 @@ def test_examples_are_forgotten_and_corrected_in_all_classes():
     before = model.n_members
     assert model.forget([*gone.tolist(), 10]) == 4
     assert model.n_members == before - 4
-    assert not any(len(own._slots_of(gone)) for own in model._all_models())
+    assert not any(len(slots_of(own, gone)) for own in model._all_states())
     assert model.forget(gone) == 0
     assert model.relabel([*wrong.tolist(), 10], "green") == 3
     for label, own in model._models.items():
         for each in own._models.values():
-            slots = each._slots_of(wrong)
-            assert ((each._expansion.y[slots] > 0) == (label == "green")).all()
+            slots = slots_of(each, wrong)
+            assert ((each.expansion.y[slots] > 0) == (label == "green")).all()
 
 
 def test_a_correction_may_begin_a_class():
@@ -176,7 +177,7 @@ def test_ids_that_return_replace_examples():
     for x, label, number in zip(X.tolist(), y.tolist(), ids.tolist(), strict=True):
         one.learn_one(dict(enumerate(x)), label, id=number)
     assert one.digest() == model.digest()
-    assert all(len(own._slots_of(ids[200:250])) <= 50 for own in model._all_models())
+    assert all(len(slots_of(own, ids[200:250])) <= 50 for own in model._all_states())
 
 
 def test_what_is_refused_changes_nothing():

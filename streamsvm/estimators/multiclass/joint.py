@@ -1,6 +1,6 @@
 """The models of several classes as compiled code sees them: all of them learn a block in one call.
 
-The Python objects of the models are brought up to date later, by `Together.note`.
+The Python objects of the models are brought up to date later, by `JointModels.note`.
 """
 
 from typing import Any, NamedTuple
@@ -9,6 +9,8 @@ import numpy as np
 
 from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling import RawRows
+from streamsvm.estimators.learner.eviction import is_due, make_way
+from streamsvm.estimators.learner.state import State, interruptible, members_of, note, recover
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block
 from streamsvm.online.joint_learning import (
@@ -55,7 +57,7 @@ def lecture_of(
     return Lecture(q, block, W, boxes, classes, at)
 
 
-class Together:
+class JointModels:
     """All models, which learn together.  Code that replaces a model's expansion otherwise must make this anew.
 
     Parameters
@@ -70,30 +72,30 @@ class Together:
         Some of the models, which have learned together; default: none have.
     """
 
-    def __init__(self, models: list[Any], signs: np.ndarray, U: Union, before: "Together | None" = None) -> None:
-        known = {} if before is None else {id(model): k for k, model in enumerate(before.models)}
-        places = [known.get(id(model), -1) for model in models]
-        self.models: list[Any] = models
+    def __init__(self, models: list[State], signs: np.ndarray, U: Union, before: "JointModels | None" = None) -> None:
+        known = {} if before is None else {id(state): k for k, state in enumerate(before.models)}
+        places = [known.get(id(state), -1) for state in models]
+        self.models: list[State] = models
         self.signs = signs
         self._tables = np.zeros((len(models), WORDS), np.int64)
         self._seats: list[Seat] = []
         self._seen: list[int] = []
         self._noted: list[int] = []  # how many of the learned examples each model knows of
-        for k, (place, model) in enumerate(zip(places, models, strict=True)):
+        for k, (place, state) in enumerate(zip(places, models, strict=True)):
             if before is not None and place >= 0:
                 self._seats.append(before._seats[place])
                 self._seen.append(before._seen[place])
                 self._noted.append(before._noted[place])
                 self._tables[k] = before._tables[place]
             else:
-                self._seats.append(_seat_of(model))
-                self._seen.append(model.n_seen)
+                self._seats.append(_seat_of(state))
+                self._seen.append(state.n_seen)
                 self._noted.append(0)
-                enter(self._tables, k, model._expansion, self._seats[k], U.numbers)
+                enter(self._tables, k, state.expansion, self._seats[k], U.numbers)
 
     @property
     def _like(self) -> tuple[Any, Seat]:
-        return self.models[0]._expansion, self._seats[0]
+        return self.models[0].expansion, self._seats[0]
 
     def learn(self, given: Lecture, place: np.ndarray, begin: int, end: int, U: Union, n_features: int) -> None:
         """Learn the examples from `begin` on, before `end`; `n_features` is the number of features known so far.
@@ -117,56 +119,56 @@ class Together:
         n_features: int,
         arriving: bool,
     ) -> None:
-        model, (begin, end) = self.models[0], span
+        state, (begin, end) = self.models[0], span
         course = Course(given.W, given.boxes, given.classes, given.at, signs, self._tables, place)
-        pos_weight = 0.0 if isinstance(model.pos_weight, str) else float(model.pos_weight)
-        rest = (model._kernel, model._rule, given.block, course, begin, end, pos_weight, n_features, arriving)
+        pos_weight = 0.0 if isinstance(state.pos_weight, str) else float(state.pos_weight)
+        rest = (state.kernel, state.rule, given.block, course, begin, end, pos_weight, n_features, arriving)
         try:
             while (k := learn_together(*self._like, *rest)) != ALL:
                 t = begin + int(place[1])
                 left = _n_left(signs[k], given.classes[t:])
                 self._make_room(k, given.q.part(t, t + 1), n_features, left, U)
         except BaseException:
-            for model in self.models:
-                model._recover(model._members, 1)
+            for state in self.models:
+                recover(state, members_of(state), 1)
             raise
 
     def _make_room(self, k: int, q: Queries, n_features: int, n_left: int, U: Union) -> None:
         """Make room in a model for its examples, or for the next one if room for all would be a waste."""
-        model = self.models[k]
-        with model._interruptible():
-            model._expansion = arrival.make_room(model._expansion, q, n_features, n_left)
+        state = self.models[k]
+        with interruptible(state):
+            state.expansion = arrival.make_room(state.expansion, q, n_features, n_left)
         self._enter(k, U)
 
     def _enter(self, k: int, U: Union) -> None:
-        """Take over the expansion of a model, which has changed."""
-        model, seat = self.models[k], self._seats[k]
-        n_slots = len(model._expansion.alpha)
+        """Take over the expansion of a state, which has changed."""
+        state, seat = self.models[k], self._seats[k]
+        n_slots = len(state.expansion.alpha)
         if n_slots != len(seat.slots):
             self._seats[k] = seat = seat._replace(slots=np.zeros(n_slots, np.int64))
-        enter(self._tables, k, model._expansion, seat, U.numbers)
+        enter(self._tables, k, state.expansion, seat, U.numbers)
 
     def note(self) -> None:
         """Let the models know what they have learned.  To note the same again changes nothing."""
-        for k, (model, seat, n_seen) in enumerate(zip(self.models, self._seats, self._seen, strict=True)):
+        for k, (state, seat, n_seen) in enumerate(zip(self.models, self._seats, self._seen, strict=True)):
             negative, positive, learned, newest, *_ = seat.counts.tolist()
             if learned > self._noted[k]:
                 ages = n_seen + self._noted[k], n_seen + learned - 1  # if a window counts them
-                model._note(n_seen + learned, (negative, positive), newest, model._features.n_kept, *ages)
+                note(state, n_seen + learned, (negative, positive), newest, state.features.n_kept, *ages)
                 self._noted[k] = learned
 
     def lasts(self, born: np.ndarray) -> int:
         """How many of these examples can be learned before a member may be too old."""
         self.note()
-        windows = [model._window for model in self.models]
+        windows = [state.window for state in self.models if state.window]
         return min(window.lasts(born, window.now(born)) for window in windows)
 
     def make_way(self, now: int, U: Union) -> None:
         """Let the members leave that are too old before the example with this number."""
         self.note()
-        for k, model in enumerate(self.models):
-            if model._is_due(now):
-                model._make_way(now)
+        for k, state in enumerate(self.models):
+            if is_due(state, now):
+                make_way(state, now)
                 self._enter(k, U)
 
     def members(self, U: Union, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -189,11 +191,11 @@ class Together:
         move_slots(*self._like, self._tables, first, first + np.cumsum(used[first:]) - 1)
 
 
-def _seat_of(model: Any) -> Seat:
+def _seat_of(state: State) -> Seat:
     counts = np.zeros(COUNTS, np.int64)
-    counts[:LEARNED] = model.class_counts
+    counts[:LEARNED] = state.class_counts
     counts[NEWEST] = -1
-    return Seat(np.zeros(len(model._expansion.alpha), np.int64), model._calibration, counts)
+    return Seat(np.zeros(len(state.expansion.alpha), np.int64), state.calibration, counts)
 
 
 def _n_left(signs: np.ndarray, classes: np.ndarray) -> int:

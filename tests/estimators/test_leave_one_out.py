@@ -5,7 +5,7 @@ import pytest
 from sklearn.svm import SVC
 
 from streamsvm import LASVM, OneVsRest
-from streamsvm.estimators.left_out import left_out_margins
+from streamsvm.estimators.leave_one_out import left_out_margins
 
 
 def problem(n=24):

@@ -11,12 +11,12 @@ import numpy as np
 
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
-from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.examples import Examples
-from streamsvm.estimators.learner.model import n_learned, no_margins
-from streamsvm.estimators.several.class_models import ClassModels
-from streamsvm.estimators.several.shared import LabelledBlock, to_the_end
-from streamsvm.estimators.several.together import Lecture, Together, lecture_of
+from streamsvm.estimators.learner import forgetting, learning
+from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
+from streamsvm.estimators.learner.sharing import to_the_end
+from streamsvm.estimators.learner.state import State, note, slots_of
+from streamsvm.estimators.multiclass.binary_models import BinaryModels
+from streamsvm.estimators.multiclass.joint import JointModels, Lecture, lecture_of
 from streamsvm.online import arrival, union
 
 ARRIVING = "arriving"  # the lecture of a lesson's examples
@@ -63,7 +63,7 @@ class _Lesson(NamedTuple):
         return self.places.setdefault(key, np.zeros(2, np.int64))
 
 
-class LearningModels(ClassModels):
+class JointLearning(BinaryModels):
     """The models of several classes, which learn."""
 
     def _learn(self, block: LabelledBlock) -> None:
@@ -105,7 +105,7 @@ class LearningModels(ClassModels):
         There are fewer numbers than examples if an id belongs to another vector, occurs twice, or belongs to a vector
         that a model must forget.  Which vectors that example replaces is only known after the examples before it.
         """
-        first = self._blank.n_seen
+        first = self._common.n_seen
         numbers = np.arange(first, first + len(part.labels))
         slots = self._slots_of(part.ids) if part.own_ids else {}
         seen: set[int] = set()
@@ -119,7 +119,7 @@ class LearningModels(ClassModels):
             if same:
                 numbers[t] = self._union.numbers[same[0]]
             seen.add(user_id)
-        lo, hi, _ = self._blank._boxes_of(np.ones(1, bool), part.weights[:1], part.born[:1])
+        lo, hi, _ = learning.boxes_of(self._common, np.ones(1, bool), part.weights[:1], part.born[:1])
         return numbers, self._union.numbers[slots.get(int(part.ids[0]), []) if lo[0] < hi[0] else []]
 
     def _is_stray(self, number: int, label: Hashable) -> bool:
@@ -127,8 +127,8 @@ class LearningModels(ClassModels):
         if label not in self.labels:
             return False
         signs = self._signs()[:, self._places([label])[0]]
-        strangers = [model for sign, model in zip(signs, self._models.values(), strict=True) if sign == 0]
-        return any(len(model._slots_of(number)) for model in strangers)
+        strangers = [state for sign, state in zip(signs, self._models.values(), strict=True) if sign == 0]
+        return any(len(slots_of(state, number)) for state in strangers)
 
     def _is_stored(self, slot: int, part: LabelledBlock, t: int) -> bool:
         """Whether the union's vector in a slot has the features of the t-th of these examples."""
@@ -139,14 +139,14 @@ class LearningModels(ClassModels):
         self, part: LabelledBlock, numbers: np.ndarray, replaced: np.ndarray, begins: list[int], together: bool
     ) -> None:
         """Let all models learn these examples, and the union keep those that a model keeps."""
-        U, kernel, first = self._union, self._blank._kernel, self._union.n_slots
-        fresh = self._blank.n_seen + np.arange(len(numbers))
+        U, kernel, first = self._union, self._common.kernel, self._union.n_slots
+        fresh = self._common.n_seen + np.arange(len(numbers))
         self._terms = None
         try:
             storage.require_room(U.vectors, len(self._features))
             union.add_block(U, kernel, part.q, part.raw, fresh, part.ids, part.weights)
-            W = union.kernel_values(U, kernel, part.q, first, self._evaluator)
-            lesson = _Lesson(part, numbers, replaced, W, first, self._blank.n_seen, begins, {}, {}, set(), {})
+            W = union.kernel_values(U, kernel, part.q, first, self._common.evaluator)
+            lesson = _Lesson(part, numbers, replaced, W, first, self._common.n_seen, begins, {}, {}, set(), {})
             to_the_end(partial(self._have_all_learn, lesson, together))
             self._settle_block(part, first)
         except BaseException:
@@ -169,23 +169,23 @@ class LearningModels(ClassModels):
     def _note(self, lesson: _Lesson, n: int) -> None:
         """Note that the first n examples of a lesson have been learned."""
         if n:
-            born, window = lesson.part.born[:n], self._blank._window
+            born, window = lesson.part.born[:n], self._common.window
             oldest, latest = int(born.min()), int((window.now(born) if window else born)[-1])
             largest, n_columns = int(lesson.part.ids[:n].max()), int(lesson.part.growth[n - 1])
-            self._blank._note(lesson.n_seen + n, (0, 0), largest, n_columns, oldest, latest)
+            note(self._common, lesson.n_seen + n, (0, 0), largest, n_columns, oldest, latest)
 
     # ---------------------------------------------------------------------------------------- all models in one call
 
     def _can_learn_together(self, numbers: np.ndarray, replaced: np.ndarray, born: np.ndarray, begins: bool) -> bool:
         """Whether no member has to leave between two examples: none is one too many, or too old, or replaced."""
-        if self._blank.budget is not None or len(replaced) or (numbers < self._blank.n_seen).any():
+        if self._common.budget is not None or len(replaced) or (numbers < self._common.n_seen).any():
             return False
-        window = self._blank._window
+        window = self._common.window
         if window is None:
             return True
         if window.by_time or begins or not self._signs().all():  # a model's clock must go on with all examples
             return False
-        return len(numbers) == 1 or self._all_together().lasts(born) >= len(numbers)
+        return len(numbers) == 1 or self._all_jointly().lasts(born) >= len(numbers)
 
     def _have_learn_together(self, lesson: _Lesson) -> None:
         """Let all models learn the examples of a lesson that they have not learned yet."""
@@ -195,13 +195,13 @@ class LearningModels(ClassModels):
                 label: place for place, label in enumerate([*self.labels, *(part.labels[t] for t in lesson.begins)])
             }
             classes = np.array([places[label] for label in part.labels])
-            at, boxes = lesson.first + np.arange(len(classes)), self._blank.C * part.weights
+            at, boxes = lesson.first + np.arange(len(classes)), self._common.C * part.weights
             lesson.lectures[ARRIVING] = lecture_of(
                 part.q, part.raw, lesson.numbers, part.born, lesson.W, boxes, classes, at
             )
         try:
-            if self._blank._window:
-                self._all_together().make_way(int(part.born[0]), self._union)
+            if self._common.window:
+                self._all_jointly().make_way(int(part.born[0]), self._union)
             for t in lesson.begins:
                 self._have_learn_until(lesson, learned, t)
                 self._begin(lesson, t)
@@ -215,7 +215,7 @@ class LearningModels(ClassModels):
         """Let all models learn the examples from `begin` on, before `end`, of classes that have begun."""
         if begin < end and begin not in lesson.done:
             given, place = lesson.lectures[ARRIVING], lesson.place_of(begin)
-            self._all_together().learn(given, place, begin, end, self._union, len(self._features))
+            self._all_jointly().learn(given, place, begin, end, self._union, len(self._features))
             lesson.done.add(begin)
 
     def _begin(self, lesson: _Lesson, t: int) -> None:
@@ -228,7 +228,7 @@ class LearningModels(ClassModels):
         self._have_learn_until(lesson, t, t + 1)
         if key in lesson.done:
             return
-        together, pupils = self._all_together(), set(self._pupils(label))
+        together, pupils = self._all_jointly(), set(self._pupils(label))
         if pupils and key not in lesson.lectures:
             lesson.lectures[key] = self._past(together, int(lesson.numbers[t]))
         if pupils:
@@ -236,12 +236,12 @@ class LearningModels(ClassModels):
             together.teach(lesson.lectures[key], lesson.place_of(key), chosen, self._union, len(self._features))
         lesson.done.add(key)
 
-    def _past(self, together: Together, own: int) -> Lecture:
+    def _past(self, together: JointModels, own: int) -> Lecture:
         """The members of all models but the one with this number, as examples of the classes before the newest."""
         U = self._union
         classes, born = together.members(U, len(self.labels) - 1)
         slots = np.flatnonzero((classes >= 0) & (U.numbers != own))
-        given = U.numbers[slots], born[slots], NO_VALUES, self._blank.C * U.weights[slots], classes[slots], slots
+        given = U.numbers[slots], born[slots], NO_VALUES, self._common.C * U.weights[slots], classes[slots], slots
         return lecture_of(U.queries(slots), U.raw(slots), *given)
 
     # ------------------------------------------------------------------------------------------ one model after another
@@ -252,29 +252,30 @@ class LearningModels(ClassModels):
         if begins and label not in self.labels:
             self._start(label)
         signs = self._signs()[:, self._places(lesson.part.labels)]
-        for (key, model), own in zip(self._models.items(), signs, strict=True):
-            self._have_one_learn(key, model, lesson, own)
+        for (key, state), own in zip(self._models.items(), signs, strict=True):
+            self._have_one_learn(key, state, lesson, own)
         if begins:
             self._teach(label, int(lesson.numbers[0]), lesson.margins)
 
-    def _have_one_learn(self, key: Any, model: OnlineSVM, lesson: _Lesson, signs: np.ndarray) -> None:
+    def _have_one_learn(self, key: Any, state: State, lesson: _Lesson, signs: np.ndarray) -> None:
         """Let a model learn the examples of a lesson that it has not learned yet.
 
         The examples with sign 0 do not concern the model.  With a window they do: its clock goes on.
         """
         if len(lesson.replaced):
-            model.forget(lesson.replaced[lesson.replaced != lesson.numbers[0]] if signs[0] else lesson.replaced)
-        rows = np.arange(len(signs)) if model._window else np.flatnonzero(signs)
+            others = lesson.replaced[lesson.replaced != lesson.numbers[0]]
+            forgetting.forget(state, others if signs[0] else lesson.replaced)
+        rows = np.arange(len(signs)) if state.window else np.flatnonzero(signs)
         margins = lesson.margins.setdefault(("example", key), no_margins(len(rows)))
         done = n_learned(margins)
         if done == len(rows):
             return
         rows = rows[done:]
         part, signs = lesson.part.rows(rows), signs[rows]
-        lo, hi, born = model._boxes_of(signs > 0, np.where(signs, part.weights, 0.0), part.born)
+        lo, hi, born = learning.boxes_of(state, signs > 0, np.where(signs, part.weights, 0.0), part.born)
         block = Examples(part.q, lo, hi, lesson.numbers[rows], part.own_ids, born, part.raw)
         values_of = partial(union.values_of, self._union, lesson.W, lesson.first, rows)
-        model._learn_queries(block, margins[done:], values_of=values_of)
+        learning.learn_queries(state, block, margins[done:], values_of=values_of)
 
     def _teach(self, label: Hashable, own: int, margins: dict[Any, np.ndarray]) -> None:
         """Let the models of a new class learn members of the others, except the class's first example."""
@@ -284,13 +285,14 @@ class LearningModels(ClassModels):
             self._teach_members(self._models[key], numbers[others], born[others], positive, taught)
 
     def _teach_members(
-        self, model: OnlineSVM, numbers: np.ndarray, born: np.ndarray, positive: bool, taught: np.ndarray
+        self, state: State, numbers: np.ndarray, born: np.ndarray, positive: bool, taught: np.ndarray
     ) -> None:
         """Let a model learn members of others as examples of one sign."""
         for b in range(n_learned(taught), len(numbers), blocks.BLOCK):
             chunk = slice(b, b + blocks.BLOCK)
             slots = self._union.slots_of(numbers[chunk])
-            lo, hi, ages = model._boxes_of(np.full(len(slots), positive), self._union.weights[slots], born[chunk])
+            signs, weights = np.full(len(slots), positive), self._union.weights[slots]
+            lo, hi, ages = learning.boxes_of(state, signs, weights, born[chunk])
             raw = self._union.raw(slots)
             block = Examples(self._union.queries(slots), lo, hi, numbers[chunk], False, ages, raw)
-            model._learn_queries(block, taught[chunk], counts=False)
+            learning.learn_queries(state, block, taught[chunk], counts=False)

@@ -1,4 +1,4 @@
-"""The models of several classes, and the union of their vectors; `lessons` has how they learn.
+"""The models of several classes, and the union of their vectors; `learning` has how they learn.
 
 There is one model for each class, or for each pair of classes.  The kernel values of an example with the members of all
 models are computed once, in the `online.union` of their vectors.  The models know a vector by its *number*: how many
@@ -6,40 +6,43 @@ examples had been learned before it.  The union also keeps the id that the user 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
-from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
-from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.model import NEVER
-from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
-from streamsvm.estimators.several.together import Together
+from streamsvm.estimators.learner.composite import CompositeModel
+from streamsvm.estimators.learner.examples import LabelledBlock
+from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scale
+from streamsvm.estimators.learner.state import State, rescaled
+from streamsvm.estimators.multiclass.joint import JointModels
 from streamsvm.online import union
-from streamsvm.online.rescale import rescale
 
 
-class ClassModels(SeveralModels):
+class BinaryModels(CompositeModel):
     """The models by their keys, the union of their vectors, and the columns they share.
 
-    A key says what a model tells apart: one class from all others, or two classes from each other.  `_blank` is a model
-    that learns nothing.  It holds what is the same for all models.
+    A key says what a model tells apart: one class from all others, or two classes from each other.
     """
 
-    def __init__(self, model: OnlineSVM) -> None:
-        super().__init__(model)
+    def __init__(self, model: Any) -> None:
+        super().__init__(self._common_of(model))
+        self.model = model
         self._union = union.empty()
-        self._evaluator = Evaluator(model.device)
-        self._made: dict[Any, Any] = {}
-        self._together: Together | None = None
+        self._made: dict[Any, State] = {}
+        self._joint: JointModels | None = None
         self._terms: union.Terms | None = None  # What each model makes of kernel values; None: ask the models.
         self._told_of_lost_digits = False
+
+    def _common_of(self, model: Any) -> State:
+        """The state of a model that learns nothing, for what is the same for all models."""
+        state: State = model.clone()._state
+        return state
 
     @property
     @abstractmethod
@@ -80,73 +83,67 @@ class ClassModels(SeveralModels):
 
     @_models.setter
     def _models(self, models: dict[Any, Any]) -> None:
-        self._together = None
+        self._joint = None
         self._take(models)
 
-    def _current(self) -> dict[Any, Any]:
+    def _current(self) -> dict[Any, State]:
         """The models.  They may not know yet how many examples they have learned, and must not be changed."""
         return self._made
 
-    def _take(self, models: dict[Any, Any]) -> None:
+    def _predicting(self) -> Iterable[State]:
+        """The states that predict, one for each model."""
+        return self._current().values()
+
+    def _take(self, models: dict[Any, State]) -> None:
         """Let these be the models."""
         self._made = models
 
-    def _new_model(self, counts: tuple[int, int]) -> OnlineSVM:
-        """A model that begins now; so many examples of either sign went before."""
-        model = self._blank._untaught()
-        model._features = CommonColumns(self._features)
-        model._share_scale(self._blank._scale, self._blank._kernel)
-        model._n_seen = model._next_id = self._blank.n_seen
-        model._next_look = NEVER
-        model._class_counts = counts
-        if model._window and self._blank._window:
-            model._window.latest = self._blank._window.latest
-        return model
+    def _binary(self, key: Any) -> Any:
+        """The model with this key, as a learner of its own that shares its state."""
+        return self.model._over(self._models[key])
 
-    def _all_together(self) -> Together:
+    def _new_model(self, counts: tuple[int, int]) -> State:
+        """A model that begins now; so many examples of either sign went before."""
+        common, n_seen = self._common, self.n_seen
+        return begin_beside(self.model._untaught(), common, common.kernel, n_seen, n_seen, counts)
+
+    def _all_jointly(self) -> JointModels:
         """All models as they learn together."""
-        if self._together is None or self._together.signs.shape[1] != len(self.labels):
+        if self._joint is None or self._joint.signs.shape[1] != len(self.labels):
             models = list(self._current().values())
-            self._together = Together(models, self._signs(), self._union, self._together)
-        return self._together
+            self._joint = JointModels(models, self._signs(), self._union, self._joint)
+        return self._joint
 
     def _learn_apart(self) -> None:
         """End what the models learn together; the next lesson finds anew where their arrays are."""
         self._all_know()
-        self._together = None
+        self._joint = None
 
     def _all_know(self) -> None:
         """Let the models know how many examples they have learned."""
-        if self._together is not None:
-            self._together.note()
+        if self._joint is not None:
+            self._joint.note()
 
     def _look(self) -> None:
         if not self._told_of_lost_digits:
             size = max((float(np.linalg.norm(alpha)) for _, alpha, _ in self._parts()), default=0.0)
-            self._told_of_lost_digits = warn_of_lost_digits(self._union.vectors, self._blank._kernel, size)
+            self._told_of_lost_digits = warn_of_lost_digits(self._union.vectors, self._common.kernel, size)
 
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
-        if not self._blank._scale.is_due:
-            return self._blank._scale
-        models = list(self._models.values())
-        n_known = self._blank._scale.n_places
-        most = max((model.n_members for model in models), default=0)
-        scale = self._blank._scale.renewed(most, self._union.vectors)
-        kernel = scale.adapted(self._blank._kernel)
-        vectors, expansions = self._union, [model._expansion for model in models]
-        if kernel != self._blank._kernel or not scale.sees_like(self._blank._scale):
-            vectors = union.rescaled(vectors, scale.state, n_known, kernel)
-            expansions = [
-                rescale(s, scale.state, n_known, kernel, model._problem)
-                for model, s in zip(models, expansions, strict=True)
-            ]
+        if not self._common.scale.is_due:
+            return self._common.scale
+        common, states = self._common, list(self._models.values())
+        scale = common.scale.renewed(max((state.n_members for state in states), default=0), self._union.vectors)
+        kernel, vectors = scale.adapted(common.kernel), self._union
+        if kernel != common.kernel or not scale.sees_like(common.scale):
+            vectors = union.rescaled(vectors, scale.state, common.scale.n_places, kernel)
+        new = [(state, kernel, rescaled(state, scale, kernel)) for state in states]
+        new.append((common, kernel, common.expansion))
 
         def step() -> None:
             self._union, self._terms = vectors, None
-            for model, s in zip(models, expansions, strict=True):
-                model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
-            self._blank.__dict__.update(_scale=scale, _kernel=kernel)
+            use_scale(scale, new)
 
         to_the_end(step)
         return scale
@@ -167,25 +164,25 @@ class ClassModels(SeveralModels):
     # ------------------------------------------------------------------------------------------------------ all models
 
     def _settle_block(self, part: LabelledBlock, first: int) -> None:
-        U, together = self._union, self._together
-        used = union.used_by(U, self._expansions()) if together is None else together.used(U)
-        union.settle_block(U, self._blank._kernel, part.q, part.raw, first, used)
-        if together is not None:
-            together.moved(first, used)
+        U, joint = self._union, self._joint
+        used = union.used_by(U, self._expansions()) if joint is None else joint.used(U)
+        union.settle_block(U, self._common.kernel, part.q, part.raw, first, used)
+        if joint is not None:
+            joint.moved(first, used)
 
     def _expansions(self) -> list[Expansion]:
-        return [model._expansion for model in self._current().values()]
+        return [state.expansion for state in self._predicting()]
 
     def _members(self, support: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of all members, or of the support vectors, rising, and their ages."""
         return known_once([(s, s.alpha != 0.0 if support else s.y != 0) for s in self._expansions()])
 
-    def _of_each(self, step: Callable[[Any], Any]) -> None:
+    def _of_each(self, step: Callable[[State], Any]) -> None:
         """Take a step with each model, after which members may have left."""
         self._terms = None
         try:
-            for model in self._models.values():
-                step(model)
+            for state in self._models.values():
+                step(state)
             self._settle()
         except BaseException:
             self._settle()
@@ -202,8 +199,8 @@ class ClassModels(SeveralModels):
 
     def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """The numbers of the members, their coefficients and the constant, of each model."""
-        models = [(model._expansion, model.bias) for model in self._current().values()]
-        return [(s.ids[: s.counts[SLOTS]], s.alpha[: s.counts[SLOTS]], bias) for s, bias in models]
+        states = [(state.expansion, state.bias) for state in self._predicting()]
+        return [(s.ids[: s.counts[SLOTS]], s.alpha[: s.counts[SLOTS]], bias) for s, bias in states]
 
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query by each model, (B, n_models)."""
@@ -211,7 +208,7 @@ class ClassModels(SeveralModels):
         storage.require_room(U.vectors, len(self._features))
         if self._terms is None:
             self._terms = union.terms_of(U, self._parts())
-        W = union.kernel_values(U, self._blank._kernel, q, U.n_slots, self._evaluator)
+        W = union.kernel_values(U, self._common.kernel, q, U.n_slots, self._common.evaluator)
         out = np.empty((len(self._terms.bias), len(q.sq)))
         union.decide(W, self._terms, out)
         return out.T
@@ -219,9 +216,9 @@ class ClassModels(SeveralModels):
     # ---------------------------------------------------------------------------------------------------------- copies
 
     def __getstate__(self) -> dict:
-        """Everything except what lies on a device, and what can be asked of the models again."""
+        """Everything except what can be asked of the models again."""
         self._all_know()
-        return {**self.__dict__, "_evaluator": Evaluator(self._blank.device), "_terms": None, "_together": None}
+        return {**self.__dict__, "_terms": None, "_joint": None}
 
 
 def known_once(kept: list[tuple[Expansion, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

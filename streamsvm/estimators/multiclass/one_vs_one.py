@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
+from streamsvm.estimators.learner.state import State, batches, note
 from streamsvm.estimators.learners import ALGORITHMS
-from streamsvm.estimators.several.class_models import known_once
-from streamsvm.estimators.several.multiclass import SeveralClasses
-from streamsvm.estimators.several.trained_pairs import TrainedPair, give_solution, trained
+from streamsvm.estimators.multiclass.binary_models import known_once
+from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
 from streamsvm.online.outputs.coupling import coupled, led_by
 from streamsvm.online.outputs.votes import best_classes, class_values
@@ -22,7 +23,7 @@ Train = Callable[[Any, Any, np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 @fixed_parameters
-class OneVsOne(SeveralClasses):
+class OneVsOne(MulticlassSVM):
     """A classifier for several classes: one online support vector machine for each pair of classes.
 
     Each model learns the examples of its two classes, with the first of them as positive.  The class with the most
@@ -125,7 +126,7 @@ class OneVsOne(SeveralClasses):
             self._make_models()  # of the pairs of the classes before
         self._labels = [*self._labels, label]
 
-    def _current(self) -> dict[Any, Any]:
+    def _current(self) -> dict[Any, State]:
         """The models of all pairs, which are made when they are first needed."""
         self._make_models()
         return self._made
@@ -137,29 +138,29 @@ class OneVsOne(SeveralClasses):
         if len(self._labels) > self._n_made:
             self._take(self._with_new_models())
 
-    def _take(self, models: dict[Any, Any]) -> None:
+    def _take(self, models: dict[Any, State]) -> None:
         # At once: no interruption may come in between.
         self.__dict__.update(_made=models, _n_made=len(self._labels), _trained=None)
 
-    def _with_new_models(self) -> dict[Any, Any]:
+    def _with_new_models(self) -> dict[Any, State]:
         """The models, with those of the new classes.  The second class makes a pair of the first one's model."""
         known, second = self._made, self._labels[1:2]
         if self._n_made == 1 and second:
-            known = {(*key, *second): model for key, model in known.items()}
+            known = {(*key, *second): state for key, state in known.items()}
         return {
             key: known.get(key) or self._new_model((0, self._n_learned(key[0]))) for key in self._keys(self._labels)
         }
 
-    def _model_of(self, pair: TrainedPair) -> Any:
+    def _model_of(self, pair: TrainedPair) -> State:
         """The model of a pair of a training set."""
-        model = self._new_model(pair.counts)
-        give_solution(model, pair, self._union)
-        return model
+        state = self._new_model(pair.counts)
+        give_solution(state, pair, self._union)
+        return state
 
     def _n_learned(self, label: Hashable) -> int:
         """How many examples of a class were learned."""
-        found = ((key, model) for key, model in self._made.items() if label in key)
-        return next((model.class_counts[key[0] == label] for key, model in found), 0)
+        found = ((key, state) for key, state in self._made.items() if label in key)
+        return next((state.class_counts[key[0] == label] for key, state in found), 0)
 
     def _signs(self) -> np.ndarray:
         n = len(self._labels)
@@ -182,7 +183,7 @@ class OneVsOne(SeveralClasses):
 
     def _members_of_class(self, label: Hashable) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of the members of one class, rising, and their ages."""
-        found = ((key, model._expansion) for key, model in self._models.items() if label in key)
+        found = ((key, state.expansion) for key, state in self._models.items() if label in key)
         return known_once([(s, s.y > 0 if key[0] == label else s.y < 0) for key, s in found])
 
     # -------------------------------------------------------------------------------------------------- a training set
@@ -206,9 +207,9 @@ class OneVsOne(SeveralClasses):
         """
         self._know_columns(X)
         outcomes = []
-        for signs, model in zip(self._signs()[:, places], self._models.values(), strict=True):
+        for signs, key in zip(self._signs()[:, places], self._models, strict=True):
             rows = np.flatnonzero(signs)
-            outcomes.append(train(model, X[rows], signs[rows] > 0, weights[rows], ids[rows]))
+            outcomes.append(train(self._binary(key), X[rows], signs[rows] > 0, weights[rows], ids[rows]))
         self._keep_vectors(X, weights, ids, self._members()[0])
         return outcomes
 
@@ -242,11 +243,11 @@ class OneVsOne(SeveralClasses):
         """Let the union keep the vectors that have these ids, of a training set that was learned."""
         order = np.argsort(ids)
         kept = order[np.searchsorted(ids[order], numbers)]
-        for part, q in self._blank._batches(X[kept], learning=False):
+        for part, q in batches(self._common, X[kept], learning=False):
             of_user = (numbers[part], numbers[part], weights[kept[part]])
-            self._union = union.with_vectors(self._union, self._blank._kernel, q, *of_user, len(self._features))
+            self._union = union.with_vectors(self._union, self._common.kernel, q, *of_user, len(self._features))
         n_seen, largest = len(ids), int(ids.max(initial=-1))
-        self._blank._note(max(n_seen, largest + 1), (0, 0), largest, len(self._features), 0, 0)
+        note(self._common, max(n_seen, largest + 1), (0, 0), largest, len(self._features), 0, 0)
 
     def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
         if self._trained is not None:

@@ -15,20 +15,20 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
-from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.several.class_models import known_once
-from streamsvm.estimators.several.shared import LabelledBlock, SeveralModels, by_prefix, joined_blocks, to_the_end
+from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
+from streamsvm.estimators.learner.sharing import each_to_the_end, to_the_end, use_scale
+from streamsvm.estimators.learner.snapshots import by_prefix, restore_counts
+from streamsvm.estimators.learner.state import State, class_weight, in_room, note, slots_of
+from streamsvm.estimators.multiclass.binary_models import BinaryModels
 from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.estimators.tuned.tuning import Promotion, Setting
 
 
-class TunedClasses(SeveralModels):
+class TunedClasses(BinaryModels):
     """The models of all classes."""
 
     model: AutoLASVM
-    _models: dict[Any, AutoLASVM]
 
     @property
     def champions_(self) -> dict[Hashable, Setting]:
@@ -40,14 +40,22 @@ class TunedClasses(SeveralModels):
         """What became champion of each class, and when; see `AutoLASVM.history_`."""
         return {label: model.history_ for label, model in self._models.items()}
 
-    def _blank_of(self, model: AutoLASVM) -> OnlineSVM:
-        return model.clone()._blank
+    @property
+    def class_counts(self) -> dict[Hashable, int]:
+        """Number of examples of each class learned so far."""
+        return {label: model._common.class_counts[1] for label, model in self._models.items()}
+
+    def _common_of(self, model: AutoLASVM) -> State:
+        return model.clone()._common
+
+    def _binary(self, key: Any) -> AutoLASVM:
+        return self._models[key]
 
     def _start(self, label: Hashable) -> Any:
         """A model for another class."""
-        others = next((sum(other._blank.class_counts) for other in self._models.values()), 0)
+        others = next((sum(other._common.class_counts) for other in self._models.values()), 0)
         self._models[label] = model = self.model.clone()
-        model._join(self._blank, (others, 0))
+        model._join(self._common, (others, 0))
         return model
 
     # ------------------------------------------------------------------------------------------------------- learning
@@ -59,15 +67,15 @@ class TunedClasses(SeveralModels):
         if own_id or label not in self._models or None in waiting:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._blank._fit_scale()
-        scale, n_seen, n_columns = self._blank._scale, self.n_seen + 1, len(self._features)
+        self._common.scale.fit_room(len(self._features.columns))
+        scale, n_seen, n_columns = self._common.scale, self.n_seen + 1, len(self._features)
         still, (_, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
 
         def step() -> None:
             for model, example in zip(self._models.values(), waiting, strict=True):
                 if example:
                     model._take(example, still)
-            self._blank._note(n_seen, (0, 0), number, n_columns, 0, 0)
+            note(self._common, n_seen, (0, 0), number, n_columns, 0, 0)
             scale.state = after
 
         to_the_end(step)
@@ -94,7 +102,7 @@ class TunedClasses(SeveralModels):
             model._learn(rest._replace(labels=[other == label for other in rest.labels]))
         if begins_class:
             self._teach_known(self._models[part.labels[0]], part.ids, margins)
-        self._blank._note(n_seen + n, (0, 0), int(part.ids.max()), int(part.growth[-1]), 0, 0)
+        note(self._common, n_seen + n, (0, 0), int(part.ids.max()), int(part.growth[-1]), 0, 0)
 
     def _teach_known(self, model: AutoLASVM, ids: np.ndarray, margins: dict) -> None:
         """Let the model of a new class learn the members of the others, except those with these ids, as negatives."""
@@ -107,10 +115,10 @@ class TunedClasses(SeveralModels):
     def _stored(self, numbers: np.ndarray, positive: bool) -> LabelledBlock | None:
         """The members with these ids as examples with this label, each as the first model knows it; None for no id."""
         parts, left = [], numbers
-        for model in self._all_models():
-            slots = model._slots_of(left)
+        for state in self._all_states():
+            slots = slots_of(state, left)
             if len(slots):
-                parts.append(_examples_of(model, slots, positive, len(self._features)))
+                parts.append(_examples_of(state, slots, positive, len(self._features)))
                 left = left[~np.isin(left, parts[-1].ids)]
         return joined_blocks(parts) if parts else None
 
@@ -119,30 +127,33 @@ class TunedClasses(SeveralModels):
 
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
-        if not self._blank._scale.is_due:
-            return self._blank._scale
+        if not self._common.scale.is_due:
+            return self._common.scale
         for model in self._models.values():
             model._catch_up()
-        scale = self._blank._scale.renewed(max((model._most_members for model in self._models.values()), default=0))
-        unit = scale.adapted(self._blank._kernel)
-        new = [(model, model._rescaled(scale, unit)) for model in self._models.values()]
+        scale = self._common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
+        unit = scale.adapted(self._common.kernel)
+        new = [model._rescaled(scale, unit) for model in self._models.values()]
+        new.append([(self._common, unit, self._common.expansion)])
 
         def step() -> None:
-            for model, expansions in new:
-                model._use_scale(scale, unit, expansions)
-            self._blank.__dict__.update(_scale=scale, _kernel=unit)
+            for of_class in new:
+                use_scale(scale, of_class)
 
         to_the_end(step)
         return scale
 
     # ----------------------------------------------------------------------------------------------------- all classes
 
-    def _all_models(self) -> list[LASVM]:
+    def _predicting(self) -> list[State]:
+        return [model._state for model in self._models.values()]
+
+    def _all_states(self) -> list[State]:
         """The models of all classes, in each class the one that predicts first."""
         found = []
         for model in self._models.values():
-            others = [other for other in model._models.values() if other is not model._predicting]
-            found += [model._predicting, *others]
+            predicting = model._state
+            found += [predicting, *(state for state in model._models.values() if state is not predicting)]
         return found
 
     def _settle(self) -> None:
@@ -155,24 +166,14 @@ class TunedClasses(SeveralModels):
     def _of_each(self, step: Callable[[Any], Any]) -> None:
         """Take a step, which a second call does not repeat, with the model of each class."""
         self._settle()
-
-        def steps() -> None:
-            for model in self._models.values():
-                step(model)
-
-        to_the_end(steps)
-
-    def _members(self, support: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of the members of the models that predict, or of their support vectors, rising, and their ages."""
-        expansions = [model._predicting._expansion for model in self._models.values()]
-        return known_once([(s, s.alpha != 0.0 if support else s.y != 0) for s in expansions])
+        each_to_the_end(step, self._models.values())
 
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return numbers
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise all models of each class over their members; see `AutoLASVM.finish`."""
-        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        tol = self._tol(tol)
         self._of_each(lambda model: model.finish(tol))
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
@@ -183,7 +184,7 @@ class TunedClasses(SeveralModels):
         """Take examples out of all models of all classes; see `AutoLASVM.forget` and `OneVsRest.forget`."""
         numbers = arguments.numbers_of(ids)
         self._settle()
-        leaving = [model._expansion.ids[model._slots_of(numbers)] for model in self._all_models()]
+        leaving = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
         self._of_each(lambda model: model.forget(numbers))
         return len(np.unique(np.concatenate([np.zeros(0, np.int64), *leaving])))
 
@@ -218,9 +219,8 @@ class TunedClasses(SeveralModels):
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query for each class, (B, n_classes)."""
         out = np.empty((len(self._models), len(q.sq)))
-        for f, model in zip(out, self._models.values(), strict=True):
-            own = model._predicting
-            f[:] = own._evaluator.decide(own._in_room, own._kernel, q, own.bias)
+        for f, own in zip(out, self._predicting(), strict=True):
+            f[:] = own.evaluator.decide(in_room(own), own.kernel, q, own.bias)
         return out.T
 
     @property
@@ -236,17 +236,17 @@ class TunedClasses(SeveralModels):
         states, arrays = [], dict[str, np.ndarray]()
         for k, model in enumerate(self._models.values()):
             state, own = model._models_content()
-            states.append(state | {"class_counts": list(model._blank.class_counts)})
+            states.append(state | {"class_counts": list(model._common.class_counts)})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
-        return {"states": states, "parameters": self.model._plain_parameters()}, arrays
+        return {"states": states}, arrays
 
     def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
         """Take over what `_states` gave, by label, with the arrays of each class by its number."""
         counted = {"n_seen": self.n_seen, "next_id": self.next_id}
         for k, (label, state) in enumerate(states.items()):
             self._models[label] = model = self.model.clone()
-            model._blank._restore_counts(counted | {"class_counts": snapshot.field(state, "class_counts", list)})
-            model._join(self._blank, model._blank.class_counts)
+            restore_counts(model._common, counted | {"class_counts": snapshot.field(state, "class_counts", list)})
+            model._join(self._common, model._common.class_counts)
             model._restore_models(state, by_prefix(parts.get(str(k), {})))
 
     def _learned_content(self) -> Content:
@@ -260,13 +260,13 @@ class TunedClasses(SeveralModels):
         return meta, {}
 
 
-def _examples_of(model: LASVM, slots: np.ndarray, positive: bool, n_features: int) -> LabelledBlock:
+def _examples_of(state: State, slots: np.ndarray, positive: bool, n_features: int) -> LabelledBlock:
     """Members as examples with this label; their weights follow from their boxes and their classes' weights."""
-    s = model._expansion
+    s = state.expansion
     rows = storage.rows_of(s, slots, n_features)
     q = Queries(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, s.sq[slots])
-    factors = np.where(s.y[slots] > 0, model._class_weight(True), model._class_weight(False))
-    weights = (s.hi[slots] - s.lo[slots]) / (model.C * factors)
+    factors = np.where(s.y[slots] > 0, class_weight(state, True), class_weight(state, False))
+    weights = (s.hi[slots] - s.lo[slots]) / (state.C * factors)
     labels: list[Hashable] = [positive] * len(slots)
     of_user = (labels, weights, s.ids[slots], True, s.born[slots], np.full(len(slots), n_features))
     return LabelledBlock(q, *of_user, storage.raw_rows_of(s, slots))

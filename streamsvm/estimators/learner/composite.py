@@ -1,0 +1,215 @@
+"""What models made of several models share: the table of features, the count of examples, and the checks of input."""
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from river import base
+
+from streamsvm.core import arguments
+from streamsvm.core.class_weights import largest_weight
+from streamsvm.core.scaling import RawRows
+from streamsvm.estimators.inputs.checks import n_rows, too_large
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.raw_rows import one_row
+from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.learner.copies import Storable
+from streamsvm.estimators.learner.eviction import age_of, ages_of
+from streamsvm.estimators.learner.examples import LabelledBlock
+from streamsvm.estimators.learner.learning import boxes_of, number_of
+from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking
+from streamsvm.estimators.learner.validation import require_kernel, too_large_feature, validate_many, validate_one
+
+
+class CompositeModel(Storable, base.MiniBatchClassifier):
+    """Arguments, and what all models share: `_common`, the state of a model that learns nothing."""
+
+    def __init__(self, common: State) -> None:
+        self._common = common
+        self._y_name: Any = None
+
+    @property
+    def _features(self) -> FeatureTable:
+        return self._common.features
+
+    @abstractmethod
+    def _learn(self, block: LabelledBlock) -> None:
+        """Learn a block of examples with all models."""
+
+    @abstractmethod
+    def _rescale_if_due(self) -> RunningScale:
+        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
+
+    @abstractmethod
+    def _label_of(self, y: Any) -> Hashable:
+        """The label, or an error."""
+
+    @abstractmethod
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        """The labels of a batch of n examples, or an error."""
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x
+            Features by name.  A missing feature counts as 0.
+        y
+            Label.
+        w, id, t
+            Weight, id and time, as for `LASVM.learn_one`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
+            then stays as it was.
+        """
+        label, common = self._label_of(y), self._common
+        arguments.box_of(common.C, w, largest_weight(common.pos_weight, self.n_seen + 1))
+        number = number_of(common, id)
+        born, _ = age_of(common, t)
+        raw = self._row_of(x, learning=True)
+        if too_large(raw.sq):
+            raise too_large_feature(common, x)
+        self._learn_example(raw, label, float(w), number, id is not None, born)
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+        """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
+
+        Parameters
+        ----------
+        X
+            Examples as rows: a dataframe, a 2-D array, a SciPy sparse matrix, or a list of dicts.
+        y
+            Labels, one for each row.
+        w, ids, t
+            Weights, ids and times, as for `LASVM.learn_many`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
+            block with the fault have then been learned.
+        """
+        if getattr(X, "ndim", 2) != 2:
+            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+        n, common = n_rows(X), self._common
+        labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), ages_of(common, t, n)
+        arguments.boxes_of(common.C, weights, np.array(largest_weight(common.pos_weight, self.n_seen + n)))
+        numbers = arguments.next_ids(common.next_id, n) if ids is None else arguments.ids_of(ids, n)
+        self._y_name = getattr(y, "name", None)
+        for rows, raw in common.features.raw_batches(X, True, lambda *lacking: notice_lacking(common, *lacking)):
+            others = (weights[rows], numbers[rows], ids is not None, born[rows], common.features.growth)
+            self._learn_raw(raw, labels[rows], *others)
+
+    def _row_of(self, x: dict, learning: bool) -> RawRows:
+        """One example as the user gave it."""
+        raw = one_row(*self._features.example(x, learning))
+        if len(raw.columns) < len(self._features.columns):
+            notice_lacking(self._common, raw.columns, 1)
+        return raw
+
+    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+        """Learn one example."""
+        one = (np.array([w]), np.array([number]), own_id, np.array([born]))
+        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
+
+    def _learn_raw(
+        self,
+        raw: RawRows,
+        labels: list[Hashable],
+        weights: np.ndarray,
+        ids: np.ndarray,
+        own_ids: bool,
+        born: np.ndarray,
+        growth: np.ndarray,
+    ) -> None:
+        """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
+        scale, t, first = self._common.scale, 0, self.n_seen
+        lo, hi, _ = boxes_of(self._common, np.ones(len(labels), bool), weights, born)
+        counted = lo < hi
+        scale.fit_room(len(self._features.columns))
+        while t < len(labels):
+            scale = self._rescale_if_due()
+            ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
+            part, before = raw.part(t, t + ahead), self.n_seen
+            q = scale.queries(part)
+            require_kernel(self._common, before, q.sq)
+            own = slice(t, t + ahead)
+            of_user = (labels[own], weights[own], ids[own], own_ids)
+            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
+            try:
+                self._learn(block)
+                scale.state = after
+            except BaseException:
+                learned = self.n_seen - before
+                scale.state = scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
+                raise
+            t += ahead
+        self._rescale_if_due()
+        if self.n_seen // LOOK_EVERY > first // LOOK_EVERY:
+            self._look()
+
+    def _look(self) -> None:
+        """Warn of what is wrong by now."""
+
+    def validate_one(self, x: dict) -> None:
+        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
+        validate_one(self._common, x)
+
+    def validate_many(self, X: Any) -> None:
+        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
+        validate_many(self._common, X)
+
+    def _tol(self, tol: float | None) -> float:
+        """The tolerance that a method was given, or that of the models."""
+        tol = self._common.tol if tol is None else tol
+        arguments.require_positive("tol", tol)
+        return tol
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def n_seen(self) -> int:
+        """Number of examples learned so far."""
+        return self._common.n_seen
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
+        return self._common.next_id
+
+    @property
+    def max_features(self) -> int:
+        """The largest number of features, as of `LASVM`."""
+        return self._features.max_features
+
+    @max_features.setter
+    def max_features(self, limit: int) -> None:
+        arguments.require_count("max_features", limit, 1)
+        self._features.max_features = int(limit)
+
+    @property
+    def feature_names(self) -> list[Hashable]:
+        """Names of the features learned so far, in the order of their columns."""
+        return self._features.learned()
+
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The number subtracted from a feature at present, and the factor of the difference; see `LASVM.scale_of`."""
+        return self._common.scale.of(self._features.columns.get(name, -1))
+
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor at present, as of `LASVM`."""
+        return self._common.kernel.gamma
+
+    @property
+    def too_old(self) -> int | None:
+        """The newest number, or time in microseconds, that has left the window; None without a window."""
+        window = self._common.window
+        return None if window is None else window.latest - window.span

@@ -1,0 +1,76 @@
+"""Models that learn one stream side by side: they share the columns and the scale of its features."""
+
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core.class_weights import Counts
+from streamsvm.core.expansion import Expansion
+from streamsvm.core.kernels import Kernel
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.learner.state import NEVER, State, share_scale, take_scale
+
+
+class CommonColumns(FeatureTable):
+    """The columns of all models, as one of them sees them: it takes none back."""
+
+    def __init__(self, common: FeatureTable) -> None:
+        super().__init__()
+        self.columns, self._common = common.columns, common
+
+    @property
+    def told_of_lacking(self) -> bool:
+        """What the common table knows."""
+        return self._common.told_of_lacking
+
+    @told_of_lacking.setter
+    def told_of_lacking(self, told: bool) -> None:
+        self._common.told_of_lacking = told
+
+    def settle(self) -> None:
+        pass
+
+    def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
+        """The column of each name; the common table knows when its last answer is outdated."""
+        return self._common.lookup(names)
+
+
+def begin_beside(state: State, common: State, kernel: Kernel, n_seen: int, next_id: int, counts: Counts) -> State:
+    """Let a model that has learned nothing begin in the middle of a stream, after so many examples.
+
+    It does not look at what may be wrong: that is left to the owner of all models.
+    """
+    state.features = CommonColumns(common.features)
+    share_scale(state, common.scale, kernel)
+    state.n_seen, state.next_id, state.class_counts = n_seen, next_id, counts
+    state.next_look = NEVER
+    if state.window:
+        state.window.latest = common.window.latest if common.window else n_seen - 1
+    return state
+
+
+def use_scale(scale: RunningScale, rescaled: Iterable[tuple[State, Kernel, Expansion]]) -> None:
+    """Take a scale into use, with the kernel and the members at this scale of each model."""
+    for state, kernel, s in rescaled:
+        take_scale(state, scale, kernel, s)
+
+
+def each_to_the_end(step: Callable[[Any], Any], models: Collection[Any]) -> None:
+    """Take a step, which a second call does not repeat, with each model; see `to_the_end`."""
+
+    def steps() -> None:
+        for model in models:
+            step(model)
+
+    to_the_end(steps)
+
+
+def to_the_end(step: Callable[[], None]) -> None:
+    """Take a step.  If it is interrupted, take it again, which goes on where it was, and then raise."""
+    try:
+        step()
+    except BaseException:
+        step()
+        raise
