@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -19,7 +18,7 @@ from ..report.answers import history_of
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from .shared.configuration import add_config, read_config
+from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
 
 _TYPES: dict[str, type] = {
@@ -39,26 +38,6 @@ _TYPES: dict[str, type] = {
     "asked_at": datetime,
     "query_id": str,
 }
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
-        "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "
-        "the model had predicted when it asked. With --history, each answer is a row. Labels that came inside the "
-        "events are not included. `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads "
-        "CSV and JSON lines."
-    )
-    add_config(command)
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
-    )
-    command.add_argument(
-        "--history",
-        action="store_true",
-        help="write every label, skip, ignore, correction and retraction, in the order of the topic",
-    )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import WarmupScaler
-from streamsvm.core.kernels import KERNELS
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
