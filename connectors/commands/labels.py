@@ -41,7 +41,7 @@ _TYPES: dict[str, type] = {
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, _needs)
+    settings = read_config(arguments, _needs, with_model=False)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
     history = history_of(settings)
     with open_once(settings) as log:

@@ -13,7 +13,7 @@ from .shared.configuration import read_config
 
 
 def run(arguments: argparse.Namespace) -> None:
-    found = lags(read_config(arguments))
+    found = lags(read_config(arguments, with_model=False))
     if arguments.json:
         print(json.dumps([lag._asdict() for lag in found]))
         return

@@ -31,7 +31,7 @@ _SEVERAL_HINT = "; for more than two classes, list them in [label] classes and u
 
 def run(arguments: argparse.Namespace) -> None:
     given = LogSettings(dir=arguments.dir, labels="labels")
-    settings = load(arguments.config, os.environ) if arguments.config else Settings(log=given)
+    settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings(log=given)
     check_file(arguments)
     if arguments.positive and settings.label.vocabulary:
         raise ConfigError(["--positive names one of two classes, but the configuration has more (label.classes)"])

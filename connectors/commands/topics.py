@@ -12,7 +12,7 @@ from .shared.exit_codes import BAD_DATA, OK
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = read_config(arguments, log_must_exist=False)
+    settings = read_config(arguments, log_must_exist=False, with_model=False)
     if arguments.create:
         for name in topics.create(settings, arguments.partitions, arguments.replication):
             print(f"made topic {name}")

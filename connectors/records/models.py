@@ -1,18 +1,21 @@
-"""Models of more than two classes: their classes in the engine, and their predictions of events."""
+"""Models in records: their classes in the engine, what they say about events, and models as bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm import OneVsRest
+from streamsvm import OneVsRest, WarmupScaler
+from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learners import LEARNERS
 
 SeveralClassModel = OneVsRest  # the only place that chooses it
 Model = OnlineSVM | OneVsRest
 
-ALGORITHM = "several"  # its name in a publication
+_SEVERAL = "several"  # its name beside the learners'
+_KIND = "served model"
 
 
 class Scores(NamedTuple):
@@ -54,3 +57,50 @@ def mean(parts: Sequence[Scores]) -> Scores:
         values += own_values / len(parts)
         probabilities += own / len(parts)
     return Scores(labels, values, probabilities)
+
+
+class ServedModel(NamedTuple):
+    """A model that can predict, with its scaler."""
+
+    model: Model
+    scaler: WarmupScaler | None
+    meta: dict[str, Any]
+
+
+def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
+    """A model, the scaler of its features and plain values as one blob; equal input gives equal bytes.
+
+    Raises
+    ------
+    SnapshotError
+        If `meta` would not survive JSON unchanged.
+    """
+    names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
+    algorithm = _SEVERAL if isinstance(model, SeveralClassModel) else names[type(model)]
+    blobs = {"model": model.to_bytes()}
+    if scaler is not None:
+        blobs["scaler"] = scaler.to_bytes()
+    arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in blobs.items()}
+    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": dict(meta)}, arrays)
+
+
+def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
+    """The model that `pack_model` packed, for predictions on this device; it has made a first one.
+
+    Raises
+    ------
+    SnapshotError
+        If the blob is damaged, holds no model, or holds one that this version cannot use.
+    """
+    header, arrays = snapshot.unpack(data, _KIND)
+    try:
+        algorithm = header["algorithm"]
+        implementation: Any = SeveralClassModel if algorithm == _SEVERAL else LEARNERS[algorithm]
+        model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
+        scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
+        model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
+        return ServedModel(model, scaler, header["meta"])
+    except snapshot.SnapshotError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise snapshot.SnapshotError(f"a model that cannot be used: {error!r}") from error

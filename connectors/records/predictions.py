@@ -26,7 +26,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from ..logs.transport import Headers, Record, Transport
 from .classes import ClassLabel
 from .codec import Codec, Event
-from .several_classes import Scores, SeveralClassModel, scores
+from .models import Scores, SeveralClassModel, scores
 
 TRACE = ("traceparent", "tracestate")  # headers of W3C Trace Context
 _TRACE_BYTES = 1024  # of such a header; a longer one is left out

@@ -27,14 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
-import numpy as np
-
-from streamsvm import WarmupScaler
-from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learners import LEARNERS
-
 from ..logs.transport import Record, Transport, Unavailable
-from .several_classes import ALGORITHM, Model, SeveralClassModel
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +37,6 @@ MAX_CHUNKS = 1000
 _NAME = re.compile(r"[^/]{1,200}")
 _KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")
 _OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that `meta` must not have
-_KIND = "served model"
 LARGEST = (1 << 63) - 1  # number in a manifest
 _POLL_SECONDS = 0.2
 _POLL_RECORDS = 16  # A record may have nearly a megabyte.
@@ -73,14 +65,6 @@ class Place(NamedTuple):
 
     slot: int = 1  # of the last manifest; the first publication goes to slot 0
     lengths: tuple[int, int] = (0, 0)  # of each slot: the largest chunk number with a key, plus one
-
-
-class ServedModel(NamedTuple):
-    """A model that can predict, with its scaler."""
-
-    model: Model
-    scaler: WarmupScaler | None
-    meta: dict[str, Any]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -358,45 +342,3 @@ def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> 
     if hashlib.sha256(blob).hexdigest() != manifest.get("sha256"):
         raise ValueError("its chunks are damaged or another publication's: their sha256 does not match")
     return blob
-
-
-# --- models as blobs --------------------------------------------------------------------------------------------------
-
-
-def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
-    """A model, the scaler of its features and plain values as one blob; equal input gives equal bytes.
-
-    Raises
-    ------
-    SnapshotError
-        If `meta` would not survive JSON unchanged.
-    """
-    names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
-    algorithm = ALGORITHM if isinstance(model, SeveralClassModel) else names[type(model)]
-    blobs = {"model": model.to_bytes()}
-    if scaler is not None:
-        blobs["scaler"] = scaler.to_bytes()
-    arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in blobs.items()}
-    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": dict(meta)}, arrays)
-
-
-def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
-    """The model that `pack_model` packed, for predictions on this device; it has made a first one.
-
-    Raises
-    ------
-    SnapshotError
-        If the blob is damaged, holds no model, or holds one that this version cannot use.
-    """
-    header, arrays = snapshot.unpack(data, _KIND)
-    try:
-        algorithm = header["algorithm"]
-        implementation: Any = SeveralClassModel if algorithm == ALGORITHM else LEARNERS[algorithm]
-        model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
-        scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
-        model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
-        return ServedModel(model, scaler, header["meta"])
-    except snapshot.SnapshotError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise snapshot.SnapshotError(f"a model that cannot be used: {error!r}") from error

@@ -39,8 +39,7 @@ from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
-from ..records.published import ServedModel
-from ..records.several_classes import Model, SeveralClassModel
+from ..records.models import Model, ServedModel, SeveralClassModel
 from ..runtime.folders import FileError
 from ..settings.sections import ConfigError
 from ..trainer.state.stored import choose_model, read_state

@@ -14,9 +14,9 @@ from streamsvm.online.outputs.sigmoid import on_side_of
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.formats.base import BadRecord
+from ..records.models import Model, SeveralClassModel, mean, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
-from ..records.published import LARGEST, Shelf, Snapshot, Withdrawn, count_in, unpack_model
-from ..records.several_classes import Model, SeveralClassModel, mean, scores
+from ..records.published import LARGEST, Shelf, Snapshot, Withdrawn, count_in
 from ..settings.sections import Settings
 from ..trainer.publication import MERGED, key_name
 from ..trainer.rows import unusable_rows

@@ -17,7 +17,7 @@ from streamsvm.estimators.learner.prediction import KernelOverflow
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.several_classes import Model, SeveralClassModel
+from ..records.models import Model, SeveralClassModel
 from .rows import FEW, rows_at
 from .state.estimates import Estimate
 from .state.lesson import Lesson

@@ -14,8 +14,8 @@ from dataclasses import replace
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
+from ..records.models import Model
 from ..records.published import Publisher
-from ..records.several_classes import Model
 from ..records.times import is_known
 from ..settings.sections import Settings
 from .cuts import Cuts

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..records.formats.base import BadRecord
-from ..records.several_classes import Model
+from ..records.models import Model
 
 FEW = 3  # rows that a model takes one by one in less time than as a batch
 

@@ -35,7 +35,7 @@ _SEEN = 100_000  # newest dead letters; two letters about one record are at most
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments)
+    settings = read_config(arguments, with_model=False)
     if arguments.action == "list":
         list_dead_letters(settings, arguments.reason, arguments.first)
     else:

@@ -14,9 +14,11 @@ def read_config(
     needs: Callable[[Settings], Iterable[str]] = nothing,
     *,
     log_must_exist: bool = True,
+    with_model: bool = True,
 ) -> Settings:
-    """The settings that the arguments name; `needs` has a line for each one that this command misses."""
-    return load(arguments.config, os.environ, arguments.set, log_must_exist=log_must_exist, needs=needs)
+    """The settings that the arguments name, as `load` reads them."""
+    given = (arguments.config, os.environ, arguments.set)
+    return load(*given, log_must_exist=log_must_exist, with_model=with_model, needs=needs)
 
 
 def state_folder(path: Path) -> Path:

@@ -13,10 +13,10 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
+from ...records.models import ServedModel, SeveralClassModel, mean, scores, unpack_model
 from ...records.people.questions import RECHECK, are_numbers
 from ...records.predictions import class_predictions
-from ...records.published import ServedModel, Shelf, Snapshot, Withdrawn, unpack_model
-from ...records.several_classes import SeveralClassModel, mean, scores
+from ...records.published import Shelf, Snapshot, Withdrawn
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS
 from ...settings.opening import open_once

@@ -21,8 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from streamsvm.active import Missed
-
 from ...logs.transport import Record
 from ..classes import ClassLabel, class_of
 from ..codec import MAX_BYTES
@@ -276,6 +274,8 @@ def _is_verdict(value: Any) -> bool:
 
 def _is_missed(value: Any) -> bool:
     """Whether this is a `Missed`."""
+    from streamsvm.active import Missed  # loads the engine, which most readers of this topic do not need
+
     if type(value) is not dict or value.keys() != set(Missed._fields):
         return False
     counts = [value[name] for name in Missed._fields if name != "at_most"]

@@ -32,8 +32,8 @@ from streamsvm.active.run import SMALL, finish_if_small
 from ...records.classes import ClassLabel
 from ...records.codec import Codec, Event
 from ...records.labels import Label
+from ...records.models import Model
 from ...records.people.questions import fits_question, is_recheck
-from ...records.several_classes import Model
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import Settings
 from .answers.rechecks import Rechecks

@@ -17,7 +17,7 @@ from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 from ...records.classes import ClassLabel
-from ...records.several_classes import Model
+from ...records.models import Model
 from ...settings.estimates import EstimateSettings
 
 logger = logging.getLogger(__name__)

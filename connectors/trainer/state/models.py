@@ -24,7 +24,7 @@ import numpy as np
 from streamsvm import SnapshotError
 
 from ...records.classes import ClassLabel
-from ...records.several_classes import Model, SeveralClassModel
+from ...records.models import Model, SeveralClassModel
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
 from .model_files import (

@@ -15,7 +15,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
-from ...records.several_classes import Model
+from ...records.models import Model
 from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings

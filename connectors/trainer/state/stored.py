@@ -8,7 +8,7 @@ from streamsvm import WarmupScaler
 from streamsvm.estimators.learners import LEARNERS
 
 from ...records.classes import KnownClasses
-from ...records.several_classes import Model
+from ...records.models import Model
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading

@@ -18,7 +18,8 @@ from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.label_studio import models, project
 from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.records.published import Publisher, pack_model
+from streamsvm.connectors.records.models import pack_model
+from streamsvm.connectors.records.published import Publisher
 from streamsvm.connectors.runtime import http as serve
 from streamsvm.connectors.settings.labelling import LabellingSettings
 

@@ -14,8 +14,9 @@ from logged import change, read, read_json
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
+from streamsvm.connectors.records.models import pack_model
 from streamsvm.connectors.records.predictions import HEADERS, ModelVersion
-from streamsvm.connectors.records.published import LARGEST, Publisher, Snapshot, pack_model
+from streamsvm.connectors.records.published import LARGEST, Publisher, Snapshot
 from streamsvm.connectors.runtime.folders import AlreadyInUse
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics

@@ -28,7 +28,8 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import OutputsLost, PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
-from streamsvm.connectors.records.published import read_newest, unpack_model
+from streamsvm.connectors.records.models import unpack_model
+from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings

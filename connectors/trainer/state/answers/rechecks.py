@@ -17,7 +17,7 @@ from streamsvm.estimators.left_out import left_out_margins
 
 from ....records.classes import ClassLabel
 from ....records.labels import Label
-from ....records.several_classes import Model
+from ....records.models import Model
 
 MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
 FEWEST = 20  # below this, the others say too little about an answer
