@@ -24,6 +24,9 @@ from streamsvm import __version__
 
 logger = logging.getLogger(__name__)
 
+REQUEST_SECONDS = 10.0  # that a client has to send a whole request, and then to take the answer
+HEADER_BYTES = 32 << 10  # of a request line with its headers
+
 _POLL_SECONDS = 0.1  # within which the server notices that it has to end
 _FULL = (
     b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 21\r\nRetry-After: 1\r\n"
@@ -42,12 +45,6 @@ class Limits(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def connections(self) -> int: ...
-    @property
-    def request_seconds(self) -> float: ...
-    @property
-    def header_bytes(self) -> int: ...
-    @property
-    def body_bytes(self) -> int: ...
 
 
 class Refused(Exception):  # noqa: N818 - never seen outside
@@ -104,8 +101,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        limits = self.server.limits
-        self._request = _Request(self.connection, limits.request_seconds, limits.header_bytes)
+        self._request = _Request(self.connection, REQUEST_SECONDS, HEADER_BYTES)
         self.rfile.close()
         self.rfile = io.BufferedReader(self._request)
 
@@ -117,7 +113,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def send_response(self, code: int, message: str | None = None) -> None:
-        self.connection.settimeout(self.server.limits.request_seconds)  # the client's time to take the answer
+        self.connection.settimeout(REQUEST_SECONDS)
         super().send_response(code, message)
 
     def json_body(self, n_bytes: int) -> dict[str, Any]:

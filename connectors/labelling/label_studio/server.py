@@ -13,6 +13,8 @@ from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from .interface import MODEL
 
+_MAX_BODY = 16 << 20  # bytes of a request, which may hold many tasks
+
 Route = Callable[[Mapping[str, Any]], Any]
 Page = Callable[[], Any]
 
@@ -99,7 +101,7 @@ class _Handler(Handler):
 
     def _body(self) -> Mapping[str, Any] | None:
         try:
-            return self.json_body(self.server.limits.body_bytes)
+            return self.json_body(_MAX_BODY)
         except Refused as refusal:
             self._answer(refusal.status, {"error": str(refusal)})
             return None
