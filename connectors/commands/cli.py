@@ -12,8 +12,8 @@ from typing import NamedTuple, NoReturn
 
 import streamsvm
 
+from ..runtime.exit_codes import OK
 from .arguments import machine, models, processes, topics, tuning
-from .shared.exit_codes import OK
 
 
 class Command(NamedTuple):

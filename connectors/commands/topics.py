@@ -3,12 +3,13 @@
 import argparse
 
 from ..logs.transport import Shape
+from ..runtime.exit_codes import BAD_DATA, OK
 from ..runtime.findings import OK as NOTE
+from ..runtime.numbers import DAY_MS, HOUR_MS
 from ..runtime.text import aligned
 from ..settings import topics
 from ..settings.sections import Settings
 from .shared.configuration import read_config
-from .shared.exit_codes import BAD_DATA, OK
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,5 +47,5 @@ def _row(name: str, shape: Shape | None) -> tuple[str, ...]:
 def _duration(milliseconds: int) -> str:
     if milliseconds < 0:
         return "for ever"
-    days, hours = milliseconds / 86_400_000, milliseconds / 3_600_000
+    days, hours = milliseconds / DAY_MS, milliseconds / HOUR_MS
     return f"{days:g} d" if days >= 1 else f"{hours:.3g} h"

@@ -23,6 +23,7 @@ import numpy as np
 from streamsvm.estimators.inputs.named_rows import NamedValues
 
 from ..logs.transport import Record
+from ..runtime.numbers import MAX_INT64
 from ..runtime.text import to_number
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 FORMATS = ("json", "float32", "avro", "registry")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
-MAX_NAME = 256  # characters of a feature's name
+MAX_FEATURE_NAME = 256  # characters of a feature's name
 MAX_TEXT = 2048  # characters of an id, a time or a source; bytes of a key
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 
@@ -47,7 +48,6 @@ DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
 
 _MANY = 32  # numbers of a list from which an array is quicker than a dict
 _NUMBERS = {float, int}
-_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _int64 = Struct("<q").unpack
 
 
@@ -251,10 +251,10 @@ class Codec:
         elif self._names:
             if x.keys() != self._expected:
                 raise BadRecord("bad-features", _difference(x, self._names))
-        elif x and max(map(len, x)) > MAX_NAME:
+        elif x and max(map(len, x)) > MAX_FEATURE_NAME:
             name = max(x, key=len)
             raise BadRecord(
-                "long-feature-name", f"feature {show(name)} has {len(name)} characters, more than {MAX_NAME}"
+                "long-feature-name", f"feature {show(name)} has {len(name)} characters, more than {MAX_FEATURE_NAME}"
             )
         low, high = -MAX_MAGNITUDE, MAX_MAGNITUDE
         for name, number in x.items():
@@ -325,7 +325,7 @@ def _positions(n_features: int) -> tuple[str, ...]:
 
 
 def _key(id_: Any) -> int:
-    if type(id_) is int and _MIN_INT64 <= id_ <= _MAX_INT64:
+    if type(id_) is int and -MAX_INT64 - 1 <= id_ <= MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":
         raise BadRecord("bad-id", f"id must be a string or an integer, got {show(id_)}")
@@ -360,7 +360,7 @@ def _timestamp(ts: Any) -> str | int | float | None:
 
 
 def _revision(rev: Any) -> int:
-    if type(rev) is not int or not 0 <= rev <= _MAX_INT64:
+    if type(rev) is not int or not 0 <= rev <= MAX_INT64:
         raise BadRecord("bad-rev", f"rev must be an integer from 0 to 2**63 - 1, got {show(rev)}")
     return rev
 

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from ..logs.transport import Record, Transport, Unavailable
+from ..runtime.numbers import MAX_INT64
+from ..runtime.process import POLL_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +39,8 @@ MAX_CHUNKS = 1000
 _NAME = re.compile(r"[^/]{1,200}")
 _KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")
 _OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that `meta` must not have
-LARGEST = (1 << 63) - 1  # number in a manifest
-_POLL_SECONDS = 0.2
-_POLL_RECORDS = 16  # A record may have nearly a megabyte.
+POLL_PIECES = 16  # records of such a topic to poll at once: each may have nearly a megabyte
+LOADING_SECONDS = 600.0  # for such a topic, or for checkpoints, to be read
 
 
 class TooLarge(ValueError):  # noqa: N818 - names the condition
@@ -292,7 +293,7 @@ def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator
         while any(log.position(topic, partition) < ends[partition] for partition in starts):
             if time.monotonic() > deadline:
                 raise Unavailable(f"topic {topic!r} could not be read to its end in time")
-            for record in log.poll(_POLL_SECONDS, _POLL_RECORDS):
+            for record in log.poll(POLL_SECONDS, POLL_PIECES):
                 if record.topic != topic:
                     raise RuntimeError(
                         f"topic {topic!r} needs a log of its own, but this one also reads {record.topic!r}"
@@ -319,7 +320,7 @@ def _read_manifest(name: str, value: bytes | None) -> dict[str, Any]:
 def count_in(manifest: Mapping[str, Any], name: str) -> int:
     """A number of a manifest; ValueError unless it is an integer from 0 to 2**63 - 1."""
     value = manifest.get(name)
-    if type(value) is not int or not 0 <= value <= LARGEST:
+    if type(value) is not int or not 0 <= value <= MAX_INT64:
         raise ValueError(f"{name!r} must be an integer from 0 to 2**63 - 1 in a manifest, got {value!r:.60}")
     return value
 

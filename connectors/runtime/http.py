@@ -22,12 +22,13 @@ from urllib.parse import urlsplit
 
 from streamsvm import __version__
 
+from .process import POLL_SECONDS
+
 logger = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 10.0  # that a client has to send a whole request, and then to take the answer
 HEADER_BYTES = 32 << 10  # of a request line with its headers
 
-_POLL_SECONDS = 0.1  # within which the server notices that it has to end
 _FULL = (
     b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 21\r\nRetry-After: 1\r\n"
     b"Connection: close\r\n\r\ntoo many connections\n"
@@ -196,7 +197,7 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # http.server's class asks t
             super().__init__((host, port), handler)
         except OSError as error:
             raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
-        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_SECONDS,), name="http", daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), name="http", daemon=True)
 
     @property
     def port(self) -> int:

@@ -16,7 +16,8 @@ from ..records.codec import Event
 from ..records.formats.base import BadRecord
 from ..records.models import Model, SeveralClassModel, mean, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
-from ..records.published import LARGEST, Shelf, Snapshot, Withdrawn, count_in
+from ..records.published import Shelf, Snapshot, Withdrawn, count_in
+from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from ..trainer.publication import MERGED, key_name
 from ..trainer.rows import unusable_rows
@@ -33,7 +34,7 @@ class Member(NamedTuple):
 
 def total(numbers: Iterable[int]) -> int:
     """The sum of numbers in manifests; like these, it has at most 63 bits."""
-    return min(sum(numbers), LARGEST)
+    return min(sum(numbers), MAX_INT64)
 
 
 class Committee:
@@ -241,7 +242,7 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
     """
     version = version_of(snapshot)
     created = snapshot.manifest.get("created")
-    if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= LARGEST:
+    if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= MAX_INT64:
         raise ValueError(f"'created' must be seconds since 1970 in a manifest, got {created!r:.60}")
     model, scaler, _ = unpack_model(snapshot.blob, device)
     return Member(model, scaler, version, created)

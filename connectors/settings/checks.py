@@ -9,10 +9,10 @@ from typing import Any
 
 from ..logs.transport import TOPIC_NAME
 from ..records.classes import Vocabulary
+from ..runtime.numbers import MAX_INT32
 
 Check = Callable[[Any], str | None]
 
-MAX_COUNT = 2**31 - 1
 MAX_CLASSES = 1000
 _MAX_SECONDS = 100 * 365 * 86400.0  # Times in milliseconds stay far inside 64 bits.
 _MAX_MB = 1e9
@@ -44,13 +44,13 @@ def fraction(value: float) -> str | None:
 
 def at_least(minimum: float) -> Check:
     """A count or a size that 32-bit counters can hold."""
-    return lambda value: None if minimum <= value <= MAX_COUNT else f"at least {minimum}, and at most {MAX_COUNT}"
+    return lambda value: None if minimum <= value <= MAX_INT32 else f"at least {minimum}, and at most {MAX_INT32}"
 
 
 def zero_or_at_least(minimum: int) -> Check:
     """A count, where 0 turns something off."""
     return lambda value: (
-        None if value == 0 or minimum <= value <= MAX_COUNT else f"0, or at least {minimum} and at most {MAX_COUNT}"
+        None if value == 0 or minimum <= value <= MAX_INT32 else f"0, or at least {minimum} and at most {MAX_INT32}"
     )
 
 
@@ -155,7 +155,7 @@ def window(value: int | str) -> str | None:
 
 def parse_window(value: int | str) -> int | datetime.timedelta:
     """How far back a model remembers: a number of examples, or a time; raises ValueError for anything else."""
-    if isinstance(value, int) and 1 <= value <= MAX_COUNT:
+    if isinstance(value, int) and 1 <= value <= MAX_INT32:
         return value
     found = re.fullmatch(r"([1-9]\d{0,5})([smhdw])", str(value))
     if found is None:

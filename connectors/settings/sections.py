@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
-from ..records.codec import FORMATS, MAX_NAME, MAX_TEXT, Codec
+from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from . import checks
 from .checks import key
 from .estimates import EstimateSettings
@@ -278,7 +278,7 @@ REMOVED = {  # keys of 0.1.0, and what to do about each
     "http.request_seconds": "a client has 10 seconds for a request; remove the key",
     "http.header_bytes": "a request may have 32 KiB of headers; remove the key",
     "http.body_bytes": "Label Studio may send 16 MiB in a request; remove the key",
-    "limits.name_length": f"a feature's name may have {MAX_NAME} characters; remove the key",
+    "limits.name_length": f"a feature's name may have {MAX_FEATURE_NAME} characters; remove the key",
     "limits.text_length": f"ids, times, sources and keys may have {MAX_TEXT} characters; remove the key",
 }
 

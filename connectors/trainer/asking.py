@@ -32,7 +32,7 @@ from .state.state import State
 logger = logging.getLogger(__name__)
 
 _UNUSUAL = 3.0  # standard deviations
-_FEW = 20  # labels, from which too little is known of the deviations
+_LEAST_LABELS = 20  # labels, from which too little is known of the deviations
 _OWN_FIELDS = ("id", "x", "y", "w")
 
 
@@ -228,7 +228,7 @@ class Asking:
 
     def _unusual(self, x: dict[str, float], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""
-        if state.model.n_seen < _FEW:
+        if state.model.n_seen < _LEAST_LABELS:
             return {}
         return {name: round(z, 1) for name, z in state.standardised(x, None).items() if abs(z) >= _UNUSUAL}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from streamsvm.core.kernel_table import KERNELS
 
 from ...logs.transport import TOPIC_NAME
+from ...runtime.numbers import MAX_INT32, MAX_INT64
 from ...runtime.text import to_number
 
 Moment = int | datetime | None  # an offset, a time; None: the default
@@ -19,8 +20,6 @@ Moment = int | datetime | None  # an offset, a time; None: the default
 FILE_FORMATS = ("auto", "csv", "jsonl", "libsvm", "npz")
 DEVICES = ("cpu", "cuda", "auto")
 MODELS = ("svm", "ssvm")
-MAX_COUNT = 2**31 - 1
-MAX_OFFSET = 2**63 - 1
 MOST_VALUES = 1000  # that a range may have
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
 
@@ -71,7 +70,7 @@ def add_device(command: argparse.ArgumentParser, what: str) -> None:
 
 def count(text: str) -> int:
     """A whole number from 1 to 2**31 - 1."""
-    return _whole(text, 1, MAX_COUNT)
+    return _whole(text, 1, MAX_INT32)
 
 
 def partitions(text: str) -> int:
@@ -192,7 +191,7 @@ def topic(text: str) -> str:
 
 def offset(text: str) -> int:
     """A whole number from 0 on."""
-    return _whole(text, 0, MAX_OFFSET)
+    return _whole(text, 0, MAX_INT64)
 
 
 def moment(text: str) -> Moment:

@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Callable
 
+from ...runtime import exit_codes
 from ...runtime.findings import PROBLEM, Findings
 from ...settings.opening import backend_of
 from ...settings.sections import ConfigError, Settings
-from ..shared import exit_codes
 from ..shared.configuration import read_config
 from . import machine
 from .log import check_log

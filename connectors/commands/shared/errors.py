@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from ...runtime.exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, STALLED, TEMPORARY
 from ...runtime.log_output import is_json, set_up_logging
 from ...runtime.text import printable
-from .exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, STALLED, TEMPORARY
 
 logger = logging.getLogger(__name__)
 

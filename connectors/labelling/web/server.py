@@ -52,6 +52,7 @@ from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
 from ...records.labels import MAX_QUERY_ID
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
+from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..choices import Choices
@@ -66,7 +67,6 @@ MAX_BODY = 4096  # bytes of a request
 MAX_WAIT = 20.0  # seconds that a request may wait for a question
 PAGE = 20  # answers in a reply
 
-_CLOSING_SECONDS = 0.5  # within which a waiting request notices that the server closes
 _MAX_NAME = 40
 _MAX_TABS = 1000  # tabs whose annotators are remembered
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
@@ -157,7 +157,7 @@ class _Handler(Handler):
         patience = min(MAX_WAIT, self.server.labelling.lease_seconds / 3)  # each request renews the reservation
         deadline, seen = time.monotonic() + self._number("wait", patience), int(self._number("seen"))
         while service.wait(0) == seen and not self.server.closing.is_set() and time.monotonic() < deadline:
-            service.wait(min(deadline - time.monotonic(), _CLOSING_SECONDS), seen)
+            service.wait(min(deadline - time.monotonic(), POLL_SECONDS), seen)
         self._check_connection()
         seen = service.wait(0)  # read first, so that no later change is missed
         shown = service.next(who) if self.server.is_here(who) else None  # a new name may have come while this waited

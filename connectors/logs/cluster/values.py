@@ -5,7 +5,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from .options import MAX_INT32
+from ...runtime.numbers import MAX_INT32
 from .security import PROTOCOLS
 
 _SECRET = re.compile(r"password|secret|token|proxy|passphrase|_pem$", re.IGNORECASE)  # A proxy's address may hold one.

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl import SASL_MECHANISMS
 
-from ..cluster.options import MAX_INT32
+from ...runtime.numbers import MAX_INT32
 from ..cluster.values import COMMON, Option, one_of, whole_number
 
 CODECS = {"zstd": "zstandard", "lz4": "lz4", "snappy": "snappy"}  # compressions and their packages, best first

@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from ...logs.transport import Record
+from ...runtime.numbers import MAX_INT64
 from ..classes import ClassLabel, class_of
 from ..codec import MAX_BYTES
 from ..formats.base import BadRecord, Fields, show
@@ -52,7 +53,6 @@ COUNTS = (  # in a status
     "revised",
 )
 
-_INT64 = 1 << 63
 _RECHECKED = f"-{RECHECK}"
 
 
@@ -238,11 +238,11 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _INT64
+    return type(value) is int and 0 <= value <= MAX_INT64
 
 
 def _is_time(value: Any) -> bool:
-    return type(value) is int and -_INT64 <= value < _INT64
+    return type(value) is int and -MAX_INT64 - 1 <= value <= MAX_INT64
 
 
 def are_numbers(value: Any) -> bool:

@@ -13,10 +13,10 @@ from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel, read_model
+from .remote.ledger import READ_TRIES
 from .state import CLASSES, read_classes, split
 
 _FOLDER = re.compile(r"p(\d+)")
-_TRIES = 5  # a running trainer may remove an old checkpoint before it is read
 
 
 class Stored(NamedTuple):
@@ -71,7 +71,7 @@ def read_state(folder: Path) -> list[Stored]:
 
 
 def _read(folder: Path, number: int) -> Stored | None:
-    for _ in range(_TRIES - 1):
+    for _ in range(READ_TRIES - 1):
         try:
             return _read_once(folder / f"p{number}", number)
         except FileNotFoundError:

@@ -32,10 +32,10 @@ def _haste(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(project, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(project, "_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture

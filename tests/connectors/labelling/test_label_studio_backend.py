@@ -33,8 +33,8 @@ def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     for module in (follower, project, models):
         monkeypatch.setattr(module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(models, "_LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(models, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture

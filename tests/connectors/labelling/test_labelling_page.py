@@ -139,7 +139,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def _quick_end(monkeypatch):
-    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(serve, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture

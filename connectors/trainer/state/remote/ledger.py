@@ -20,7 +20,7 @@ from .places import LedgerPlace
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-_TRIES = 5  # to read records that another owner may be removing
+READ_TRIES = 5  # to read records that another owner may be removing
 
 
 class Ledger:
@@ -57,7 +57,7 @@ class Ledger:
         Unavailable
             If the records cannot be read.
         """
-        for _ in range(_TRIES):
+        for _ in range(READ_TRIES):
             try:
                 contents = Contents(self.keep)
                 for record in self._place.records(start):
