@@ -112,7 +112,7 @@ def _rows(
 
 
 def _predicted(guess: Guess, codec: Codec) -> ClassLabel | None:
-    if codec.is_several:
+    if codec.is_multiclass:
         return None if guess.label is None else str(guess.label)
     return codec.name_of(guess.margin > 0)
 

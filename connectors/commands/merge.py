@@ -12,7 +12,7 @@ from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
-from ..trainer.state.stored import read_state
+from ..trainer.state.stored_state import read_state
 from .shared.configuration import state_folder
 
 

@@ -26,7 +26,7 @@ from .shared.log_access import flush
 
 _OWN_FIELDS = ("id", "x", "y", "w", "ts")  # of an event; a column for people cannot have these names
 _HINT = "; with --show {column}, annotators see the column, and the model does not learn it"
-_SEVERAL_HINT = "; for more than two classes, list them in [label] classes and use --config"
+_MULTICLASS_HINT = "; for more than two classes, list them in [label] classes and use --config"
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -101,7 +101,7 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     if problems:
         raise ConfigError(problems)
     columns = _labels_of(arguments, settings)
-    return replace(columns, shown=dict(named), series=dict(series), hint=_HINT, several_hint=_SEVERAL_HINT)
+    return replace(columns, shown=dict(named), series=dict(series), hint=_HINT, multiclass_hint=_MULTICLASS_HINT)
 
 
 def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:

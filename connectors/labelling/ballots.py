@@ -11,7 +11,7 @@ from streamsvm.active import majority
 from ..records.classes import ClassLabel
 from ..records.people.annotators import person
 from ..records.people.questions import is_recheck
-from .given import Given
+from .answer import Given
 
 MAX_VOTERS = 16  # people whose answers to one question are remembered
 

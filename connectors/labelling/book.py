@@ -28,8 +28,8 @@ from ..records.people.questions import (
     write_question,
 )
 from ..records.times import is_known
+from .answer import Given
 from .ballots import MAX_VOTERS, Ballots
-from .given import Given
 from .history import History
 
 logger = logging.getLogger(__name__)

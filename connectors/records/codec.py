@@ -186,7 +186,7 @@ class Codec:
         self.n_strangers += 1
 
     @property
-    def is_several(self) -> bool:
+    def is_multiclass(self) -> bool:
         """Whether there are more than two classes."""
         return self._classes is not None
 

@@ -11,7 +11,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
-SeveralClassModel = OneVsRest  # the only place that chooses it
+MulticlassModel = OneVsRest  # the only place that chooses it
 Model = OnlineSVM | OneVsRest
 
 _SEVERAL = "several"  # its name beside the learners'
@@ -36,7 +36,7 @@ class Scores(NamedTuple):
     probabilities: np.ndarray
 
 
-def scores(model: SeveralClassModel, rows: NamedRows | list[dict]) -> Scores:
+def scores(model: MulticlassModel, rows: NamedRows | list[dict]) -> Scores:
     """What a model says about these events."""
     values = model.decision_function_many(rows)
     if not model.labels:
@@ -76,7 +76,7 @@ def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any
         If `meta` would not survive JSON unchanged.
     """
     names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
-    algorithm = _SEVERAL if isinstance(model, SeveralClassModel) else names[type(model)]
+    algorithm = _SEVERAL if isinstance(model, MulticlassModel) else names[type(model)]
     blobs = {"model": model.to_bytes()}
     if scaler is not None:
         blobs["scaler"] = scaler.to_bytes()
@@ -95,7 +95,7 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
     header, arrays = snapshot.unpack(data, _KIND)
     try:
         algorithm = header["algorithm"]
-        implementation: Any = SeveralClassModel if algorithm == _SEVERAL else LEARNERS[algorithm]
+        implementation: Any = MulticlassModel if algorithm == _SEVERAL else LEARNERS[algorithm]
         model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
         model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.

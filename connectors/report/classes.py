@@ -8,8 +8,8 @@ import numpy as np
 from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement
 from ..runtime.text import plural
-from ..trainer.state.quality.observe import Prequential
-from ..trainer.state.quality.several import ClassPrequential, Confusion
+from ..trainer.state.quality.multiclass import ClassPrequential, Confusion
+from ..trainer.state.quality.prequential import Prequential
 from .answers import RECENT, Answers, said
 from .drawing import picture
 from .panel import Panel

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..trainer.state.quality.observe import Snapshot
+from ..trainer.state.quality.prequential import Snapshot
 from .charts import new_figure
 
 Axes = Any  # matplotlib's

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from river.drift import ADWIN
 
-from ..trainer.state.quality.observe import Snapshot
+from ..trainer.state.quality.prequential import Snapshot
 
 MAX_SEEN = 100_000  # errors that the detector sees; of more errors it sees one in n
 

@@ -13,10 +13,10 @@ import orjson
 
 from ..runtime.text import plural
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, read_history
-from ..trainer.state.quality.observe import History, Prequential, Snapshot
-from ..trainer.state.quality.several import ClassPrequential
+from ..trainer.state.quality.multiclass import ClassPrequential
+from ..trainer.state.quality.prequential import History, Prequential, Snapshot
 from ..trainer.state.state import prequential
-from ..trainer.state.stored import Stored
+from ..trainer.state.stored_state import Stored
 from .answers import Answers
 from .charts import are_early
 from .classes import class_labels_panels, classes_panels

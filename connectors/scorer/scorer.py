@@ -29,7 +29,7 @@ from ..settings import topics
 from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
-from ..trainer.state.quality.observe import Progress
+from ..trainer.state.quality.prequential import Progress
 from .committee import ModelTopic, Request, by_committee, misfit, models_of, unpack
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..logs.cluster.option_values import Option, meant, shown
 from ..logs.cluster.options import KafkaOptions
-from ..logs.cluster.values import Option, meant, shown
 from ..records.codec import MAX_BYTES
 from .checks import parse_partitions
 from .layers import Given, parse_text

@@ -76,7 +76,7 @@ def load(
             )
     problems += find_contradictions(settings)
     if with_model:
-        problems += settings.model.problems(is_several=settings.label.vocabulary is not None)
+        problems += settings.model.problems(is_multiclass=settings.label.vocabulary is not None)
     problems += needs(settings)
     try:
         settings.codec()

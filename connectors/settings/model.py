@@ -101,10 +101,10 @@ class ModelSettings:
         how = None if self.budget is None else self.on_budget or "remove"
         return {"budget": self.budget, "on_budget": how, "window": self.window}
 
-    def problems(self, is_several: bool = False) -> list[str]:
+    def problems(self, is_multiclass: bool = False) -> list[str]:
         """What is wrong with settings that are right one by one: a line for each problem.
 
-        `is_several` says whether there are more than two classes.
+        `is_multiclass` says whether there are more than two classes.
         """
         known = inspect.signature(self.implementation).parameters
         given = [of.name for of in fields(self) if getattr(self, of.name) != of.default]
@@ -117,10 +117,10 @@ class ModelSettings:
             return found
         try:
             model = self.implementation(**self.parameters())
-            if is_several:
-                from ..records.models import SeveralClassModel
+            if is_multiclass:
+                from ..records.models import MulticlassModel
 
-                SeveralClassModel(model)
+                MulticlassModel(model)
         except (ArithmeticError, TypeError, ValueError) as error:
             return [f"[model]: {error}"]
         return []

@@ -197,7 +197,7 @@ class Asking:
     def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
         """A question with what people need to answer it; `value` is that of the event's record."""
         x = self._codec.features(value)
-        (said,) = predictions_of(state.model, NamedRows.of([x])) if self._codec.is_several else (None,)
+        (said,) = predictions_of(state.model, NamedRows.of([x])) if self._codec.is_multiclass else (None,)
         if isinstance(said, ClassPrediction):
             guess, probabilities = said.label, {str(y): p for y, p in said.probabilities.items()}
             score = None if guess is None else said.probabilities[guess]

@@ -25,7 +25,7 @@ from .publication import merged_model, publish_models
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
-from .state.quality.observe import Snapshot
+from .state.quality.prequential import Snapshot
 from .state.state import State
 
 logger = logging.getLogger(__name__)

@@ -38,8 +38,8 @@ from .rows import by_entity, rows_at, unusable_rows
 from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson
-from .state.quality.observe import Drift, Prequential
-from .state.quality.several import ClassPrequential
+from .state.quality.multiclass import ClassPrequential
+from .state.quality.prequential import Drift, Prequential
 from .state.state import State
 from .times import Times
 

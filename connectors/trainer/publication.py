@@ -92,4 +92,4 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
     ]
     if problems:
         raise ConfigError(problems)
-    return read_model(settings.model, merged.to_bytes(), is_several=known is not None)
+    return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None)

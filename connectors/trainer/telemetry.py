@@ -20,7 +20,7 @@ from .partition import Partition
 from .state.candidates import OUTCOMES, Labelling
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
-from .state.quality.several import ClassPrequential, Confusion
+from .state.quality.multiclass import ClassPrequential, Confusion
 
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total", "streamsvm_odd_times_total")

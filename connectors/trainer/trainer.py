@@ -37,7 +37,7 @@ from .inputs import ReadAhead
 from .operate import operate
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
-from .state.quality.observe import Progress
+from .state.quality.prequential import Progress
 from .state.remote.ledger import Ledger
 from .state.remote.objects import ObjectPlace, open_objects
 from .state.remote.places import LedgerPlace, TopicPlace

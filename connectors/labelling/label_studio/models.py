@@ -13,7 +13,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
-from ...records.models import ServedModel, SeveralClassModel, mean, scores, unpack_model
+from ...records.models import MulticlassModel, ServedModel, mean, scores, unpack_model
 from ...records.people.questions import RECHECK, are_numbers
 from ...records.predictions import class_predictions
 from ...records.published import POLL_PIECES, Shelf, Snapshot, Withdrawn
@@ -139,7 +139,7 @@ class PublishedModels:
 
 def _mean(parts: Sequence[tuple[Any, NamedRows]]) -> ClassScore | float:
     """What models say together about a task, each of which has its features as the only row."""
-    if isinstance(parts[0][0], SeveralClassModel):
+    if isinstance(parts[0][0], MulticlassModel):
         (said,) = class_predictions(mean([scores(model, rows) for model, rows in parts]))
         return ClassScore(said.label, None if said.label is None else said.probabilities[said.label])
     values = [model.decision_function_many(rows) for model, rows in parts]

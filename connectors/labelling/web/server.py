@@ -3,9 +3,9 @@
 ========================  ==============================================================================================
 ``GET /``                 The page; it holds no secret, and requests everything below.
 ``GET /main.js``, ...     Its scripts and its style.
-``GET /api/about``        ``{"labels": [positive, negative], "is_several": false, "may_add": false, "keys": ["1", "2"],
-                          "instructions": [...]}``, see `markdown`.  With more than two classes, `labels` has all of
-                          them, and `may_add` says whether a label may be a new class.
+``GET /api/about``        ``{"labels": [positive, negative], "is_multiclass": false, "may_add": false,
+                          "keys": ["1", "2"], "instructions": [...]}``, see `markdown`.  With more than two
+                          classes, `labels` has all of them, and `may_add` says whether a label may be a new class.
 ``GET /api/next``         ``{"question": {...} or null, "undo": the answer that undo takes back, or null,
                           "stats": {...}, "labels": ..., "seen": N}`` and what else `about` says of classes; with
                           ``?wait=S&seen=N``, as soon as anything changes after N, or after S seconds.
@@ -149,8 +149,8 @@ class _Handler(Handler):
     def _classes(self) -> dict[str, Any]:
         """What the page needs to know of the classes."""
         choices, stats = self.server.choices, self.server.service.stats()
-        several, may_add, keys = choices.are_several, choices.may_add(stats), choices.keys(stats)
-        return {"labels": list(keys), "is_several": several, "may_add": may_add, "keys": list(keys.values())}
+        several, may_add, keys = choices.is_multiclass, choices.may_add(stats), choices.keys(stats)
+        return {"labels": list(keys), "is_multiclass": several, "may_add": may_add, "keys": list(keys.values())}
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service

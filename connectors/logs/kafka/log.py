@@ -5,8 +5,8 @@ from collections.abc import Collection
 import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
+from ..cluster.commit_notes import to_note
 from ..cluster.log import ClusterLog
-from ..cluster.notes import to_note
 from ..cluster.options import STABLE_SECONDS
 from ..transport import Committed
 from .client import COMMAND_MS, client_options

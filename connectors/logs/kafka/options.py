@@ -12,7 +12,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl import SASL_MECHANISMS
 
 from ...runtime.numbers import MAX_INT32
-from ..cluster.values import COMMON, Option, one_of, whole_number
+from ..cluster.option_values import COMMON, Option, one_of, whole_number
 
 CODECS = {"zstd": "zstandard", "lz4": "lz4", "snappy": "snappy"}  # compressions and their packages, best first
 CODECS_HINT = "pip install 'streamsvm[codecs]'"

@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ..cluster.commit_notes import to_metadata
 from ..cluster.group import Offsets
-from ..cluster.notes import to_metadata
 from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
 from ..transport import AccessDenied, Unavailable
 from .errors import is_refusal, ours, translated

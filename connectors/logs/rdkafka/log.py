@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from confluent_kafka import TopicPartition
 
+from ..cluster.commit_notes import to_certain_note
 from ..cluster.log import ClusterLog
-from ..cluster.notes import to_certain_note
 from ..cluster.options import COMMAND_SECONDS, STABLE_SECONDS
 from ..transport import Committed, Unavailable
 from .client import asking_consumer, require_right

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ..cluster.values import COMMON, Option, one_of, whole_number
+from ..cluster.option_values import COMMON, Option, one_of, whole_number
 
 CODECS = ("zstd", "lz4", "snappy", "gzip")  # all built in, best first
 

@@ -24,8 +24,8 @@ from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
-from .quality.observe import History, Prequential
-from .quality.several import ClassPrequential
+from .quality.multiclass import ClassPrequential
+from .quality.prequential import History, Prequential
 
 CLASSES = "classes"  # of a checkpoint: the labels of more than two classes
 
@@ -175,7 +175,7 @@ class State:
         classes = _restored_classes(checkpoint, settings)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(read_model(settings.model, blobs["model"], is_several=not classes.are_two))
+            models = SingleModel(read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])

@@ -96,9 +96,9 @@ def _read_once(folder: Path, number: int) -> Stored | None:
 
 
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
-    is_several = CLASSES in checkpoint.blobs
+    is_multiclass = CLASSES in checkpoint.blobs
     if "model" in checkpoint.blobs:
-        return SingleModel(read_model(settings, checkpoint.blobs["model"], is_several=is_several))
+        return SingleModel(read_model(settings, checkpoint.blobs["model"], is_multiclass=is_multiclass))
     arrays = split(checkpoint.arrays)["models"]
     models = KeyedModels(
         settings,
@@ -107,7 +107,7 @@ def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> Si
         max_models=1,
         keep=1,
         max_keys=len(arrays["key_ends"]),
-        classes=() if is_several else None,
+        classes=() if is_multiclass else None,
         is_owner=False,
     )
     models.restore(arrays)

@@ -11,8 +11,8 @@ import numpy as np
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses
+from .byte_strings import packed, unpacked
 from .lesson import ABSENT
-from .packing import packed, unpacked
 
 NEVER = -(1 << 63)  # before all times, revisions and offsets
 FORGET = (None, 0.0)  # y and w of the lesson to forget an example

@@ -32,7 +32,7 @@ SHOWN_STEP = {
     "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "by": "Zoë", "at": 1_000_000,
 }  # fmt: skip
 
-CLASSES = {"labels": ["fraud", "genuine"], "is_several": False, "may_add": False, "keys": ["1", "2"]}
+CLASSES = {"labels": ["fraud", "genuine"], "is_multiclass": False, "may_add": False, "keys": ["1", "2"]}
 
 
 class Desk:

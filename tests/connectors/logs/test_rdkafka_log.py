@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streamsvm.connectors.logs.cluster.notes import ZERO, to_certain_note, to_metadata, to_note
+from streamsvm.connectors.logs.cluster.commit_notes import ZERO, to_certain_note, to_metadata, to_note
 from streamsvm.connectors.logs.cluster.options import KafkaOptions
 from streamsvm.connectors.logs.kafka.options import OPTIONS as KAFKA_PYTHON_OPTIONS
 from streamsvm.connectors.logs.rdkafka import client

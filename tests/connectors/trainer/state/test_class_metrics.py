@@ -11,7 +11,7 @@ from sklearn.metrics import (
 )
 
 from streamsvm.connectors.records.classes import KnownClasses
-from streamsvm.connectors.trainer.state.quality.several import ClassPrequential
+from streamsvm.connectors.trainer.state.quality.multiclass import ClassPrequential
 
 LABELS = ["a", "b", 3, "never"]
 
