@@ -29,8 +29,8 @@ from ..runtime.folders import FileError, make_private, touch_private
 
 FILE = "answers.sqlite"
 
-_VERSION = 1
-_STORED_ANSWERS = 200_000
+_VERSION = 1  # of the tables
+_STORED_ANSWERS = 200_000  # the newest ones; the page shows 20 at a time
 _STORED_BYTES = 256 << 20  # of questions
 _PRUNE_EVERY = 1_000  # new answers
 _TABLES = """

@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping
 from ..runtime.process import POLL_SECONDS
 from .transport import Record, Transport
 
-POLL_RECORDS = 500
+POLL_RECORDS = 500  # as kafka-python's and Java's consumers take at once
 
 
 def read(

@@ -34,7 +34,7 @@ from ..runtime.process import POLL_SECONDS
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 900_000  # By default, Kafka takes records up to 1 MiB.
-MAX_CHUNKS = 1000
+MAX_CHUNKS = 1000  # so 900 MB: three digits in a key
 
 _NAME = re.compile(r"[^/]{1,200}")
 _KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")

@@ -14,9 +14,10 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -145,6 +146,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not isinstance(body, dict):
             raise Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
         return body
+
+    def reply(
+        self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Send an answer."""
+        self.send_response(status)
+        for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Log no requests, because an address may hold a secret."""

@@ -19,7 +19,7 @@ from .health import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-LAST_WORDS_SECONDS = 5
+LAST_WORDS_SECONDS = 5  # to write the stacks
 
 _TICK = 1.0  # seconds between two looks, at most
 

@@ -13,9 +13,9 @@ from ..runtime.numbers import MAX_INT32
 
 Check = Callable[[Any], str | None]
 
-MAX_CLASSES = 1000
+MAX_CLASSES = 1000  # each class is a model of its own
 _MAX_SECONDS = 100 * 365 * 86400.0  # Times in milliseconds stay far inside 64 bits.
-_MAX_MB = 1e9
+_MAX_MB = 1e9  # far inside what 64 bits count
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _WINDOW = 'a number of examples, at least 1, or a time such as "90s", "30m", "12h", "7d" or "2w"'
 _IMAGE_HOST = re.compile(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
@@ -103,9 +103,7 @@ def registry_url(value: str) -> str | None:
 
 def image_hosts(value: tuple[str, ...]) -> str | None:
     """Sources of a Content-Security-Policy; anything else could end its rule and begin another."""
-    is_right = all(
-        re.fullmatch(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?", host) for host in value
-    )
+    is_right = all(map(_IMAGE_HOST.fullmatch, value))
     return (
         None if is_right else "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'"
     )

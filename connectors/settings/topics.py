@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 _REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
 
-_FOR_EVER = -1
+_FOR_EVER = -1  # Kafka's value of retention.ms
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 

@@ -47,7 +47,7 @@ from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 2000
+_POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:

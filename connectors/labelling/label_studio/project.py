@@ -49,7 +49,7 @@ from .tasks import SYNC_SECONDS, Task, Tasks
 
 logger = logging.getLogger(__name__)
 
-_RETRY_SECONDS = 5.0
+_RETRY_SECONDS = 5.0  # each try reads all tasks again
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

@@ -111,11 +111,5 @@ class _Handler(Handler):
         self._answer(HTTPStatus.NOT_FOUND, {"error": f"this server has only {paths}"})
 
     def _answer(self, status: HTTPStatus, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if status == HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", 'Basic realm="streamsvm"')
-        self.end_headers()
-        self.wfile.write(body)
+        wanted = {"WWW-Authenticate": 'Basic realm="streamsvm"'} if status == HTTPStatus.UNAUTHORIZED else {}
+        self.reply(status, json.dumps(content).encode(), "application/json", wanted)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-_TYPED_BYTES = 4096
+_TYPED_BYTES = 4096  # a terminal hands over no more at once
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # sent by keys such as Home or an arrow
 
 

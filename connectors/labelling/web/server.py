@@ -67,7 +67,7 @@ MAX_BODY = 4096  # bytes of a request
 MAX_WAIT = 20.0  # seconds that a request may wait for a question
 PAGE = 20  # answers in a reply
 
-_MAX_NAME = 40
+_MAX_NAME = 40  # characters of an annotator's name, which every answer carries
 _MAX_TABS = 1000  # tabs whose annotators are remembered
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
 
@@ -307,10 +307,7 @@ class _Handler(Handler):
             self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
 
     def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        self.send_response(status)
         headers = {
-            "Content-Type": content_type,
-            "Content-Length": str(len(body)),
             "Content-Security-Policy": self.server.policy,
             "Cache-Control": "no-store",
             "Referrer-Policy": "no-referrer",  # images come from other servers
@@ -319,10 +316,7 @@ class _Handler(Handler):
             "Cross-Origin-Embedder-Policy": "credentialless",
             "Cross-Origin-Resource-Policy": "same-origin",
         }
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(status, body, content_type, headers)
 
 
 def _query_id(body: Mapping[str, Any]) -> str:

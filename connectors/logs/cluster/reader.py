@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 20  # records to ask a client for, before we look at their bytes
 
 _QUIET_SECONDS = 5.0  # without a record, after which we ask whether there is a broker at all
-_ANSWER_SECONDS = 3.0
+_ANSWER_SECONDS = 3.0  # for an answer to such a question
 _STALL_SECONDS = 60.0  # without a record although some wait, after which we build a new client
 _MAX_REBUILDS = 3  # in succession
 

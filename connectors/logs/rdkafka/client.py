@@ -25,7 +25,7 @@ T = TypeVar("T")
 _client_logger = logging.getLogger("librdkafka")
 _client_logger.setLevel(logging.CRITICAL + 1)  # It logs every failed attempt. We log what they mean.
 
-_CONNECT_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0  # for a broker to tell the cluster's id
 _SERVE_SECONDS = 0.05  # between two looks at the errors of a client that connects
 _LAST_ANSWER_SECONDS = 1.0  # to wait for it when an administrator is closed
 _DEFAULTS: dict[str, Any] = {

@@ -23,7 +23,7 @@ from ...settings.estimates import EstimateSettings
 logger = logging.getLogger(__name__)
 
 LOO, FOLDS = "loo", "folds"
-_HISTORY_LENGTH = 512
+_HISTORY_LENGTH = 512  # points of a curve: more than a picture shows
 
 
 class Score(NamedTuple):

@@ -325,7 +325,7 @@ def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer,
     trainer.ask("q1", "q2")
     with Desk(settings, studio) as desk:
         desk.wait_for_tasks(2)
-        list_, is_late = desk.ours._list, iter([True])
+        list_, is_late = desk.ours._tasks.listed, iter([True])
 
         def slowly():
             tasks = json.loads(json.dumps(list(list_())))
@@ -333,7 +333,7 @@ def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer,
                 desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "spam"))
             yield from tasks
 
-        monkeypatch.setattr(desk.ours, "_list", slowly)
+        monkeypatch.setattr(desk.ours._tasks, "listed", slowly)
         look_again(desk)
         until(lambda: next(is_late, None) is None)
         desk.service.wait(0.1)
