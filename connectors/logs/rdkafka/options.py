@@ -118,8 +118,8 @@ def right_name(key: str) -> str | None:
 
 
 def to_client(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by our names as librdkafka takes them."""
-    return {name_of(key): _to_client(key, value) for key, value in values.items()}
+    """Options by our names as librdkafka takes them; `client`, which chooses it, is none of its own."""
+    return {name_of(key): _to_client(key, value) for key, value in values.items() if key != "client"}
 
 
 def _to_client(key: str, value: Any) -> Any:

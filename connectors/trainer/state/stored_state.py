@@ -11,9 +11,8 @@ from ...records.classes import KnownClasses
 from ...records.models import Model
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
-from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
+from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel, read_model
-from .remote.ledger import READ_TRIES
 from .state import CLASSES, read_classes, split
 
 _FOLDER = re.compile(r"p(\d+)")

@@ -14,7 +14,7 @@ from streamsvm.connectors.logs.kafka.options import OPTIONS as KAFKA_PYTHON_OPTI
 from streamsvm.connectors.logs.rdkafka import client
 from streamsvm.connectors.logs.rdkafka import outputs as rdkafka_outputs
 from streamsvm.connectors.logs.rdkafka.errors import translated, translated_transaction
-from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, option_of, right_name
+from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, option_of, right_name, to_client
 from streamsvm.connectors.logs.transport import (
     AccessDenied,
     Committed,
@@ -62,6 +62,13 @@ def test_librdkafka_tells_what_its_options_take():
     for key in ("no_such_option", "error_cb", "default_topic_config", "socket.timeout.ms", "sasl_username", *FIXED):
         assert option_of(key) is None
     assert option_of("session_timeout_ms").takes(2**32 + 1) is False  # librdkafka would take it for 1
+
+
+def test_the_client_s_name_is_no_option_of_the_client():
+    assert to_client({"client": "librdkafka", "linger_ms": 5, "check_crcs": True}) == {
+        "linger.ms": 5,
+        "check.crcs": "true",
+    }
 
 
 def test_names_of_librdkafka_lead_to_those_of_kafka_python():
