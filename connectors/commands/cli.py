@@ -1,56 +1,62 @@
 """The command line, ``streamsvm COMMAND``: its commands, and how one is called.
 
-Only the command that is called is imported, and with it the engine, which needs a second of CPU time.  So
-``streamsvm --version`` and ``streamsvm --help`` answer at once.
+What the commands take is in `arguments`, which imports little.  The module that does a command's work is imported when
+its arguments are right, and with it, if it needs it, the engine, which takes a second of CPU time.
 """
 
 import argparse
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import streamsvm
 
-from .shared.exit_codes import OK
+from ..runtime.exit_codes import OK
+from .arguments import machine, models, processes, topics, tuning
 
-# In the order of `streamsvm --help`: the module of each command, and what it does.  The module has add_parser(command),
-# which adds the arguments and sets `run`.
-COMMANDS = {
-    "demo": ("demos.demo", "learn two real streams, label digits, and draw what was learned"),
-    "run": ("run", "consume a topic: predict, learn and write checkpoints"),
-    "score": ("score", "predict events with the models that trainers publish"),
-    "merger": ("merger", "merge the models of all partitions now and then"),
-    "label": ("label", "answer the trainers' questions: on a page, in a terminal, ..."),
-    "labels": ("labels", "write the labels given so far to a file"),
-    "produce": ("produce", "write the events or the labels of a file into a topic"),
-    "topics": ("topics", "show the topics and what is wrong with them, or create them"),
-    "lag": ("lag", "show how far trainers and scorers are behind the log"),
-    "dlq": ("replays.dlq", "list the records that were refused, or put them back"),
-    "replay": ("replays.replay", "train another model over a range of the log"),
-    "crossval": ("tuning.crossval", "test a setting on examples that it has not seen"),
-    "search": ("tuning.search", "find C and gamma by cross-validation on a grid"),
-    "report": ("report", "write a page with pictures of a run, from its state folder"),
-    "export": ("export", "write a model as a file that LIBSVM reads"),
-    "merge": ("merge", "make one model of several"),
-    "doctor": ("doctor.doctor", "look for problems, from Python to the broker"),
-    "warmup": ("warmup", "compile ahead of time, for example while an image is built"),
+
+class Command(NamedTuple):
+    """A command of the command line."""
+
+    module: str  # whose `run` does the work
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    purpose: str
+
+
+COMMANDS = {  # in the order of `streamsvm --help`
+    "demo": Command("demos.demo", machine.demo, "learn two real streams, label digits, and draw what was learned"),
+    "run": Command("run", processes.run, "consume a topic: predict, learn and write checkpoints"),
+    "score": Command("score", processes.score, "predict events with the models that trainers publish"),
+    "merger": Command("merger", processes.merger, "merge the models of all partitions now and then"),
+    "label": Command("label", processes.label, "answer the trainers' questions: on a page, in a terminal, ..."),
+    "labels": Command("labels", topics.labels, "write the labels given so far to a file"),
+    "produce": Command("produce", topics.produce, "write the events or the labels of a file into a topic"),
+    "topics": Command("topics", topics.topics, "show the topics and what is wrong with them, or create them"),
+    "lag": Command("lag", topics.lag, "show how far trainers and scorers are behind the log"),
+    "dlq": Command("replays.dlq", topics.dlq, "list the records that were refused, or put them back"),
+    "replay": Command("replays.replay", topics.replay, "train another model over a range of the log"),
+    "crossval": Command("tuning.crossval", tuning.crossval, "test a setting on examples that it has not seen"),
+    "search": Command("tuning.search", tuning.search, "find C and gamma by cross-validation on a grid"),
+    "report": Command("report", models.report, "write a page with pictures of a run, from its state folder"),
+    "export": Command("export", models.export, "write a model as a file that LIBSVM reads"),
+    "merge": Command("merge", models.merge, "make one model of several"),
+    "doctor": Command("doctor.doctor", machine.doctor, "look for problems, from Python to the broker"),
+    "warmup": Command("warmup", machine.warmup, "compile ahead of time, for example while an image is built"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (see `exit_codes`)."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    named = [word for word in given if not word.startswith("-")][:1]
+    arguments = make_parser().parse_args(argv)
     try:
-        arguments = make_parser(named).parse_args(given)
-        from .shared import compilation
+        module = import_module(f"..{arguments.module}", __name__)
+        from .shared.compilation import telling
 
-        with compilation.telling():
-            return arguments.run(arguments) or OK
+        with telling():
+            return module.run(arguments) or OK
     except (Exception, KeyboardInterrupt) as error:
-        from .shared.errors import told  # It knows the errors of every room, and so loads them all.
+        from .shared.errors import told
 
         code = told(error)
         if code is None:
@@ -58,15 +64,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
-def make_parser(words: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The parser of ``streamsvm``, with a subparser for each command; those of other words have no arguments."""
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of ``streamsvm``, with a subparser for each command."""
     parser = _Parser(prog="streamsvm", description="Online kernel support vector machines for streams.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {streamsvm.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for word, (module, purpose) in COMMANDS.items():
+    for word, (module, add_arguments, purpose) in COMMANDS.items():
         command = subparsers.add_parser(word, help=purpose)
-        if word in words:
-            import_module(f"..{module}", __name__).add_parser(command)
+        command.set_defaults(module=module)
+        add_arguments(command)
     return parser
 
 

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -19,7 +18,7 @@ from ..report.answers import history_of
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from .shared.configuration import add_config, read_config
+from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
 
 _TYPES: dict[str, type] = {
@@ -41,28 +40,8 @@ _TYPES: dict[str, type] = {
 }
 
 
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
-        "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "
-        "the model had predicted when it asked. With --history, each answer is a row. Labels that came inside the "
-        "events are not included. `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads "
-        "CSV and JSON lines."
-    )
-    add_config(command)
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
-    )
-    command.add_argument(
-        "--history",
-        action="store_true",
-        help="write every label, skip, ignore, correction and retraction, in the order of the topic",
-    )
-    command.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, _needs)
+    settings = read_config(arguments, _needs, with_model=False)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
     history = history_of(settings)
     with open_once(settings) as log:
@@ -133,7 +112,7 @@ def _rows(
 
 
 def _predicted(guess: Guess, codec: Codec) -> ClassLabel | None:
-    if codec.is_several:
+    if codec.is_multiclass:
         return None if guess.label is None else str(guess.label)
     return codec.name_of(guess.margin > 0)
 

@@ -6,24 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..logs.transport import TopicMismatch
-from ..report.charts import aligned
+from ..runtime.text import aligned
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
-from .shared.configuration import add_config, read_config
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Show, for each consumer group and partition, the offset up to which records were consumed, the end of the "
-        "partition, and the lag between them."
-    )
-    add_config(command)
-    command.add_argument("--json", action="store_true", help="print JSON, for programs")
-    command.set_defaults(run=run)
+from .shared.configuration import read_config
 
 
 def run(arguments: argparse.Namespace) -> None:
-    found = lags(read_config(arguments))
+    found = lags(read_config(arguments, with_model=False))
     if arguments.json:
         print(json.dumps([lag._asdict() for lag in found]))
         return

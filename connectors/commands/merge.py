@@ -12,31 +12,8 @@ from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
-from ..trainer.state.stored import read_state
+from ..trainer.state.stored_state import read_state
 from .shared.configuration import state_folder
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Make one model of several that learned parts of a stream side by side, such as those of the partitions of a "
-        "trainer, and write it to a file. The models must have the same class and the same parameters. The trainer of "
-        "a state folder may be running: its newest checkpoints are read."
-    )
-    command.add_argument(
-        "models",
-        type=Path,
-        nargs="+",
-        metavar="MODEL|DIR|CONFIG.toml",
-        help="files that save() wrote, or a trainer's state folder, or its configuration, with the models of all its "
-        "partitions",
-    )
-    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
-    command.add_argument(
-        "--renumber",
-        action="store_true",
-        help="give the examples new ids; needed if two models use one for two examples",
-    )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 from tqdm import tqdm
 
@@ -21,55 +20,19 @@ from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings
-from .shared import options
+from .shared.configuration import check_file
 from .shared.labels_in import LabelFile
 from .shared.log_access import flush
 
 _OWN_FIELDS = ("id", "x", "y", "w", "ts")  # of an event; a column for people cannot have these names
 _HINT = "; with --show {column}, annotators see the column, and the model does not learn it"
-_SEVERAL_HINT = "; for more than two classes, list them in [label] classes and use --config"
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
-        "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
-        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label, and neither "
-        "has an event with a blank, NaN or null in the label's place. The whole file is checked before the first "
-        "record is written. With --labels, the rows are labels of events that the log has: CSV, JSON lines or Parquet "
-        "with the columns id and y, such as `streamsvm labels` writes. Each label goes to the partition of its event, "
-        "and replaces the label that the event has."
-    )
-    options.add_file(command, "the file to read")
-    command.add_argument("--text", metavar="COLUMN", help="column of a text that annotators read; it is not a feature")
-    command.add_argument("--image", metavar="COLUMN", help="column of an image's address that annotators see")
-    command.add_argument("--series", metavar="COLUMN", help="column of numbers, as in '1 2 4', drawn as a curve")
-    command.add_argument(
-        "--show", type=options.names, default=[], metavar="COLUMNS", help="other columns that annotators see, as A,B"
-    )
-    command.add_argument("--labels", action="store_true", help="the rows are labels or corrections, not events")
-    where = command.add_mutually_exclusive_group(required=True)
-    where.add_argument("--dir", type=Path, help="folder of the embedded log")
-    where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
-    command.add_argument(
-        "--topic",
-        type=options.topic,
-        help="topic to write to (default: log.topic or log.labels of the configuration, else 'events' or 'labels')",
-    )
-    command.add_argument(
-        "--skip",
-        type=options.offset,
-        default=0,
-        metavar="N",
-        help="do not write the first N records, because an earlier try has written them",
-    )
-    command.set_defaults(run=run)
+_MULTICLASS_HINT = "; for more than two classes, list them in [label] classes and use --config"
 
 
 def run(arguments: argparse.Namespace) -> None:
     given = LogSettings(dir=arguments.dir, labels="labels")
-    settings = load(arguments.config, os.environ) if arguments.config else Settings(log=given)
-    options.check_file(arguments)
+    settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings(log=given)
+    check_file(arguments)
     if arguments.positive and settings.label.vocabulary:
         raise ConfigError(["--positive names one of two classes, but the configuration has more (label.classes)"])
     if arguments.labels:
@@ -138,7 +101,7 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     if problems:
         raise ConfigError(problems)
     columns = _labels_of(arguments, settings)
-    return replace(columns, shown=dict(named), series=dict(series), hint=_HINT, several_hint=_SEVERAL_HINT)
+    return replace(columns, shown=dict(named), series=dict(series), hint=_HINT, multiclass_hint=_MULTICLASS_HINT)
 
 
 def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:

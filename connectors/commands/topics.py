@@ -3,40 +3,17 @@
 import argparse
 
 from ..logs.transport import Shape
-from ..report.charts import aligned
+from ..runtime.exit_codes import BAD_DATA, OK
 from ..runtime.findings import OK as NOTE
+from ..runtime.numbers import DAY_MS, HOUR_MS
+from ..runtime.text import aligned
 from ..settings import topics
 from ..settings.sections import Settings
-from .shared import options
-from .shared.configuration import add_config, read_config
-from .shared.exit_codes import BAD_DATA, OK
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Show the topics that the configuration names: their partitions, what Kafka does with old records, and what is "
-        "wrong with them. With --create, create the topics that are missing."
-    )
-    add_config(command)
-    command.add_argument("--create", action="store_true", help="create the topics that are missing")
-    command.add_argument(
-        "--partitions",
-        type=options.partitions,
-        metavar="N",
-        help="with --create: partitions of the events, and of every topic that follows them (default: as many as the "
-        "events have, else 1)",
-    )
-    command.add_argument(
-        "--replication",
-        type=options.replication,
-        metavar="R",
-        help="with --create: brokers that keep a copy of each topic (default: the brokers' own setting)",
-    )
-    command.set_defaults(run=run)
+from .shared.configuration import read_config
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = read_config(arguments, log_must_exist=False)
+    settings = read_config(arguments, log_must_exist=False, with_model=False)
     if arguments.create:
         for name in topics.create(settings, arguments.partitions, arguments.replication):
             print(f"made topic {name}")
@@ -70,5 +47,5 @@ def _row(name: str, shape: Shape | None) -> tuple[str, ...]:
 def _duration(milliseconds: int) -> str:
     if milliseconds < 0:
         return "for ever"
-    days, hours = milliseconds / 86_400_000, milliseconds / 3_600_000
+    days, hours = milliseconds / DAY_MS, milliseconds / HOUR_MS
     return f"{days:g} d" if days >= 1 else f"{hours:.3g} h"

@@ -11,9 +11,9 @@ from streamsvm.active import majority
 from ..records.classes import ClassLabel
 from ..records.people.annotators import person
 from ..records.people.questions import is_recheck
-from .given import Given
+from .answer import Given
 
-_MAX_VOTERS = 16  # people whose answers to one question are remembered
+MAX_VOTERS = 16  # people whose answers to one question are remembered
 
 
 class Ballots:
@@ -45,7 +45,7 @@ class Ballots:
         ballot, voter = self._given.setdefault(query_id, {}), self.voter(given.who)
         ballot.pop(voter, None)
         ballot[voter] = given
-        if len(ballot) > _MAX_VOTERS:
+        if len(ballot) > MAX_VOTERS:
             del ballot[next(iter(ballot))]
 
     def forget(self, query_id: str) -> None:

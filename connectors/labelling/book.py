@@ -17,7 +17,7 @@ from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
-from ..records.people.annotators import agreement
+from ..records.people.annotators import MAX_NAME, agreement
 from ..records.people.questions import (
     COUNTS,
     STATUS,
@@ -28,18 +28,16 @@ from ..records.people.questions import (
     write_question,
 )
 from ..records.times import is_known
-from .ballots import Ballots
-from .given import Given
+from .answer import Given
+from .ballots import MAX_VOTERS, Ballots
 from .history import History
 
 logger = logging.getLogger(__name__)
 
-MAX_NAME = 200  # characters of an annotator's name
 
 _KEPT_ANSWERS = 20_000  # remembered, so that a repetition is recognised
 _KEPT_QUESTIONS = 1_000  # closed questions: a late answer or an undo may come
 _KEPT_BYTES = 16 << 20  # of the records of all closed questions
-_MAX_VOICES = 16  # annotators whose labels of one question are remembered, the newest ones
 _SILENT_SECONDS = 60  # without a reaction of the trainer to an answer
 
 
@@ -208,7 +206,7 @@ class Book:
         if given.y is not None:
             voices.pop(given.who, None)
             voices[given.who] = given.y
-            if len(voices) > _MAX_VOICES:
+            if len(voices) > MAX_VOTERS:
                 del voices[next(iter(voices))]
         self.given[query_id] = given._replace(voices=voices)
         while len(self.given) > _KEPT_ANSWERS:

@@ -24,7 +24,7 @@ class Choices:
         self._vocabulary = label.vocabulary
 
     @property
-    def are_several(self) -> bool:
+    def is_multiclass(self) -> bool:
         """Whether there are more than two classes."""
         return self._vocabulary is not None
 

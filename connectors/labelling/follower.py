@@ -6,19 +6,18 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
+from ..logs.reading import POLL_RECORDS
 from ..logs.transport import OffsetOutOfRange, Record, Transport, Unavailable
+from ..runtime.numbers import HOUR_MS
 from ..runtime.outage import Outage
-from ..runtime.process import POLL_SECONDS
+from ..runtime.process import LOOK_SECONDS, POLL_SECONDS
 from ..settings import topics
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 500
-_RETRY_SECONDS = 1.0
-_LOOK_SECONDS = 1.0  # between two looks for new partitions that appear with their first record
-_CLOCKS_MS = 3_600_000  # by which the clocks of trainers and of annotators' machines may differ
+_CLOCKS_MS = HOUR_MS  # by which the clocks of trainers and of annotators' machines may differ
 _NEVER_MS = 10**15  # later than every record
 
 
@@ -89,7 +88,7 @@ class Follower:
         looked_at = time.monotonic()
         while not self._closing.is_set():
             self._poll(log)
-            if self._backend.makes_topics and time.monotonic() - looked_at > _LOOK_SECONDS:
+            if self._backend.makes_topics and time.monotonic() - looked_at > LOOK_SECONDS:
                 looked_at = time.monotonic()
                 self._begin_new(log)
 
@@ -130,7 +129,7 @@ class Follower:
 
     def _poll(self, log: Transport) -> None:
         try:
-            records = log.poll(POLL_SECONDS, _POLL_RECORDS)
+            records = log.poll(POLL_SECONDS, POLL_RECORDS)
         except Unavailable as error:
             self._wait_for_log(error)
             return
@@ -143,4 +142,4 @@ class Follower:
     def _wait_for_log(self, error: Exception) -> None:
         self._outage.goes_on(error)
         self._listener.trouble(str(error))
-        self._closing.wait(_RETRY_SECONDS)
+        self._closing.wait(LOOK_SECONDS)

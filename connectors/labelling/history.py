@@ -29,9 +29,9 @@ from ..runtime.folders import FileError, make_private, touch_private
 
 FILE = "answers.sqlite"
 
-_VERSION = 1
-_KEPT_ANSWERS = 200_000
-_KEPT_BYTES = 256 << 20  # of questions
+_VERSION = 1  # of the tables
+_STORED_ANSWERS = 200_000  # the newest ones; the page shows 20 at a time
+_STORED_BYTES = 256 << 20  # of questions
 _PRUNE_EVERY = 1_000  # new answers
 _TABLES = """
 CREATE TABLE questions (
@@ -188,13 +188,13 @@ class History:
         self._n_new = 0
         with self._named():
             self._database.execute(
-                "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?", (_KEPT_ANSWERS,)
+                "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?", (_STORED_ANSWERS,)
             )
             self._database.execute("DELETE FROM questions WHERE query_id NOT IN (SELECT query_id FROM answers)")
             self._database.execute(
                 "UPDATE questions SET value = NULL WHERE rowid <= (SELECT max(older) FROM (SELECT rowid AS older,"
                 " sum(length(value)) OVER (ORDER BY rowid DESC) AS bytes FROM questions) WHERE bytes > ?)",
-                (_KEPT_BYTES,),
+                (_STORED_BYTES,),
             )
 
     # --- reading ------------------------------------------------------------------------------------------------------

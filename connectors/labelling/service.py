@@ -24,9 +24,9 @@ from ..records.people.annotators import person
 from ..records.people.questions import Question
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
+from .answer import Given
 from .book import Book, UnknownQuestion, check_name
 from .follower import Follower
-from .given import Given
 from .history import FILE, History, Step, Undone
 from .reader import Reader
 from .writer import AnswerWriter

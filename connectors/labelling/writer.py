@@ -9,7 +9,7 @@ from ..records.labels import write_answer
 from ..runtime.folders import AlreadyInUse
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from .given import Given
+from .answer import Given
 
 
 class AnswerWriter:

@@ -2,11 +2,10 @@
 
 from collections.abc import Generator, Mapping
 
+from ..runtime.process import POLL_SECONDS
 from .transport import Record, Transport
 
-POLL_RECORDS = 500
-
-_POLL_SECONDS = 0.2
+POLL_RECORDS = 500  # as kafka-python's and Java's consumers take at once
 
 
 def read(
@@ -17,7 +16,7 @@ def read(
         log.seek(topic, partition, start)
         try:
             while log.position(topic, partition) < ends[partition]:
-                records = log.poll(_POLL_SECONDS, POLL_RECORDS)
+                records = log.poll(POLL_SECONDS, POLL_RECORDS)
                 yield from (record for record in records if record.offset < ends[partition])
         finally:
             log.release(topic, partition)

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _FRAME = struct.Struct("<III")
 _BODY = struct.Struct("<qqiiH")
 _HEADER = struct.Struct("<HI")
-_BLOCK = 1 << 20  # bytes read at once
+_READ_BYTES = 1 << 20  # bytes read at once
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
@@ -153,7 +153,7 @@ class Cursor:
             self._position += self._index
             self._index = 0
             there = os.fstat(self._file.fileno()).st_size - self._position
-            self._buffer = os.pread(self._file.fileno(), min(max(_BLOCK, size), max(there, 0)), self._position)
+            self._buffer = os.pread(self._file.fileno(), min(max(_READ_BYTES, size), max(there, 0)), self._position)
         return len(self._buffer) - self._index >= size
 
     def _advance(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..logs.transport import PositionRefused, TopicMismatch, Transport, Unavailable
-from ..records.published import Publisher, Shelf, Snapshot, TooLarge, read_newest
+from ..records.published import LOADING_SECONDS, POLL_PIECES, Publisher, Shelf, Snapshot, TooLarge, read_newest
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
@@ -30,8 +30,6 @@ from .merging import Versions, Work, versions_of
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 16  # a record of a model may have nearly a megabyte
-_LOADING_SECONDS = 600.0  # for the newest merged model to be read
 _FROM_THE_START = (
     "streamsvm_merges_total",
     "streamsvm_failed_merges_total",
@@ -133,8 +131,8 @@ class Merger:
         self._metrics.add("streamsvm_rebalances_total")
         if 0 not in partitions:
             return
-        shelf, until = Shelf(), time.monotonic() + _LOADING_SECONDS
-        with self._health.heartbeat.allow(_LOADING_SECONDS), open_once(self._settings) as reader:
+        shelf, until = Shelf(), time.monotonic() + LOADING_SECONDS
+        with self._health.heartbeat.allow(LOADING_SECONDS), open_once(self._settings) as reader:
             newest = read_newest(reader, self._settings.log.merged, until, shelf).get(MERGED)
         self._publisher.resume(shelf.places())
         manifest = newest.manifest if newest else {}
@@ -178,7 +176,7 @@ class Merger:
     def _poll(self) -> None:
         """Give records of models to their topic."""
         try:
-            records = self._log.poll(POLL_SECONDS, _POLL_RECORDS)
+            records = self._log.poll(POLL_SECONDS, POLL_PIECES)
         except PositionRefused as error:
             logger.warning("%s", error)
             if self._topic is not None:

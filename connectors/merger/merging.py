@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import streamsvm
 
-from ..records.published import Snapshot, pack_model, unpack_model
+from ..records.models import pack_model, unpack_model
+from ..records.published import Snapshot
 from ..scorer.committee import misfit, total, version_of
 from ..settings.sections import Settings
 

@@ -26,7 +26,7 @@ BLANK = {  # what tables have in place of a missing value, in small letters, as 
 }  # fmt: skip
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_LARGEST = 10**18
+_LARGEST = 10**18  # of whole numbers as classes: they stay far inside 64 bits
 
 
 def is_blank(value: Any) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 from streamsvm.estimators.inputs.named_rows import NamedValues
 
 from ..logs.transport import Record
+from ..runtime.numbers import MAX_INT64
 from ..runtime.text import to_number
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
@@ -39,13 +40,14 @@ logger = logging.getLogger(__name__)
 
 FORMATS = ("json", "float32", "avro", "registry")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
+MAX_FEATURE_NAME = 256  # characters of a feature's name
+MAX_TEXT = 2048  # characters of an id, a time or a source; bytes of a key
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 
 DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
 
 _MANY = 32  # numbers of a list from which an array is quicker than a dict
 _NUMBERS = {float, int}
-_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _int64 = Struct("<q").unpack
 
 
@@ -79,14 +81,6 @@ class Event(NamedTuple):
         return None if self.ts is None else read_time(self.ts)
 
 
-class Limits(NamedTuple):
-    """The most that a record may have; see [limits] of the configuration."""
-
-    features: int = 100_000  # of an event
-    name: int = 256  # characters of a feature's name
-    text: int = 2048  # characters of an id, a time or a source; bytes of a key
-
-
 class Codec:
     """Reads events and labels.
 
@@ -106,8 +100,8 @@ class Codec:
         The schema registry, for the format "registry".
     wait
         Called with the reason while it does not answer; default: wait a moment.
-    limits
-        A record beyond these limits is refused.
+    max_features
+        An event with more features is refused.
 
     Attributes
     ----------
@@ -134,10 +128,10 @@ class Codec:
         format: str = "json",
         schemas: Path | None = None,
         registry: Place | None = None,
-        wait: Callable[[str], None] = pause,
-        limits: Limits = Limits(),  # noqa: B008 - it never changes
+        wait: Callable[[str], None] | None = None,
+        max_features: int = 100_000,
     ) -> None:
-        self._limits = limits
+        self._max_features = max_features
         self._names = tuple(names)
         self._expected = frozenset(names)
         self._classes = classes
@@ -151,7 +145,7 @@ class Codec:
         if format == "registry":
             if registry is None:
                 raise ValueError("registry must be given for the format 'registry'")
-            self._format: Format = RegistryFormat(registry, wait)
+            self._format: Format = RegistryFormat(registry, wait or pause)
         else:
             self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas)
         self._id_types: set[type] = set()  # of events
@@ -192,7 +186,7 @@ class Codec:
         self.n_strangers += 1
 
     @property
-    def is_several(self) -> bool:
+    def is_multiclass(self) -> bool:
         """Whether there are more than two classes."""
         return self._classes is not None
 
@@ -208,11 +202,11 @@ class Codec:
         label, weight = fields.get("y"), fields.get("w")
         return Event(
             fields["id"],
-            _key(fields["id"], self._limits.text),
+            _key(fields["id"]),
             self._features(fields["x"]),
             None if label is None else self._label(label),
             1.0 if weight is None else _weight(weight, "w"),
-            _timestamp(fields.get("ts"), self._limits.text),
+            _timestamp(fields.get("ts")),
         )
 
     def _to_label(self, fields: Fields) -> Label:
@@ -224,29 +218,29 @@ class Codec:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
         return Label(
             fields["id"],
-            _key(fields["id"], self._limits.text),
+            _key(fields["id"]),
             self._label(fields.get("y")) if op == "set" else None,
             None if weight is None else _weight(weight, "weight"),
-            _timestamp(fields.get("ts"), self._limits.text),
+            _timestamp(fields.get("ts")),
             None if revision is None else _revision(revision),
             op,
-            _source(fields.get("source"), self._limits.text),
+            _source(fields.get("source")),
         )
 
     def _value(self, record: Record) -> bytes:
-        value, limits = record.value, self._limits
+        value = record.value
         if value is None:
             raise BadRecord("null-value", "the record has no value")
         if len(value) > MAX_BYTES:
             raise BadRecord("too-large", f"the record has {len(value)} bytes, at most {MAX_BYTES} are read")
-        if record.key and len(record.key) > limits.text:
-            raise BadRecord("bad-key", f"the key has {len(record.key)} bytes, more than limits.text_length")
+        if record.key and len(record.key) > MAX_TEXT:
+            raise BadRecord("bad-key", f"the key has {len(record.key)} bytes, more than {MAX_TEXT}")
         return value
 
     def _features(self, x: Any) -> Mapping[str, float]:
         if type(x) not in (dict, list):
             raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
-        if len(x) > self._limits.features:
+        if len(x) > self._max_features:
             raise BadRecord("too-many-features", f"x has {len(x)} features, more than limits.event_features")
         if type(x) is list:
             if len(x) >= _MANY and _NUMBERS.issuperset(map(type, x)):
@@ -257,10 +251,10 @@ class Codec:
         elif self._names:
             if x.keys() != self._expected:
                 raise BadRecord("bad-features", _difference(x, self._names))
-        elif x and max(map(len, x)) > self._limits.name:
+        elif x and max(map(len, x)) > MAX_FEATURE_NAME:
             name = max(x, key=len)
             raise BadRecord(
-                "long-feature-name", f"feature {show(name)} has {len(name)} characters, more than limits.name_length"
+                "long-feature-name", f"feature {show(name)} has {len(name)} characters, more than {MAX_FEATURE_NAME}"
             )
         low, high = -MAX_MAGNITUDE, MAX_MAGNITUDE
         for name, number in x.items():
@@ -330,14 +324,14 @@ def _positions(n_features: int) -> tuple[str, ...]:
     return tuple(map(str, range(n_features)))
 
 
-def _key(id_: Any, max_length: int) -> int:
-    if type(id_) is int and _MIN_INT64 <= id_ <= _MAX_INT64:
+def _key(id_: Any) -> int:
+    if type(id_) is int and -MAX_INT64 - 1 <= id_ <= MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":
         raise BadRecord("bad-id", f"id must be a string or an integer, got {show(id_)}")
     text = str(id_)
-    if len(text) > max_length:
-        raise BadRecord("bad-id", f"id has {len(text)} characters, more than limits.text_length")
+    if len(text) > MAX_TEXT:
+        raise BadRecord("bad-id", f"id has {len(text)} characters, more than {MAX_TEXT}")
     key: int = _int64(blake2b(text.encode(), digest_size=8).digest())[0]
     return key
 
@@ -348,9 +342,9 @@ def _weight(weight: Any, name: str) -> float:
     return float(weight)
 
 
-def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
-    if type(ts) is str and len(ts) > max_length:
-        raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than limits.text_length")
+def _timestamp(ts: Any) -> str | int | float | None:
+    if type(ts) is str and len(ts) > MAX_TEXT:
+        raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than {MAX_TEXT}")
     if type(ts) not in (str, int, float, NoneType):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     try:
@@ -366,14 +360,14 @@ def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
 
 
 def _revision(rev: Any) -> int:
-    if type(rev) is not int or not 0 <= rev <= _MAX_INT64:
+    if type(rev) is not int or not 0 <= rev <= MAX_INT64:
         raise BadRecord("bad-rev", f"rev must be an integer from 0 to 2**63 - 1, got {show(rev)}")
     return rev
 
 
-def _source(source: Any, max_length: int) -> str | None:
-    if type(source) is str and len(source) > max_length:
-        raise BadRecord("bad-source", f"source has {len(source)} characters, more than limits.text_length")
+def _source(source: Any) -> str | None:
+    if type(source) is str and len(source) > MAX_TEXT:
+        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
     if type(source) not in (str, NoneType):
         raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
     return source

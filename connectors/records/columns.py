@@ -55,7 +55,7 @@ class Columns:
         nothing.
     classes
         The classes, if there are more than two; default None: two.
-    several_hint
+    multiclass_hint
         What to do if there are more than two classes, for the error message about a third label.  Default: nothing.
     names
         What the configuration's names of two classes mean; default: it names none.
@@ -77,7 +77,7 @@ class Columns:
     series: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""
     classes: Vocabulary | None = None
-    several_hint: str = ""
+    multiclass_hint: str = ""
     names: Mapping[str, bool] = field(default_factory=dict)
     rest: bool = False
     blanks: Counter[str] = field(default_factory=Counter, init=False)
@@ -138,7 +138,7 @@ class Columns:
             )
         raise FileError(
             f"{where}: label {show(str(label))} is not one of two labels 0/1, -1/+1 or true/false; "
-            f"--positive LABEL names the positive one{self.several_hint}"
+            f"--positive LABEL names the positive one{self.multiclass_hint}"
         )
 
     def _chosen(self, positive: str, label: str | float | Decimal, where: str) -> bool:
@@ -154,7 +154,7 @@ class Columns:
         raise FileError(
             f"{where}: label {show(str(label))} is a third one, beside {positive!r} and "
             f"{show(next(iter(self._seen.values())))}; correct it, or make every label but {shlex.quote(positive)} "
-            f"negative with --rest{self.several_hint}"
+            f"negative with --rest{self.multiclass_hint}"
         )
 
     def _is_one_of(self, limit: int, text: str, label: Any) -> bool:

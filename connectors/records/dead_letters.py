@@ -15,9 +15,9 @@ PREFIX = "sv-dlq-"  # of the headers that say why a record was refused
 
 _MAX_DETAIL = 1000  # characters
 # What a shortened letter keeps at most:
-_VALUE_BYTES = 64 << 10
-_KEY_BYTES = 1 << 10
-_N_HEADERS = 100
+_VALUE_BYTES = 64 << 10  # of a shortened record
+_KEY_BYTES = 1 << 10  # of a longer key, its beginning
+_N_HEADERS = 100  # of the record's own
 _HEADER_BYTES = 4 << 10  # all headers together
 
 

@@ -26,7 +26,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from ..logs.transport import Headers, Record, Transport
 from .classes import ClassLabel
 from .codec import Codec, Event
-from .several_classes import Scores, SeveralClassModel, scores
+from .models import MulticlassModel, Scores, scores
 
 TRACE = ("traceparent", "tracestate")  # headers of W3C Trace Context
 _TRACE_BYTES = 1024  # of such a header; a longer one is left out
@@ -82,7 +82,7 @@ NO_CLASS = ClassPrediction(None, 0.0, {}, {})  # the same with more than two cla
 
 def predictions_of(model: Any, rows: NamedRows | list[dict]) -> list[Said]:
     """What a model of two classes, or of more, says about these events; dicts are taken one by one."""
-    if isinstance(model, SeveralClassModel):
+    if isinstance(model, MulticlassModel):
         return list(class_predictions(scores(model, rows)))
     cut = model.decision_threshold
     if isinstance(rows, NamedRows):

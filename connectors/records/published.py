@@ -27,27 +27,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
-import numpy as np
-
-from streamsvm import WarmupScaler
-from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learners import LEARNERS
-
 from ..logs.transport import Record, Transport, Unavailable
-from .several_classes import ALGORITHM, Model, SeveralClassModel
+from ..runtime.numbers import MAX_INT64
+from ..runtime.process import POLL_SECONDS
 
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 900_000  # By default, Kafka takes records up to 1 MiB.
-MAX_CHUNKS = 1000
+MAX_CHUNKS = 1000  # so 900 MB: three digits in a key
 
 _NAME = re.compile(r"[^/]{1,200}")
 _KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")
 _OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that `meta` must not have
-_KIND = "served model"
-LARGEST = (1 << 63) - 1  # number in a manifest
-_POLL_SECONDS = 0.2
-_POLL_RECORDS = 16  # A record may have nearly a megabyte.
+POLL_PIECES = 16  # records of such a topic to poll at once: each may have nearly a megabyte
+LOADING_SECONDS = 600.0  # for such a topic, or for checkpoints, to be read
 
 
 class TooLarge(ValueError):  # noqa: N818 - names the condition
@@ -73,14 +66,6 @@ class Place(NamedTuple):
 
     slot: int = 1  # of the last manifest; the first publication goes to slot 0
     lengths: tuple[int, int] = (0, 0)  # of each slot: the largest chunk number with a key, plus one
-
-
-class ServedModel(NamedTuple):
-    """A model that can predict, with its scaler."""
-
-    model: Model
-    scaler: WarmupScaler | None
-    meta: dict[str, Any]
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -308,7 +293,7 @@ def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator
         while any(log.position(topic, partition) < ends[partition] for partition in starts):
             if time.monotonic() > deadline:
                 raise Unavailable(f"topic {topic!r} could not be read to its end in time")
-            for record in log.poll(_POLL_SECONDS, _POLL_RECORDS):
+            for record in log.poll(POLL_SECONDS, POLL_PIECES):
                 if record.topic != topic:
                     raise RuntimeError(
                         f"topic {topic!r} needs a log of its own, but this one also reads {record.topic!r}"
@@ -335,7 +320,7 @@ def _read_manifest(name: str, value: bytes | None) -> dict[str, Any]:
 def count_in(manifest: Mapping[str, Any], name: str) -> int:
     """A number of a manifest; ValueError unless it is an integer from 0 to 2**63 - 1."""
     value = manifest.get(name)
-    if type(value) is not int or not 0 <= value <= LARGEST:
+    if type(value) is not int or not 0 <= value <= MAX_INT64:
         raise ValueError(f"{name!r} must be an integer from 0 to 2**63 - 1 in a manifest, got {value!r:.60}")
     return value
 
@@ -358,45 +343,3 @@ def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> 
     if hashlib.sha256(blob).hexdigest() != manifest.get("sha256"):
         raise ValueError("its chunks are damaged or another publication's: their sha256 does not match")
     return blob
-
-
-# --- models as blobs --------------------------------------------------------------------------------------------------
-
-
-def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
-    """A model, the scaler of its features and plain values as one blob; equal input gives equal bytes.
-
-    Raises
-    ------
-    SnapshotError
-        If `meta` would not survive JSON unchanged.
-    """
-    names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
-    algorithm = ALGORITHM if isinstance(model, SeveralClassModel) else names[type(model)]
-    blobs = {"model": model.to_bytes()}
-    if scaler is not None:
-        blobs["scaler"] = scaler.to_bytes()
-    arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in blobs.items()}
-    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": dict(meta)}, arrays)
-
-
-def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
-    """The model that `pack_model` packed, for predictions on this device; it has made a first one.
-
-    Raises
-    ------
-    SnapshotError
-        If the blob is damaged, holds no model, or holds one that this version cannot use.
-    """
-    header, arrays = snapshot.unpack(data, _KIND)
-    try:
-        algorithm = header["algorithm"]
-        implementation: Any = SeveralClassModel if algorithm == ALGORITHM else LEARNERS[algorithm]
-        model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
-        scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
-        model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
-        return ServedModel(model, scaler, header["meta"])
-    except snapshot.SnapshotError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise snapshot.SnapshotError(f"a model that cannot be used: {error!r}") from error

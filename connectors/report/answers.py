@@ -15,13 +15,14 @@ from ..records.labels import Place
 from ..records.people.annotators import PAUSE, Answer
 from ..records.people.label_history import Entry, Guess, LabelHistory, read_guesses
 from ..records.people.questions import STATUS, read_status
+from ..runtime.numbers import HOUR_MS
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from ..trainer.state.answers.hearing import Hearing
 
 RANDOM = ("audit",)  # reasons of questions about random events
-HOUR = 3_600_000  # milliseconds
 
+RECENT = 100  # random ones, from whose answers the present quality is estimated
 _BOTH_HOLD = 2.2414  # normal quantile of 97.5 %: two intervals hold together with at least 95 %
 
 
@@ -195,6 +196,6 @@ def pace(entries: Iterable[Entry]) -> tuple[list[float], list[int]]:
         before = time
         if entry.label.op == "set":
             labelled.add(entry.place)
-        hours.append(hours[-1] + (gap / HOUR if gap <= PAUSE else 0.0))
+        hours.append(hours[-1] + (gap / HOUR_MS if gap <= PAUSE else 0.0))
         counts.append(len(labelled))
     return hours, counts

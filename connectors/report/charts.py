@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from streamsvm.validation import Search
 from ..logs.embedded import LocalLog
 from ..records.codec import Event
 from ..records.formats.base import BadRecord
+from ..runtime.text import aligned
 from ..settings.sections import Settings
 from ..trainer.state.estimates import FOLDS, LOO, Estimates
 from ..trainer.state.models import SingleModel
@@ -45,18 +45,6 @@ def predicts_early(state: State) -> bool:
 def are_early(n_answered: int, n_labels: int) -> bool:
     """Whether answers are most of the labels."""
     return 2 * n_answered > n_labels
-
-
-def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table as text: the first `left` columns are left-aligned, the others right-aligned; lines may end early."""
-    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
-    return "\n".join(
-        "  ".join(
-            f"{cell:{'<' if i < left else '>'}{width}}"
-            for i, (cell, width) in enumerate(zip(line, widths, strict=False))
-        ).rstrip()
-        for line in lines
-    )
 
 
 def _line(name: str, state: State, scores: Sequence[float | None]) -> tuple[str, ...]:

@@ -9,14 +9,13 @@ from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement
 from ..runtime.text import plural
 from ..trainer.state.quality.multiclass import ClassPrequential, Confusion
-from ..trainer.state.quality.observe import Prequential
-from .answers import Answers, said
+from ..trainer.state.quality.prequential import Prequential
+from .answers import RECENT, Answers, said
 from .drawing import picture
 from .panel import Panel
 
 MOST_DRAWN = 30  # classes whose confusion matrix is drawn
 _MOST_CONFUSED = 5  # pairs of classes that are named
-_RECENT = 100  # random questions whose guesses count
 _NONE = "No {} was predicted yet."
 _NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads them, and says more here."
 _OF_THEN = "A guess is that of the model when it asked, so today's model is rather better."
@@ -147,4 +146,4 @@ def _guessed(answers: Answers) -> list[tuple[ClassLabel, ClassLabel | None]]:
         (y, guesses[place].label)
         for place, y in holding.items()
         if y is not None and place in guesses and guesses[place].reason in answers.random
-    ][-_RECENT:]
+    ][-RECENT:]

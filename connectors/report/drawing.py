@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..trainer.state.quality.observe import Snapshot
+from ..trainer.state.quality.prequential import Snapshot
 from .charts import new_figure
 
 Axes = Any  # matplotlib's
 Plot = Callable[[Any], None]  # draws on a figure
 
 WIDTH, HEIGHT = 4.4, 2.9  # inches, each 72 units of the picture
-FEW = 3  # curves with so few points show each point
+_MARKED = 3  # curves with so few points show each point
 
 _LEAST_SPAN = 0.02  # of the values: smaller changes do not fill the picture
 
@@ -119,7 +119,7 @@ def draw_line(
 
 def draw_curve(axes: Axes, x: Sequence[float], y: Sequence[float], color: str, label: str, style: str) -> None:
     if x:
-        mark = "o" if len(x) <= FEW else ""
+        mark = "o" if len(x) <= _MARKED else ""
         y = np.clip(y, -_DRAWN, _DRAWN)  # type: ignore[assignment]
         axes.plot(x, y, color=color, label=label, linestyle=style, marker=mark, markersize=4)
 

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from river.drift import ADWIN
-
-from ..trainer.state.quality.observe import Snapshot
+from ..trainer.state.quality.prequential import Snapshot
 
 MAX_SEEN = 100_000  # errors that the detector sees; of more errors it sees one in n
 
@@ -52,6 +50,8 @@ def find_changes(blocks: Sequence[Block]) -> tuple[list[Change], int]:
     tuple
         The changes, and n if the detector saw one error in n.
     """
+    from river.drift import ADWIN  # loads half of scikit-learn
+
     step = -(-sum(block.n_labels for block in blocks) // MAX_SEEN)
     detector, ends, n_seen, wrong = ADWIN(), [0], 0, 0.0
     for i, (*_, m, k) in enumerate(blocks):

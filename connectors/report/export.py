@@ -33,17 +33,16 @@ from typing import Any
 import numpy as np
 
 from streamsvm import WarmupScaler
-from streamsvm.core.kernels import KERNELS
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
-from ..records.published import ServedModel
-from ..records.several_classes import Model, SeveralClassModel
+from ..records.models import Model, MulticlassModel, ServedModel
 from ..runtime.folders import FileError
 from ..settings.sections import ConfigError
-from ..trainer.state.stored import choose_model, read_state
+from ..trainer.state.stored_state import choose_model, read_state
 
 _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
 _MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
@@ -84,7 +83,7 @@ def export_model(
     target = Path(path)
     legend = target.with_name(f"{target.name}.json")
     text, meaning = "\n".join(_lines(of_label, numbers)) + "\n", _meaning(of_label, numbers, scaler)
-    if isinstance(model, SeveralClassModel):
+    if isinstance(model, MulticlassModel):
         meaning["labels"] = {"1": _labels(model)[str(label)], "-1": None}
     snapshot.write_atomic(legend, (json.dumps(meaning, indent=1, ensure_ascii=False) + "\n").encode())
     snapshot.write_atomic(target, text.encode("ascii"))
@@ -93,7 +92,7 @@ def export_model(
 
 def chosen(model: Model, label: str | None) -> OnlineSVM:
     """The model to export: of more than two classes, that of the class whose text `label` is."""
-    if not isinstance(model, SeveralClassModel):
+    if not isinstance(model, MulticlassModel):
         if label is not None:
             raise ValueError(f"--label {label} chooses among more than two classes; this model has two")
         return model
@@ -105,7 +104,7 @@ def chosen(model: Model, label: str | None) -> OnlineSVM:
     return model._binary(known[label])
 
 
-def _labels(model: SeveralClassModel) -> dict[str, Any]:
+def _labels(model: MulticlassModel) -> dict[str, Any]:
     """The classes, by their texts."""
     return {str(label): label for label in model.labels}
 
@@ -208,7 +207,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     data = snapshot.read(path)
-    classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), SeveralClassModel)}
+    classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), MulticlassModel)}
     kind = snapshot.kind_of(data)
     if kind not in classes:
         raise snapshot.SnapshotError(

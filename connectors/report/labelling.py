@@ -8,6 +8,7 @@ from typing import Any
 from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
 from .answers import (
+    RECENT,
     Answers,
     Interval,
     compared,
@@ -19,9 +20,8 @@ from .answers import (
 from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, picture, set_numbers
 from .panel import Panel
 
-LISTED = 12  # corrections
-RECENT = 100  # random answers over which the curve of the g-mean looks
-_FEW = 10  # answers before which the curve does not begin
+_CORRECTIONS = 12  # that the table lists
+_LEAST_ANSWERS = 10  # answers before which the curve does not begin
 
 Names = tuple[str, str]  # of the positive and the negative class
 
@@ -118,7 +118,7 @@ def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
     if not pairs:
         return Panel(name, title, "", ["No random question (audit) was answered yet."])
     latest = quality(pairs[-RECENT:])
-    points = [(n, quality(pairs[max(0, n - RECENT) : n]).g_mean) for n in range(_FEW, len(pairs) + 1)]
+    points = [(n, quality(pairs[max(0, n - RECENT) : n]).g_mean) for n in range(_LEAST_ANSWERS, len(pairs) + 1)]
     known = [(n, found) for n, found in points if not math.isnan(found.value)]
 
     def plot(figure: Any) -> None:
@@ -202,7 +202,7 @@ def corrections_panel(answers: Answers | None, names: Names, name: str) -> Panel
     if not found:
         return Panel(name, title, "", ["No label was replaced by the other one."])
     table = [("event", "was", "is", "time (UTC)", "by")]
-    for entry, before in reversed(found[-LISTED:]):
+    for entry, before in reversed(found[-_CORRECTIONS:]):
         was, now = (names[0] if one.after else names[1] for one in (before, entry))
         when = "–" if entry.time is None else f"{datetime.fromtimestamp(entry.time / 1000, UTC):%Y-%m-%d %H:%M}"
         table.append((str(entry.label.id), was, now, when, entry.annotator or "–"))
@@ -212,8 +212,8 @@ def corrections_panel(answers: Answers | None, names: Names, name: str) -> Panel
         f"{plural(len(found), 'label')} of {plural(n_events, 'event')} replaced one of the other class; {n_others:,} "
         "of them came from another person or a file. The model has forgotten the old labels."
     ]
-    if len(found) > LISTED:
-        text.append(f"The newest {LISTED} are shown; streamsvm labels --history writes all of them to a file.")
+    if len(found) > _CORRECTIONS:
+        text.append(f"The newest {_CORRECTIONS} are shown; streamsvm labels --history writes all of them to a file.")
     return Panel(name, title, "", text, table)
 
 

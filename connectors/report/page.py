@@ -15,7 +15,7 @@ from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import reading
 from ..trainer.state.models import SingleModel
-from ..trainer.state.stored import Stored, read_state
+from ..trainer.state.stored_state import Stored, read_state
 from .answers import Answers, read_answers
 from .panel import Panel
 from .panels import all_panels, asks, predicts_early, read_metrics, read_rows

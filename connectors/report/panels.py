@@ -14,9 +14,9 @@ import orjson
 from ..runtime.text import plural
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, read_history
 from ..trainer.state.quality.multiclass import ClassPrequential
-from ..trainer.state.quality.observe import History, Prequential, Snapshot
+from ..trainer.state.quality.prequential import History, Prequential, Snapshot
 from ..trainer.state.state import prequential
-from ..trainer.state.stored import Stored
+from ..trainer.state.stored_state import Stored
 from .answers import Answers
 from .charts import are_early
 from .classes import class_labels_panels, classes_panels
@@ -37,7 +37,7 @@ from .drift import Block, Change, error_blocks, find_changes
 from .labelling import labelling_panels
 from .panel import Panel
 
-LISTED = 5  # changes that the text names
+_CHANGES = 5  # changes that the text names
 
 _TOO_OLD = "An older version wrote this checkpoint, without {}. This version records it from the next record on."
 _FEW_BLOCKS = (
@@ -350,9 +350,10 @@ def _said_of_changes(changes: Sequence[Change]) -> str:
     if not changes:
         return "The error has not changed by more than chance explains."
     listed = "; ".join(
-        f"from {change.before:.1%} to {change.after:.1%} at about {change.n:,} records" for change in changes[-LISTED:]
+        f"from {change.before:.1%} to {change.after:.1%} at about {change.n:,} records"
+        for change in changes[-_CHANGES:]
     )
-    which = "" if len(changes) <= LISTED else f" {len(changes)} times; the last {LISTED} changes"
+    which = "" if len(changes) <= _CHANGES else f" {len(changes)} times; the last {_CHANGES} changes"
     return f"The error has changed{which}: {listed}."
 
 

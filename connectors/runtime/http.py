@@ -14,17 +14,22 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from streamsvm import __version__
 
+from .process import POLL_SECONDS
+
 logger = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.1  # within which the server notices that it has to end
+REQUEST_SECONDS = 10.0  # that a client has to send a whole request, and then to take the answer
+HEADER_BYTES = 32 << 10  # of a request line with its headers
+
 _FULL = (
     b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 21\r\nRetry-After: 1\r\n"
     b"Connection: close\r\n\r\ntoo many connections\n"
@@ -42,12 +47,6 @@ class Limits(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def connections(self) -> int: ...
-    @property
-    def request_seconds(self) -> float: ...
-    @property
-    def header_bytes(self) -> int: ...
-    @property
-    def body_bytes(self) -> int: ...
 
 
 class Refused(Exception):  # noqa: N818 - never seen outside
@@ -104,8 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        limits = self.server.limits
-        self._request = _Request(self.connection, limits.request_seconds, limits.header_bytes)
+        self._request = _Request(self.connection, REQUEST_SECONDS, HEADER_BYTES)
         self.rfile.close()
         self.rfile = io.BufferedReader(self._request)
 
@@ -117,7 +115,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def send_response(self, code: int, message: str | None = None) -> None:
-        self.connection.settimeout(self.server.limits.request_seconds)  # the client's time to take the answer
+        self.connection.settimeout(REQUEST_SECONDS)
         super().send_response(code, message)
 
     def json_body(self, n_bytes: int) -> dict[str, Any]:
@@ -148,6 +146,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not isinstance(body, dict):
             raise Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
         return body
+
+    def reply(
+        self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Send an answer."""
+        self.send_response(status)
+        for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Log no requests, because an address may hold a secret."""
@@ -200,7 +209,7 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # http.server's class asks t
             super().__init__((host, port), handler)
         except OSError as error:
             raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
-        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_SECONDS,), name="http", daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), name="http", daemon=True)
 
     @property
     def port(self) -> int:

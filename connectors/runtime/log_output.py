@@ -12,9 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from streamsvm.estimators.learner.advice import StreamWarning
+from streamsvm.core.stream_warning import StreamWarning
 
 # Attributes of every record; all others come from `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
@@ -81,7 +79,7 @@ class JSONFormatter(logging.Formatter):
 
 def _plain(value: Any) -> Any:
     """A value that JSON has: null for NaN and infinity, and a string for an unknown type."""
-    if isinstance(value, np.generic | np.ndarray):
+    if hasattr(value, "tolist"):  # of numpy
         value = value.tolist()
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 POLL_SECONDS = 0.2  # A process that waits looks for a signal at least this often.
+LOOK_SECONDS = 1.0  # between two tries, or two looks at what seldom changes
 Stop = Callable[[], bool]  # Says True when the process has to end.
 
 

@@ -1,6 +1,8 @@
 """Texts for people, and numbers that people write."""
 
 import re
+from collections.abc import Sequence
+from itertools import zip_longest
 
 _MOST_PRINTED = 2000  # characters of a message
 
@@ -14,6 +16,18 @@ def printable(message: str) -> str:
     """A message for a terminal: what it quotes of a file can neither control the terminal nor fill it."""
     cut = message if len(message) <= _MOST_PRINTED else f"{message[:_MOST_PRINTED]}..."
     return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in cut)
+
+
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table as text: the first `left` columns are left-aligned, the others right-aligned; lines may end early."""
+    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
+    return "\n".join(
+        "  ".join(
+            f"{cell:{'<' if i < left else '>'}{width}}"
+            for i, (cell, width) in enumerate(zip(line, widths, strict=False))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def to_number(text: str) -> float:

@@ -14,24 +14,24 @@ import threading
 import time
 from collections.abc import Callable
 
+from .exit_codes import STALLED
 from .health import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-EXIT_CODE = 70  # EX_SOFTWARE in sysexits.h
-LAST_WORDS_SECONDS = 5
+LAST_WORDS_SECONDS = 5  # to write the stacks
 
 _TICK = 1.0  # seconds between two looks, at most
 
 
 def abort(why: str) -> None:
-    """Write the stacks of all threads to standard error, log `why`, and end the process with `EXIT_CODE`."""
+    """Write the stacks of all threads to standard error, log `why`, and end the process with `STALLED`."""
     signal.alarm(LAST_WORDS_SECONDS)  # The kernel ends the process if a full pipe or a held lock stops the next lines.
     try:
         faulthandler.dump_traceback(file=2, all_threads=True)  # sys.stderr may be closed.
-        logger.critical("%s: ending the process with exit code %d", why, EXIT_CODE)
+        logger.critical("%s: ending the process with exit code %d", why, STALLED)
     finally:
-        os._exit(EXIT_CODE)
+        os._exit(STALLED)
 
 
 class Watchdog:

@@ -14,9 +14,10 @@ from streamsvm.online.outputs.sigmoid import on_side_of
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.formats.base import BadRecord
+from ..records.models import Model, MulticlassModel, mean, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
-from ..records.published import LARGEST, Shelf, Snapshot, Withdrawn, count_in, unpack_model
-from ..records.several_classes import Model, SeveralClassModel, mean, scores
+from ..records.published import Shelf, Snapshot, Withdrawn, count_in
+from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from ..trainer.publication import MERGED, key_name
 from ..trainer.rows import unusable_rows
@@ -33,7 +34,7 @@ class Member(NamedTuple):
 
 def total(numbers: Iterable[int]) -> int:
     """The sum of numbers in manifests; like these, it has at most 63 bits."""
-    return min(sum(numbers), LARGEST)
+    return min(sum(numbers), MAX_INT64)
 
 
 class Committee:
@@ -56,7 +57,7 @@ class Committee:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._members = tuple(members)
-        if len({isinstance(member.model, SeveralClassModel) for member in members}) > 1:
+        if len({isinstance(member.model, MulticlassModel) for member in members}) > 1:
             raise ValueError("models of two classes and models of more cannot predict an event together")
         versions = [member.version for member in members]
         self.version = ModelVersion(total(v.ver for v in versions), total(v.offset for v in versions))
@@ -80,7 +81,7 @@ class Committee:
     def _means(self, rows: list[NamedRows]) -> Iterator[Said]:
         """The means of the members' margins and probabilities; each member has its own rows."""
         models: list[Any] = [member.model for member in self._members]
-        if isinstance(models[0], SeveralClassModel):
+        if isinstance(models[0], MulticlassModel):
             return iter(class_predictions(mean([scores(model, own) for model, own in zip(models, rows, strict=True)])))
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
@@ -241,7 +242,7 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
     """
     version = version_of(snapshot)
     created = snapshot.manifest.get("created")
-    if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= LARGEST:
+    if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= MAX_INT64:
         raise ValueError(f"'created' must be seconds since 1970 in a manifest, got {created!r:.60}")
     model, scaler, _ = unpack_model(snapshot.blob, device)
     return Member(model, scaler, version, created)
@@ -257,9 +258,9 @@ def misfit(model: Model, settings: Settings) -> str:
 
     Models of two classes and of more say different things about an event, so [label] decides which of them count.
     """
-    is_several, wants_several = isinstance(model, SeveralClassModel), settings.label.vocabulary is not None
-    if is_several != wants_several:
-        has, wanted = ("more than two", "two") if is_several else ("two", "more than two")
+    is_multiclass, wants_several = isinstance(model, MulticlassModel), settings.label.vocabulary is not None
+    if is_multiclass != wants_several:
+        has, wanted = ("more than two", "two") if is_multiclass else ("two", "more than two")
         return f"it is a model of {has} classes, and the configuration has {wanted}: see [label]"
     if settings.features.names:
         strangers = [name for name in model.feature_names if name not in settings.features.names]

@@ -16,28 +16,26 @@ import math
 import time
 from collections.abc import Iterator
 
+from ..logs.reading import POLL_RECORDS
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import NO_CLASS, UNTAUGHT, Said, send_prediction, source, write_prediction
-from ..records.published import Snapshot
+from ..records.published import POLL_PIECES, Snapshot
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
-from ..runtime.process import POLL_SECONDS, Stop
+from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
-from ..trainer.state.quality.observe import Progress
+from ..trainer.state.quality.prequential import Progress
 from .committee import ModelTopic, Request, by_committee, misfit, models_of, unpack
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 500
-_LOADED_RECORDS = 16  # a record of a model may have nearly a megabyte
 _SWAP_SECONDS = 0.01  # for unpacking models while events wait; the last one may take longer
 _LOADING_SECONDS = 1.0  # for the same at the beginning, when no event waits
-_TELEMETRY_SECONDS = 1.0
 _FROM_THE_START = (
     "streamsvm_records_total",
     "streamsvm_predictions_total",
@@ -170,7 +168,7 @@ class Scorer:
         while not self._stop():
             self._beat(waits_for)
             self._topic.follow()
-            self._poll(0.0 if self._topic.arrived else POLL_SECONDS, _LOADED_RECORDS)
+            self._poll(0.0 if self._topic.arrived else POLL_SECONDS, POLL_PIECES)
             if not self._topic.is_read:
                 continue
             self._swap(_LOADING_SECONDS)
@@ -278,7 +276,7 @@ class Scorer:
     def _cycle(self) -> int:
         """Poll, replace models, predict and commit; return the number of records."""
         self._beat(None if self._inputs else "no partition is assigned")
-        events = self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
+        events = self._poll(0.0 if self._is_busy else POLL_SECONDS, POLL_RECORDS)
         self._swap(_SWAP_SECONDS)
         for batch in self._batches(events):
             self._score(batch)
@@ -295,7 +293,7 @@ class Scorer:
             self._health.set_unready(reason)
         else:
             self._health.set_ready()
-        if time.monotonic() - self._looked_at >= _TELEMETRY_SECONDS:
+        if time.monotonic() - self._looked_at >= LOOK_SECONDS:
             self._collect()
 
     def _wait(self, reason: str) -> None:
@@ -349,7 +347,7 @@ class Scorer:
     def _batches(self, records: list[Record]) -> Iterator[list[Record]]:
         """All records at once, which costs least, or parts of them if decoded records could take much memory."""
         n_bytes = sum(record.nbytes for record in records)
-        at_once = self._settings.daemon.batch if n_bytes > CUT_BYTES else _POLL_RECORDS
+        at_once = self._settings.daemon.batch if n_bytes > CUT_BYTES else POLL_RECORDS
         for start in range(0, len(records), at_once):
             yield records[start : start + at_once]
 

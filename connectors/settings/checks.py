@@ -9,13 +9,13 @@ from typing import Any
 
 from ..logs.transport import TOPIC_NAME
 from ..records.classes import Vocabulary
+from ..runtime.numbers import MAX_INT32
 
 Check = Callable[[Any], str | None]
 
-MAX_COUNT = 2**31 - 1
-MAX_CLASSES = 1000
+MAX_CLASSES = 1000  # each class is a model of its own
 _MAX_SECONDS = 100 * 365 * 86400.0  # Times in milliseconds stay far inside 64 bits.
-_MAX_MB = 1e9
+_MAX_MB = 1e9  # far inside what 64 bits count
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _WINDOW = 'a number of examples, at least 1, or a time such as "90s", "30m", "12h", "7d" or "2w"'
 _IMAGE_HOST = re.compile(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
@@ -44,13 +44,13 @@ def fraction(value: float) -> str | None:
 
 def at_least(minimum: float) -> Check:
     """A count or a size that 32-bit counters can hold."""
-    return lambda value: None if minimum <= value <= MAX_COUNT else f"at least {minimum}, and at most {MAX_COUNT}"
+    return lambda value: None if minimum <= value <= MAX_INT32 else f"at least {minimum}, and at most {MAX_INT32}"
 
 
 def zero_or_at_least(minimum: int) -> Check:
     """A count, where 0 turns something off."""
     return lambda value: (
-        None if value == 0 or minimum <= value <= MAX_COUNT else f"0, or at least {minimum} and at most {MAX_COUNT}"
+        None if value == 0 or minimum <= value <= MAX_INT32 else f"0, or at least {minimum} and at most {MAX_INT32}"
     )
 
 
@@ -103,9 +103,7 @@ def registry_url(value: str) -> str | None:
 
 def image_hosts(value: tuple[str, ...]) -> str | None:
     """Sources of a Content-Security-Policy; anything else could end its rule and begin another."""
-    is_right = all(
-        re.fullmatch(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?", host) for host in value
-    )
+    is_right = all(map(_IMAGE_HOST.fullmatch, value))
     return (
         None if is_right else "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'"
     )
@@ -155,7 +153,7 @@ def window(value: int | str) -> str | None:
 
 def parse_window(value: int | str) -> int | datetime.timedelta:
     """How far back a model remembers: a number of examples, or a time; raises ValueError for anything else."""
-    if isinstance(value, int) and 1 <= value <= MAX_COUNT:
+    if isinstance(value, int) and 1 <= value <= MAX_INT32:
         return value
     found = re.fullmatch(r"([1-9]\d{0,5})([smhdw])", str(value))
     if found is None:

@@ -8,7 +8,7 @@ from .sections import Settings
 
 
 def find_contradictions(settings: Settings) -> list[str]:
-    """Every contradiction in a configuration, except among the options of [kafka]."""
+    """Every contradiction in a configuration, except inside [kafka] and [model]."""
     return [
         *_transactions(settings),
         *_topics(settings),
@@ -19,7 +19,6 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_schema(settings),
         *_others(settings),
         *_classes(settings),
-        *settings.model.problems(is_several=settings.label.vocabulary is not None),
     ]
 
 

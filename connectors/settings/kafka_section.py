@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..logs.cluster.option_values import Option, meant, shown
 from ..logs.cluster.options import KafkaOptions
-from ..logs.cluster.values import Option, meant, shown
 from ..records.codec import MAX_BYTES
 from .checks import parse_partitions
 from .layers import Given, parse_text
@@ -109,7 +109,7 @@ def _interpret(given: Mapping[str, Given], client: str, known: ModuleType) -> tu
     values: dict[str, Any] = {}
     problems: list[str] = []
     for key, item in given.items():
-        option: Option | None = known.OPTIONS.get(key)
+        option: Option | None = known.option_of(key)
         if key in _OURS:
             problems.append(f"{item.origin}: kafka.{key} cannot be set: it is {_OURS[key]}")
         elif key in known.FIXED:
@@ -119,7 +119,7 @@ def _interpret(given: Mapping[str, Given], client: str, known: ModuleType) -> tu
         elif item.value is None:
             continue  # `with_files` has said that the file cannot be read.
         elif option.takes(value := _value(option, item)):
-            values[key] = known.as_taken(key, value)
+            values[key] = option.taken(value)
         else:
             choice = meant(key, option, value)
             hint = f"; did you mean {choice!r}?" if choice else ""
@@ -129,16 +129,18 @@ def _interpret(given: Mapping[str, Given], client: str, known: ModuleType) -> tu
 
 def _hint(key: str, client: str, known: ModuleType) -> str:
     """What the writer of an unknown option may have meant."""
-    from ..logs.rdkafka.options import right_name
+    python, _ = _modules(KAFKA_PYTHON)
+    if find_spec("confluent_kafka"):  # librdkafka itself knows the names of its options.
+        from ..logs.rdkafka.options import right_name
 
-    ours = right_name(key)
-    if ours in known.OPTIONS:
-        return f"; it is called {ours!r} here"
-    if client == KAFKA_PYTHON and ours:
-        return f"; librdkafka has it: set kafka.client = {LIBRDKAFKA!r}"
-    if client == LIBRDKAFKA and key in _modules(KAFKA_PYTHON)[0].OPTIONS:
+        ours = right_name(key)
+        if ours and known.option_of(ours):
+            return f"; it is called {ours!r} here"
+        if client == KAFKA_PYTHON and ours:
+            return f"; librdkafka has it: set kafka.client = {LIBRDKAFKA!r}"
+    if client == LIBRDKAFKA and python.option_of(key):
         return f"; only {KAFKA_PYTHON} has it"
-    close = get_close_matches(key, known.OPTIONS, n=1)
+    close = [name for name in get_close_matches(key, python.OPTIONS) if known.option_of(name)]
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

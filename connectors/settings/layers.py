@@ -7,7 +7,7 @@ what would be right, or raises ValueError.  Its ``metadata["formerly"]`` is the 
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -39,12 +39,13 @@ def collect(
     overrides: Sequence[str],
     verbatim: str,
     removed: Mapping[str, str],
+    unchecked: Collection[str] = (),
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Values by section and key, converted and checked, and a line for each problem.
 
     The section `verbatim` may have any keys, because they are another program's.  Its values are `Given`, neither
     converted nor checked; it is missing if no layer mentions it.  `removed` says what to do about each key of an
-    earlier version that has no successor, by its dotted name.
+    earlier version that has no successor, by its dotted name.  Of the `unchecked` sections, values are converted only.
     """
     problems: list[str] = []
     known = [*sections, verbatim]
@@ -65,7 +66,7 @@ def collect(
             advice = removed.get(f"{given.section}.{given.key}")
             if advice:
                 raise given.unknown(f": {advice}")
-            key, value = _interpret(sections[given.section], given)
+            key, value = _interpret(sections[given.section], given, is_checked=given.section not in unchecked)
             values[given.section][key] = value
         except ValueError as error:
             problems.append(str(error))
@@ -176,7 +177,7 @@ def _section_of(key: str, sections: Sections) -> str:
 # --- what values mean -------------------------------------------------------------------------------------------------
 
 
-def _interpret(section: Any, given: Given) -> tuple[str, Any]:
+def _interpret(section: Any, given: Given, *, is_checked: bool) -> tuple[str, Any]:
     """The key and its checked value; raises ValueError with the problem."""
     known = {item.name: item for item in fields(section)}
     key = next((name for name in known if name.lower() == given.key.lower()), given.key) if given.is_text else given.key
@@ -185,7 +186,7 @@ def _interpret(section: Any, given: Given) -> tuple[str, Any]:
         raise given.unknown(f": it is now called {new!r}" if new else _suggest(key, known))
     hint = get_type_hints(section)[key]
     value = _convert(given, hint)
-    check = known[key].metadata.get("check")
+    check = known[key].metadata.get("check") if is_checked else None
     try:
         wanted = check(value) if check else None
     except ValueError as error:

@@ -26,6 +26,7 @@ def load(
     overrides: Sequence[str] = (),
     *,
     log_must_exist: bool = False,
+    with_model: bool = True,
     needs: Callable[[Settings], Iterable[str]] = nothing,
 ) -> Settings:
     """Read a configuration.
@@ -41,6 +42,8 @@ def load(
         Flags of the form ``section.key=value``.
     log_must_exist
         Whether it is a problem if the embedded log's folder is missing.
+    with_model
+        Whether to check the values of [model], which loads the engine; without, only their types are checked.
     needs
         Returns a line for each thing that the caller needs and these settings lack; default: it needs nothing.
 
@@ -53,7 +56,8 @@ def load(
         content = read_file(path)
     except UnreadableFile as error:
         raise ConfigError([str(error)]) from error
-    values, problems = collect(SECTIONS, path, content, environment, overrides, verbatim="kafka", removed=REMOVED)
+    unchecked = () if with_model else ("model",)
+    values, problems = collect(SECTIONS, path, content, environment, overrides, "kafka", REMOVED, unchecked)
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
@@ -70,7 +74,10 @@ def load(
                 f"{path}: [kafka] is empty: set kafka.bootstrap_servers, such as 'localhost:9092', or remove the "
                 "section to use the embedded log"
             )
-    problems += [*find_contradictions(settings), *needs(settings)]
+    problems += find_contradictions(settings)
+    if with_model:
+        problems += settings.model.problems(is_multiclass=settings.label.vocabulary is not None)
+    problems += needs(settings)
     try:
         settings.codec()
     except (AvroMissing, SchemaError) as error:

@@ -2,20 +2,30 @@
 
 import inspect
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import LEARNERS
-
-from ..records.several_classes import SeveralClassModel
 from .checks import Check, key, one_of, parse_window, window
+
+if TYPE_CHECKING:
+    from streamsvm.estimators.learner.classifier import OnlineSVM
+
+
+def _learners() -> dict[str, Any]:
+    """The learners by name; this loads the engine, which a command that needs no model does without."""
+    from streamsvm.estimators.learners import LEARNERS
+
+    return LEARNERS
+
+
+def _algorithm(value: str) -> str | None:
+    return one_of(*_learners())(value)
 
 
 def _learner_s(name: str) -> Check:
     """The check that the learners themselves make of this parameter; it raises their error as a ValueError."""
 
     def check(value: Any) -> None:
-        made = next(made for made in LEARNERS.values() if name in inspect.signature(made).parameters)
+        made = next(made for made in _learners().values() if name in inspect.signature(made).parameters)
         try:
             made(**{name: value})
         except TypeError as error:
@@ -47,7 +57,7 @@ class ModelSettings:
         Largest number of examples that the model remembers beside its members, half of each class.
     """
 
-    algorithm: str = key("lasvm", one_of(*LEARNERS))
+    algorithm: str = key("lasvm", _algorithm)
     C: float = key(10.0, _learner_s("C"))
     kernel: str = key("rbf", _learner_s("kernel"))
     gamma: float | str = key("scale", _learner_s("gamma"))
@@ -72,9 +82,9 @@ class ModelSettings:
     ramp_warmup: int | None = key(None, _learner_s("ramp_warmup"))
 
     @property
-    def implementation(self) -> type[OnlineSVM]:
+    def implementation(self) -> "type[OnlineSVM]":
         """The class of the algorithm."""
-        return LEARNERS[self.algorithm]
+        return _learners()[self.algorithm]
 
     def parameters(self) -> dict[str, Any]:
         """Arguments for the class."""
@@ -91,10 +101,10 @@ class ModelSettings:
         how = None if self.budget is None else self.on_budget or "remove"
         return {"budget": self.budget, "on_budget": how, "window": self.window}
 
-    def problems(self, is_several: bool = False) -> list[str]:
+    def problems(self, is_multiclass: bool = False) -> list[str]:
         """What is wrong with settings that are right one by one: a line for each problem.
 
-        `is_several` says whether there are more than two classes.
+        `is_multiclass` says whether there are more than two classes.
         """
         known = inspect.signature(self.implementation).parameters
         given = [of.name for of in fields(self) if getattr(self, of.name) != of.default]
@@ -107,13 +117,15 @@ class ModelSettings:
             return found
         try:
             model = self.implementation(**self.parameters())
-            if is_several:
-                SeveralClassModel(model)
+            if is_multiclass:
+                from ..records.models import MulticlassModel
+
+                MulticlassModel(model)
         except (ArithmeticError, TypeError, ValueError) as error:
             return [f"[model]: {error}"]
         return []
 
 
 def _having(parameter: str) -> str:
-    having = (name for name, made in LEARNERS.items() if parameter in inspect.signature(made).parameters)
+    having = (name for name, made in _learners().items() if parameter in inspect.signature(made).parameters)
     return ", ".join(map(repr, having))

@@ -79,7 +79,7 @@ class MergerSettings:
 class HttpSettings:
     """Where metrics (``/metrics``) and health (``/healthz``, ``/readyz``) are served.
 
-    `connections`, `request_seconds`, `header_bytes` and `body_bytes` also hold for the servers of ``streamsvm label``.
+    `connections` also holds for the servers of ``streamsvm label``.
 
     Parameters
     ----------
@@ -93,23 +93,12 @@ class HttpSettings:
         to any name.  The labelling page answers to these names and `labelling.host` only.
     connections
         Number of connections at once, at least 1; the server answers further ones with the status 503.
-    request_seconds
-        Seconds that a client has to send a whole request, and then to read the answer, before the connection is closed.
-    header_bytes
-        Bytes of a request line with its headers, at least 1024; the server answers larger ones with the status 414 or
-        431.
-    body_bytes
-        Bytes that Label Studio may send in one request, at least 4096; the server answers more with the status 413.
-        The labelling page takes 4096 bytes.
     """
 
     host: str = key("127.0.0.1", checks.host)
     port: int = key(0, checks.port)
     names: tuple[str, ...] = ()
     connections: int = key(100, checks.at_least(1))
-    request_seconds: float = key(10.0, checks.seconds)
-    header_bytes: int = key(32 << 10, checks.at_least(1024))
-    body_bytes: int = key(16 << 20, checks.at_least(4096))
 
 
 @dataclass(frozen=True)

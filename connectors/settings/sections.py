@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
-from ..records.codec import FORMATS, Codec, Limits
-from ..records.formats.registry.format import pause
+from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from . import checks
 from .checks import key
 from .estimates import EstimateSettings
@@ -182,10 +181,6 @@ class LimitSettings:
     model_features
         Features that a model knows, at least 1.  An event whose new features would exceed it is predicted but not
         learned.
-    name_length
-        Characters of a feature's name, at least 1.
-    text_length
-        Characters of an id, a time or a label's source, and bytes of a record's key, at least 64.
     read_ahead_mb
         Megabytes of memory for records that a trainer has read and not yet consumed.  Each partition may hold one batch
         more.
@@ -197,8 +192,6 @@ class LimitSettings:
 
     event_features: int = key(100_000, checks.at_least(1))
     model_features: int = key(1_000_000, checks.at_least(1))
-    name_length: int = key(256, checks.at_least(1))
-    text_length: int = key(2048, checks.at_least(64))
     read_ahead_mb: float = key(64.0, checks.megabytes)
     dead_letter_kb: float = key(512.0, checks.positive)
 
@@ -234,7 +227,7 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
 
-    def codec(self, wait: Callable[[str], None] = pause) -> Codec:
+    def codec(self, wait: Callable[[str], None] | None = None) -> Codec:
         """The codec that reads events and writes predictions.
 
         `wait` is called with the reason while the schema registry does not answer.
@@ -249,7 +242,7 @@ class Settings:
             schemas=self.log.schemas,
             registry=self.schema.place,
             wait=wait,
-            limits=Limits(self.limits.event_features, self.limits.name_length, self.limits.text_length),
+            max_features=self.limits.event_features,
         )
 
     def removes(self) -> bool:
@@ -282,6 +275,11 @@ class Settings:
 REMOVED = {  # keys of 0.1.0, and what to do about each
     "features.scale": 'the model scales features itself now; instead, set model.scaling to "standard" or "none"',
     "features.warmup": "the model scales features itself now, from the first event on; remove the key",
+    "http.request_seconds": "a client has 10 seconds for a request; remove the key",
+    "http.header_bytes": "a request may have 32 KiB of headers; remove the key",
+    "http.body_bytes": "Label Studio may send 16 MiB in a request; remove the key",
+    "limits.name_length": f"a feature's name may have {MAX_FEATURE_NAME} characters; remove the key",
+    "limits.text_length": f"ids, times, sources and keys may have {MAX_TEXT} characters; remove the key",
 }
 
 SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name != "kafka"}

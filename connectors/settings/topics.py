@@ -7,6 +7,7 @@ from ..logs.transport import Shape, TopicMismatch
 from ..records.people.questions import MAX_QUESTION_BYTES
 from ..records.published import CHUNK_BYTES
 from ..runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ..runtime.numbers import DAY_MS
 from ..runtime.text import plural
 from .kafka_section import ENVELOPE_BYTES
 from .opening import backend_of
@@ -16,8 +17,7 @@ logger = logging.getLogger(__name__)
 
 _REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
 
-_DAY_MS = 86_400_000
-_FOR_EVER = -1
+_FOR_EVER = -1  # Kafka's value of retention.ms
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 
@@ -73,8 +73,8 @@ def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
         Number of partitions of the events' topic.
     """
     log = settings.log
-    shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(settings)}
-    shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
+    shapes = {name: Shape(n_partitions, "delete", 7 * DAY_MS) for name in used(settings)}
+    shapes[log.dlq] = Shape(1, "delete", 30 * DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
     shapes |= {name: Shape(1, "compact") for name in (log.model, log.merged) if name in shapes}
     if log.state:
         shapes[log.state] = Shape(n_partitions, "delete", _FOR_EVER)

@@ -32,7 +32,7 @@ from .state.state import State
 logger = logging.getLogger(__name__)
 
 _UNUSUAL = 3.0  # standard deviations
-_FEW = 20  # labels, from which too little is known of the deviations
+_LEAST_LABELS = 20  # labels, from which too little is known of the deviations
 _OWN_FIELDS = ("id", "x", "y", "w")
 
 
@@ -197,7 +197,7 @@ class Asking:
     def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
         """A question with what people need to answer it; `value` is that of the event's record."""
         x = self._codec.features(value)
-        (said,) = predictions_of(state.model, NamedRows.of([x])) if self._codec.is_several else (None,)
+        (said,) = predictions_of(state.model, NamedRows.of([x])) if self._codec.is_multiclass else (None,)
         if isinstance(said, ClassPrediction):
             guess, probabilities = said.label, {str(y): p for y, p in said.probabilities.items()}
             score = None if guess is None else said.probabilities[guess]
@@ -228,7 +228,7 @@ class Asking:
 
     def _unusual(self, x: dict[str, float], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""
-        if state.model.n_seen < _FEW:
+        if state.model.n_seen < _LEAST_LABELS:
             return {}
         return {name: round(z, 1) for name, z in state.standardised(x, None).items() if abs(z) >= _UNUSUAL}
 

@@ -17,8 +17,8 @@ from streamsvm.estimators.learner.validation import KernelOverflow
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.several_classes import Model, SeveralClassModel
-from .rows import FEW, rows_at
+from ..records.models import Model, MulticlassModel
+from .rows import ONE_BY_ONE, rows_at
 from .state.estimates import Estimate
 from .state.lesson import Lesson
 from .state.state import State
@@ -147,7 +147,7 @@ def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) 
 
 def _learn(model: Any, tasks: list[Task], rows: NamedRows) -> None:
     """Learn the events of these tasks, a few of them one by one: the model is the same either way."""
-    if len(tasks) > FEW or isinstance(model, SeveralClassModel):
+    if len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
         given = _Examples.of(tasks, rows)
         model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times)
         return

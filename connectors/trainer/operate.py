@@ -9,7 +9,7 @@ from ..logs.transport import OutputsLost, Transport, Unavailable
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
-from ..runtime.process import Stop, pause
+from ..runtime.process import LOOK_SECONDS, Stop, pause
 from ..runtime.status_server import StatusServer
 from ..runtime.watchdog import Watchdog
 from ..settings.opening import open_log
@@ -17,7 +17,6 @@ from ..settings.sections import ConfigError, Settings
 
 logger = logging.getLogger(__name__)
 
-_AGAIN_SECONDS = 1.0  # before a loop begins again
 Result = TypeVar("Result", covariant=True)
 
 
@@ -75,7 +74,7 @@ def operate(
                     outage.goes_on(error)
                     health.set_unready(str(error))
             logger.info("beginning again where the state was saved last")
-            pause(_AGAIN_SECONDS, stop)
+            pause(LOOK_SECONDS, stop)
 
 
 def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer:

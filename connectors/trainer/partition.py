@@ -14,8 +14,8 @@ from dataclasses import replace
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
-from ..records.published import Publisher
-from ..records.several_classes import Model
+from ..records.models import Model
+from ..records.published import LOADING_SECONDS, Publisher
 from ..records.times import is_known
 from ..settings.sections import Settings
 from .cuts import Cuts
@@ -25,13 +25,12 @@ from .publication import merged_model, publish_models
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
-from .state.quality.observe import Snapshot
+from .state.quality.prequential import Snapshot
 from .state.state import State
 
 logger = logging.getLogger(__name__)
 
 _RECORDS_A_MODEL = 10  # that pay for writing a model
-_LOADING_SECONDS = 300.0  # for the merged model to be read
 
 # Losses, as the log tells them:
 _DROPPED_MODELS = "models were dropped to make room for those of other keys (daemon.max_keys)"
@@ -129,7 +128,7 @@ class Partition:
         if checkpoint is None:
             self._origin = self._first_offset(self._events), self._first_offset(self._labels)
             if self._settings.daemon.begin == "merged":
-                self._first_model = merged_model(self._settings, _LOADING_SECONDS)
+                self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
         check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)

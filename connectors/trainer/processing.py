@@ -29,8 +29,8 @@ from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question
+from ..records.models import Model
 from ..records.predictions import ModelVersion, Said, predictions_of, send_prediction, source, write_prediction
-from ..records.several_classes import Model
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, teach
@@ -39,7 +39,7 @@ from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson
 from .state.quality.multiclass import ClassPrequential
-from .state.quality.observe import Drift, Prequential
+from .state.quality.prequential import Drift, Prequential
 from .state.state import State
 from .times import Times
 

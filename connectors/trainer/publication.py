@@ -7,8 +7,8 @@ from typing import Any
 
 from streamsvm.estimators.merging import differences
 
-from ..records.published import Publisher, TooLarge, pack_model, read_newest, unpack_model
-from ..records.several_classes import Model
+from ..records.models import Model, pack_model, unpack_model
+from ..records.published import Publisher, TooLarge, read_newest
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
 from .state.models import new_model, read_model
@@ -92,4 +92,4 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
     ]
     if problems:
         raise ConfigError(problems)
-    return read_model(settings.model, merged.to_bytes(), is_several=known is not None)
+    return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None)

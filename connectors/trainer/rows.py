@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..records.formats.base import BadRecord
-from ..records.several_classes import Model
+from ..records.models import Model
 
-FEW = 3  # rows that a model takes one by one in less time than as a batch
+ONE_BY_ONE = 3  # rows that a model takes one by one in less time than as a batch
 
 
 def rows_at(rows: NamedRows, places: Sequence[int]) -> NamedRows | list[dict]:
     """The rows at these places, in this order: a batch, or dicts if they are few."""
-    return rows.take(places) if len(places) > FEW else [rows[i] for i in places]
+    return rows.take(places) if len(places) > ONE_BY_ONE else [rows[i] for i in places]
 
 
 def unusable_rows(rows: NamedRows | list[dict], model: Model) -> dict[int, BadRecord]:

@@ -15,13 +15,13 @@ from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
 from ..runtime.metrics import Metrics
+from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
 from .state.candidates import OUTCOMES, Labelling
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 from .state.quality.multiclass import ClassPrequential, Confusion
 
-_SECONDS = 1.0  # between two looks at the partitions
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total", "streamsvm_odd_times_total")
 _ODD_TIMES = ("cut", "doubted", "unknown")
@@ -125,7 +125,7 @@ class Telemetry:
     @property
     def is_due(self) -> bool:
         """Whether a second has passed since the last look at the partitions."""
-        return time.monotonic() - self._looked_at >= _SECONDS
+        return time.monotonic() - self._looked_at >= LOOK_SECONDS
 
     def collect(self, partitions: Iterable[Partition]) -> None:
         """Write the state of all partitions into the metrics."""

@@ -24,7 +24,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
-from ..records.published import Place, Publisher, read_places
+from ..records.published import LOADING_SECONDS, Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
@@ -37,7 +37,7 @@ from .inputs import ReadAhead
 from .operate import operate
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
-from .state.quality.observe import Progress
+from .state.quality.prequential import Progress
 from .state.remote.ledger import Ledger
 from .state.remote.objects import ObjectPlace, open_objects
 from .state.remote.places import LedgerPlace, TopicPlace
@@ -47,8 +47,7 @@ from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 2000
-_LOADING_SECONDS = 600.0  # for checkpoints and published models to be read
+_POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
@@ -159,7 +158,7 @@ class Trainer:
 
     def assigned(self, partitions: list[int]) -> None:
         """Take partitions over, from the checkpoints of their last owners."""
-        with self._health.heartbeat.allow(_LOADING_SECONDS):
+        with self._health.heartbeat.allow(LOADING_SECONDS):
             if max(partitions, default=0) >= self._n_partitions:
                 self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
@@ -367,7 +366,7 @@ class Trainer:
     def _places(self) -> dict[str, Place]:
         """The places of earlier owners' publications on the topic of models."""
         with open_log(self._settings, self._stop) as reader:
-            return read_places(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS)
+            return read_places(reader, self._settings.log.model, time.monotonic() + LOADING_SECONDS)
 
 
 def parse_note(note: str) -> tuple[int, int] | None:

@@ -1,12 +1,12 @@
-"""Kernels: what they are, and their formulas for compiled code, for numpy and for a GPU.
+"""Kernels: their formulas for compiled code, for numpy and for a GPU.
 
-`KERNELS` lists them.  A kernel is a function of the inner product and, for RBF, of the squared norms, because
+`kernel_table` lists them.  A kernel is a function of the inner product and, for RBF, of the squared norms, because
 ||x - z||^2 = <x, x> + <z, z> - 2 <x, z>.  So a row of kernel values is a row of inner products, mapped elementwise.
 All kernels are of one type, `Kernel`, with a number for the kind.  Compiled code then exists once for all kinds, and
 tests the number once per row.
 
-A new kernel needs a line in `KERNELS`, a number below it, and its formula in `map_row`, `map_row64`, `self_product` and
-`kernel_values`.  ``tests/core/test_kernels.py`` compares them all with the twin, and finds texts without its name.
+A new kernel needs a line in `kernel_table`, a number here, and its formula in `map_row`, `map_row64`, `self_product`
+and `kernel_values`.  ``tests/core/test_kernels.py`` compares them all with the twin, and finds texts without its name.
 
 ========  ============================================  ==========  ==================
 symbol    name                                          shape       dtype
@@ -26,31 +26,11 @@ from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import inner_fma
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.exponentials import exp32, exp64
+from streamsvm.core.kernel_table import KERNELS, About
 
-
-class About(NamedTuple):
-    """What other rooms ask about a kernel.
-
-    parameters
-        Of `gamma`, `degree` and `coef0`, those that its formula has.
-    formula
-        Its formula.
-    on_gpu
-        Its formula in C: from the inner product p and the squared norms, for one element of the type `real`.
-    """
-
-    parameters: tuple[str, ...]
-    formula: str
-    on_gpu: str
-
-
-KERNELS = {
-    "rbf": About(("gamma",), "exp(-gamma ||x - z||^2)", "exp(-gamma * max(sq + sq_q - 2 * p, {real}(0)))"),
-    "linear": About((), "<x, z>", "p"),
-    "poly": About(("gamma", "degree", "coef0"), "(gamma <x, z> + coef0)^degree", "pow(gamma * p + coef0, degree)"),
-    "sigmoid": About(("gamma", "coef0"), "tanh(gamma <x, z> + coef0)", "tanh(gamma * p + coef0)"),
-}
-RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = range(len(KERNELS))  # A kernel's number is its place above.
+RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = range(
+    len(KERNELS)
+)  # A kernel's number is its place in `KERNELS`.
 NAMES = tuple(KERNELS)
 FORMULAS = tuple(about.on_gpu for about in KERNELS.values())
 

@@ -192,7 +192,7 @@ class Desk:
 
     def wait_for_tasks(self, n):
         """Until we know that Label Studio has made so many."""
-        until(lambda: len(self.ours._tasks) == n)
+        until(lambda: len(self.ours._tasks._tasks) == n)
 
     def hear(self, action, **content):
         return self.post("/webhook", {"action": action, "project": {"id": 7}, **content})

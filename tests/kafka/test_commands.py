@@ -161,7 +161,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, client, monke
     monkeypatch.setattr(inputs.Input, "offer", watched)
     reader = {"kafka-python": kafka_python_reader, "librdkafka": librdkafka_reader}[client]
     monkeypatch.setattr(reader, "POLL_BYTES", 1 << 20)
-    monkeypatch.setattr(reader, "_AT_ONCE", 5)
+    monkeypatch.setattr(reader, "AT_ONCE", 5)
     (state,) = daemon.run(load(path, {}, ["limits.read_ahead_mb=8"])).values()
     assert state.counters.predicted == 150
     assert 4 << 20 < max(held) < (8 << 20) + (1 << 20) + 5 * 310_000

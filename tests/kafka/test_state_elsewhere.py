@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from streamsvm.connectors.trainer.state.stored import read_state
+from streamsvm.connectors.trainer.state.stored_state import read_state
 
 from .app import WAIT_SECONDS, settings_of, some_stream
 from .test_trainer import by_src, check_all_was_learned_once

@@ -96,7 +96,7 @@ def shown(studio, name):
 
 
 def use(studio, settings, desk):
-    numbers = {task.query_id: task.id for task in desk.ours._tasks.values()}
+    numbers = {task.query_id: task.id for task in desk.ours._tasks._tasks.values()}
     choice = {"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["spam"]}}
     for name, result in (("q1", [choice]), ("q2", [])):
         studio.api.call("POST", f"/api/tasks/{numbers[name]}/annotations/", {"result": result})

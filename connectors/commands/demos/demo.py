@@ -19,7 +19,6 @@ from ...settings.loading import load
 from ...settings.sections import Settings
 from ...trainer import trainer
 from ...trainer.state.state import State
-from ..shared import options
 from ..shared.long_running import working
 from . import digits
 from .pages import show_report
@@ -37,24 +36,6 @@ dlq = "{name}-dlq"
 state_dir = "state/{name}"
 follow = false
 """
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Learn two real streams from a local log, let a program label handwritten digits, and write pictures and "
-        "reports. It needs no broker, and takes a minute or two, most of it for compiling the engine the first time. "
-        "Start it again after Ctrl-C or kill -9, and it continues."
-    )
-    command.add_argument(
-        "--dir",
-        type=Path,
-        default=Path("streamsvm-demo"),
-        help="folder for the log and the results (default: streamsvm-demo)",
-    )
-    what = command.add_mutually_exclusive_group()
-    what.add_argument("--records", type=options.count, help="how many records of each stream to learn (default: all)")
-    what.add_argument("--label", action="store_true", help="label handwritten digits on a page instead")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
+from ...report import page
 from ...report.charts import PlotMissing
 from ...settings.sections import Settings
 
 
 def show_report(settings: Settings, path: Path, what: str) -> None:
     """Write the report about a run, and print how to open it; without matplotlib, print what to install."""
-    from ...report import page  # loads river's drift detectors, 0.4 s
-
     try:
         page.write_report(settings.daemon.state_dir, path, settings)
     except PlotMissing as error:

@@ -3,25 +3,15 @@
 import argparse
 from collections.abc import Callable
 
+from ...runtime import exit_codes
 from ...runtime.findings import PROBLEM, Findings
 from ...settings.opening import backend_of
 from ...settings.sections import ConfigError, Settings
-from ..shared import exit_codes
-from ..shared.configuration import add_config, read_config
+from ..shared.configuration import read_config
 from . import machine
 from .log import check_log
 from .services import check_objects, check_registry
 from .state import check_state
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Check the installation and the compile cache. With a configuration, also check the state folder, the object "
-        "store, the schema registry, the log, the topics and the newest records. Each warning or problem comes with a "
-        "remedy."
-    )
-    add_config(command, nargs="?")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

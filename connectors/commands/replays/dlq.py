@@ -24,8 +24,7 @@ from ...records.dead_letters import PREFIX
 from ...runtime.text import plural
 from ...settings.opening import backend_of, open_once
 from ...settings.sections import Settings
-from ..shared import options
-from ..shared.configuration import add_config, read_config
+from ..shared.configuration import read_config
 from ..shared.log_access import flush
 
 logger = logging.getLogger(__name__)
@@ -35,30 +34,8 @@ _SHOWN_BYTES = 80  # of each dead letter
 _SEEN = 100_000  # newest dead letters; two letters about one record are at most a checkpoint's records apart
 
 
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "list: print a line for each dead letter: its offset, the record it is about, why the record was refused, and "
-        "the first bytes. replay: append each record to the topic and partition that it came from, once."
-    )
-    command.add_argument("action", nargs="?", choices=["list", "replay"], default="list", help="what to do (list)")
-    add_config(command)
-    command.add_argument("--reason", help="only records that were refused for this reason, such as bad-label")
-    command.add_argument(
-        "--from",
-        dest="first",
-        type=options.offset,
-        metavar="OFFSET",
-        help="begin at this offset (default: list begins at the first letter, replay at the first that was not put "
-        "back yet)",
-    )
-    command.add_argument(
-        "--dry-run", action="store_true", help="with replay: print what would be put back, write nothing"
-    )
-    command.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments)
+    settings = read_config(arguments, with_model=False)
     if arguments.action == "list":
         list_dead_letters(settings, arguments.reason, arguments.first)
     else:

@@ -23,40 +23,10 @@ from ...trainer.operate import operate
 from ...trainer.state.checkpoint import CheckpointError
 from ...trainer.state.state import State
 from ...trainer.trainer import Trainer
-from ..shared import options
-from ..shared.configuration import add_config
+from ..arguments.options import Moment
 from ..shared.long_running import show_states, working
-from ..shared.options import Moment
 
 _Spans = dict[str, dict[int, tuple[int, int]]]  # first offset and end, by topic and partition
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Train a new model, called NAME, on the events that the log still has, and on all labels. --set tries other "
-        "settings. The state goes to STATE_DIR-NAME and the outputs go to TOPIC-NAME; the original stays untouched. "
-        "An interrupted replay continues when it is started again. Times are those of the records, in ISO 8601 such "
-        "as 2026-05-31T12:00, and in UTC unless they name another zone."
-    )
-    add_config(command)
-    command.add_argument(
-        "--app", type=options.topic, required=True, metavar="NAME", help="name of the new model, used in group.id"
-    )
-    command.add_argument(
-        "--from",
-        dest="first",
-        type=options.moment,
-        metavar="OFFSET|TIME",
-        help="first event of each partition (default: earliest)",
-    )
-    command.add_argument(
-        "--to",
-        dest="last",
-        type=options.moment,
-        metavar="OFFSET|TIME",
-        help="event of each partition before which the replay ends (default: the end of the log)",
-    )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,12 +1,9 @@
-"""What every command says while the engine is compiled: `compile_notice` at once, and then how far the compiler is."""
+"""What a command says while the engine is compiled: `compile_notice` at once, and then how far the compiler is."""
 
 import logging
 import sys
 import time
-from contextlib import AbstractContextManager
-
-from streamsvm.core.compiling._jit import compile_notice
-from streamsvm.core.compiling.progress import on_compilation
+from contextlib import AbstractContextManager, nullcontext
 
 from ...runtime.text import plural
 
@@ -16,7 +13,11 @@ _SECONDS = 5.0  # between two lines
 
 
 def telling() -> AbstractContextManager[None]:
-    """Say what the compiler does, on standard error."""
+    """Say what the compiler does, on standard error; without the engine it does nothing."""
+    if "numba" not in sys.modules:
+        return nullcontext()
+    from streamsvm.core.compiling.progress import on_compilation
+
     return on_compilation(_Progress().step)
 
 
@@ -39,4 +40,6 @@ class _Progress:
         elif self._n_functions > 1:
             print(f"streamsvm: {so_far}", file=sys.stderr, flush=True)
         elif not (is_logged or sys.stderr.isatty()):  # There, the engine says so itself.
+            from streamsvm.core.compiling._jit import compile_notice
+
             print(compile_notice(), file=sys.stderr, flush=True)

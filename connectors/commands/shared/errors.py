@@ -6,56 +6,40 @@ import os
 import sys
 from collections.abc import Sequence
 
-from streamsvm.core.saving.snapshot import SnapshotError
-
-from ...logs.segments import LogCorruption
-from ...logs.transport import (
-    AccessDenied,
-    OffsetOutOfRange,
-    OptionRefused,
-    OutputsLost,
-    Stalled,
-    TakenOver,
-    TopicMismatch,
-    Unavailable,
-)
-from ...records.formats.base import LibraryMissing
-from ...runtime.folders import AlreadyInUse, FileError
+from ...runtime.exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, STALLED, TEMPORARY
 from ...runtime.log_output import is_json, set_up_logging
 from ...runtime.text import printable
-from ...settings.sections import ConfigError
-from ...trainer.state.checkpoint import CheckpointError
-from ...trainer.state.state import TooManyBadRecords
-from .exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, STALLED, TEMPORARY
 
 logger = logging.getLogger(__name__)
 
+_ORIGINS = ("builtins", "streamsvm")  # of the errors below
 _LOG_FORMAT = "STREAMSVM_DAEMON_LOG_FORMAT"  # the variable of the setting
-_CODES: dict[type[BaseException], int] = {
-    ConfigError: BAD_CONFIG,
-    OptionRefused: BAD_CONFIG,
-    LibraryMissing: BAD_CONFIG,
-    AccessDenied: DENIED,
-    LogCorruption: BAD_DATA,
-    OffsetOutOfRange: BAD_DATA,
-    TopicMismatch: BAD_DATA,
-    CheckpointError: BAD_DATA,
-    SnapshotError: BAD_DATA,
-    TooManyBadRecords: BAD_DATA,
-    Stalled: STALLED,
-    Unavailable: TEMPORARY,
-    OutputsLost: TEMPORARY,
-    TakenOver: TEMPORARY,
-    FileError: FAILED,
-    AlreadyInUse: FAILED,
-    OSError: FAILED,
-    KeyboardInterrupt: FAILED,
+_CODES = {  # by the error's name: to import all errors would load every room, and the engine
+    "ConfigError": BAD_CONFIG,
+    "OptionRefused": BAD_CONFIG,
+    "LibraryMissing": BAD_CONFIG,
+    "AccessDenied": DENIED,
+    "LogCorruption": BAD_DATA,
+    "OffsetOutOfRange": BAD_DATA,
+    "TopicMismatch": BAD_DATA,
+    "CheckpointError": BAD_DATA,
+    "SnapshotError": BAD_DATA,
+    "TooManyBadRecords": BAD_DATA,
+    "Stalled": STALLED,
+    "Unavailable": TEMPORARY,
+    "OutputsLost": TEMPORARY,
+    "TakenOver": TEMPORARY,
+    "FileError": FAILED,
+    "AlreadyInUse": FAILED,
+    "OSError": FAILED,
+    "KeyboardInterrupt": FAILED,
 }
 
 
 def told(error: BaseException) -> int | None:
     """Say what went wrong; return the exit code, or None for a fault of ours, whose traceback is needed."""
-    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), None)
+    kinds = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.split(".")[0] in _ORIGINS)
+    code = next((_CODES[name] for name in kinds if name in _CODES), None)
     if code is None:
         return None
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -65,8 +49,8 @@ def told(error: BaseException) -> int | None:
 
 
 def _problems(error: BaseException) -> Sequence[str]:
-    if isinstance(error, ConfigError | FileError):
-        return error.problems
+    if (problems := getattr(error, "problems", None)) is not None:  # of ConfigError and FileError
+        return problems
     if isinstance(error, KeyboardInterrupt):
         return ["interrupted"]
     if isinstance(error, OSError) and error.strerror and error.filename is not None and error.filename2 is None:

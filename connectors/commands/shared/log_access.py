@@ -4,7 +4,7 @@ import time
 
 from ...logs.transport import Transport, Unavailable
 
-_FLUSH_SECONDS = 60.0
+_FLUSH_SECONDS = 60.0  # as long as a broker may take to restart
 
 
 def flush(log: Transport) -> None:

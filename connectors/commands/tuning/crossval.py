@@ -3,29 +3,22 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
-from streamsvm.batch.ssvm.model import SOLVERS
-from streamsvm.core.kernels import KERNELS
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
-from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.results import Fold
 from streamsvm.validation.scale import resolve_scaling
 
-from ...report import charts as report
-from ...runtime.text import plural
+from ...runtime.text import aligned, plural
 from ...settings.sections import ConfigError
-from ..shared import options
 from ..shared.tables import write_table
 from .training_set import TrainingSet
 from .validate import (
-    METRICS,
-    add_examples_and_folds,
     arguments_refused,
     check,
     number,
@@ -44,74 +37,6 @@ _ONLY: dict[str, dict[str, Any]] = {  # options that belong to one model, with t
     "ssvm": {"solver": None, "reduced": None},
 }
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    """Add the command's parser."""
-    command.description = (
-        "Divide the examples of a file into folds, and test each fold by a model trained on the others. The line "
-        "'total' has the scores over all tests together; 'mean' and 'deviation' are over the folds."
-    )
-    add_examples_and_folds(command, default_k=10)
-    command.add_argument(
-        "--model",
-        choices=options.MODELS,
-        default="svm",
-        help="svm: the hinge loss; ssvm: the smooth SVM, with the squared hinge loss (default: svm)",
-    )
-    command.add_argument("--C", type=options.positive, default=10.0, help="penalty of an error (default: 10)")
-    command.add_argument(
-        "--gamma",
-        type=options.gamma,
-        default="scale",
-        help="scale of the kernel: a number; or scale: 1 / the sum of the features' variances, after scaling the "
-        "features as the learners do, unless --scale says how (default: scale)",
-    )
-    command.set_defaults(tol=None)  # Each model has its own default.
-    _add_smooth(command)
-    command.add_argument(
-        "--seeding",
-        choices=SEEDINGS,
-        default="auto",
-        help="where the training of a fold starts; it changes the time and not the result. none, skip: at 0. reuse, "
-        "sir, mir, ato: at the fold before. avg, top, greedy, best, path: at the solution over all examples. auto: the "
-        "start that is expected to be cheapest; with few folds, at 0 (default: auto)",
-    )
-    command.add_argument(
-        "--metric",
-        type=options.names,
-        default="accuracy,g_mean",
-        metavar="NAMES",
-        help=f"one or several of {METRICS} (default: accuracy,g_mean)",
-    )
-    command.add_argument(
-        "--compare",
-        type=options.setting,
-        metavar="SETTING",
-        help="compare with another setting on the same folds, such as C=10,gamma=0.1",
-    )
-    command.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the prediction of each example to this .csv or .jsonl file"
-    )
-    command.set_defaults(run=run)
-
-
-def _add_smooth(command: argparse.ArgumentParser) -> None:
-    smooth = command.add_argument_group(
-        "smooth SVM (--model ssvm)", "With --model ssvm, --tol is the tolerance of the gradient (default: 1e-12)."
-    )
-    smooth.add_argument(
-        "--reduced",
-        type=options.test_size,
-        metavar="SHARE|N",
-        help="expand the kernel in a share or number of the examples, drawn at random with --seed (default: all)",
-    )
-    smooth.add_argument(
-        "--solver",
-        choices=["auto", "shared", *SOLVERS],
-        help="solver of Newton's linear systems; it changes the time and not the result. shared: one factor for all "
-        "folds. auto: shared, or cholesky with few folds (default: auto)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -186,7 +111,7 @@ def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]
     picked = "solver" if setting["model"] == "ssvm" else "seeding"
     print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}")
     print(f"{picked} {result.seeding}: {result.reason}")
-    print(report.aligned(lines))
+    print(aligned(lines))
 
 
 def _fold_lines(parts: Sequence[Fold], scores: np.ndarray) -> list[tuple[str, ...]]:
@@ -232,7 +157,7 @@ def _show_comparison(first: Result, second: Result, metrics: Sequence[str]) -> N
         both = compare(first, second, name)
         winners = (both.by_averaging or "neither", *map(str, both.wins), both.by_voting or "neither")
         lines.append((name, *map(score, both.means), *winners))
-    print(f"\n{report.aligned(lines)}")
+    print(f"\n{aligned(lines)}")
 
 
 def _tests(examples: TrainingSet, result: Result) -> list[dict[str, Any]]:

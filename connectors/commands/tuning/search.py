@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 
 from streamsvm import LASVM
-from streamsvm.core.kernels import KERNELS
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.validation import Search, folds, grid_search
 from streamsvm.validation.grids.grid import Cell
-from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
 from streamsvm.validation.scores import measure
 
 from ...report import charts as report
 from ...runtime.folders import require_folder
-from ...runtime.text import plural
+from ...runtime.text import aligned, plural
 from ...settings.sections import ConfigError
-from ..shared import options
+from ..arguments import options
+from ..arguments.tuning import GAMMAS
 from ..shared.tables import write_table
 from .validate import (
-    METRICS,
-    add_examples_and_folds,
     arguments_refused,
     check,
     number,
@@ -31,37 +29,6 @@ from .validate import (
     read_with_folds,
     score,
 )
-
-CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear kernel has no gamma
-
-
-def add_parser(command: argparse.ArgumentParser) -> None:
-    """Add the command's parser."""
-    command.description = (
-        "Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, "
-        "such as 2^-5:2^15:2^2."
-    )
-    add_examples_and_folds(command, default_k=3)
-    command.add_argument(
-        "--C", type=options.values, default=CS, metavar="VALUES", help=f"penalties of an error (default: {CS})"
-    )
-    command.add_argument(
-        "--gamma", type=options.values, metavar="VALUES", help=f"scales of the kernel (default: {GAMMAS})"
-    )
-    command.add_argument(
-        "--seeding",
-        choices=[seeding for seeding in SEEDINGS if seeding not in CHAINS],  # Along C, folds have their own starts.
-        default="auto",
-        help="where the training of a fold starts; it changes the time and not the result. none: at the fold's own "
-        "solution for the C before. The others: as for crossval. auto: none, unless folds are many and small (default: "
-        "auto)",
-    )
-    command.add_argument(
-        "--metric", type=str.strip, default="accuracy", metavar="NAME", help=f"one of {METRICS} (default: accuracy)"
-    )
-    command.add_argument("--out", type=Path, metavar="FILE", help="write scores and costs to this .csv or .jsonl file")
-    command.add_argument("--plot", type=Path, metavar="FILE", help="draw the scores as a .png, .pdf or .svg file")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -156,7 +123,7 @@ def _show(found: Search, arguments: argparse.Namespace) -> None:
         f"{found.seconds:.3f} seconds, {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
     )
     print(f"\n{arguments.metric}, mean of the folds; * marks the best setting")
-    print(report.aligned(_lines(found, has_gamma)))
+    print(aligned(_lines(found, has_gamma)))
     setting = {"C": best.C, "gamma": best.gamma} if has_gamma else {"C": best.C}
     shown = ", ".join(f"{name} = {number(value)}" for name, value in setting.items())
     print(

@@ -1,4 +1,4 @@
-"""The part that ``streamsvm crossval`` and ``streamsvm search`` share: options, examples, folds, tables."""
+"""The part that ``streamsvm crossval`` and ``streamsvm search`` share: examples, folds, tables."""
 
 import argparse
 import math
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm import LASVM
-from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import folds
 from streamsvm.validation.compilation import compile_ahead
 from streamsvm.validation.scores import BY_NAME
@@ -20,12 +19,9 @@ from ...records.columns import Columns
 from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.sections import ConfigError
-from ..shared import options
+from ..shared.configuration import check_file
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
-
-FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
-METRICS = ", ".join(BY_NAME)
 
 _FOLD_OPTIONS = {  # the kinds of folds that each option belongs to
     "k": ("stratified", "v-fold", "grouped"),
@@ -36,112 +32,13 @@ _FOLD_OPTIONS = {  # the kinds of folds that each option belongs to
 }
 
 
-# --- options ----------------------------------------------------------------------------------------------------------
-
-
-def add_examples_and_folds(command: argparse.ArgumentParser, default_k: int) -> None:
-    """Add the file and how to read it, the kernel, and the folds, of which `default_k` is the default number."""
-    _add_examples(command)
-    _add_kernel(command)
-    _add_folds(command, default_k)
-    command.set_defaults(default_k=default_k)
-
-
-def _add_examples(command: argparse.ArgumentParser) -> None:
-    options.add_file(command, "CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0")
-    command.add_argument(
-        "--feature",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="use a column that numbers the rows as a feature; without this option it is refused",
-    )
-    command.add_argument(
-        "--scale",
-        choices=["none", "standard", "minmax"],
-        default="none",
-        help="standard: scale to mean 0 and deviation 1; minmax: to 0..1. The statistics are those of all examples, "
-        "tested ones included, because all folds share one kernel (default: none)",
-    )
-
-
-def _having(parameter: str) -> str:
-    """The kernels that have this parameter."""
-    return " and ".join(name for name, about in KERNELS.items() if parameter in about.parameters)
-
-
-def _add_kernel(command: argparse.ArgumentParser) -> None:
-    formulas = "; ".join(f"{name}: {about.formula}" for name, about in KERNELS.items())
-    kernel = command.add_argument_group("kernel and solver")
-    kernel.add_argument("--kernel", choices=KERNELS, default="rbf", help=f"{formulas} (default: rbf)")
-    kernel.add_argument(
-        "--degree", type=options.count, default=3, metavar="N", help=f"degree of {_having('degree')} (default: 3)"
-    )
-    kernel.add_argument(
-        "--coef0", type=options.number, default=0.0, metavar="X", help=f"constant of {_having('coef0')} (default: 0)"
-    )
-    kernel.add_argument("--tol", type=options.positive, default=1e-3, help="stopping tolerance (default: 1e-3)")
-    kernel.add_argument(
-        "--jobs",
-        type=options.jobs,
-        metavar="N",
-        help="number of processes, each with its own cache; -1: one per core (default: this process; the values of "
-        "gamma of a grid share its cores)",
-    )
-    kernel.add_argument(
-        "--cache-mb",
-        type=options.megabytes,
-        default=256.0,
-        metavar="MB",
-        help="memory for kernel values (default: 256)",
-    )
-    options.add_device(command, "where to compute the kernel values of svm")
-
-
-def _add_folds(command: argparse.ArgumentParser, k: int) -> None:
-    folds = command.add_argument_group("folds")
-    folds.add_argument(
-        "--folds",
-        type=_not_a_number,
-        choices=FOLDS,
-        help="kind of folds (default: stratified, with equal shares of both classes)",
-    )
-    folds.add_argument("-k", type=options.count, metavar="N", help=f"number of folds (default: {k})")
-    folds.add_argument(
-        "--group",
-        metavar="COLUMN",
-        help="column of the group; all examples of a group are in the same fold (--folds grouped)",
-    )
-    folds.add_argument(
-        "--test",
-        type=options.test_size,
-        metavar="SHARE|N",
-        help="hold-out: share or number of the tested examples (default: 0.25)",
-    )
-    folds.add_argument(
-        "-p", type=options.count, metavar="N", help="leave-p-out: number of examples to leave out (default: 2)"
-    )
-    folds.add_argument(
-        "--repeat", type=options.count, metavar="N", help="repeat with N different divisions (default: 1)"
-    )
-    folds.add_argument("--seed", type=options.offset, default=0, metavar="N", help="seed of the division (default: 0)")
-
-
-def _not_a_number(text: str) -> str:
-    if text.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must be a kind of folds ({', '.join(FOLDS)}); their number is -k {text}"
-        )
-    return text
-
-
 def check(arguments: argparse.Namespace, metrics: Iterable[str]) -> None:
     """Raise ConfigError if folds, metrics or the output are wrong, before the examples are read."""
-    options.check_file(arguments)
+    check_file(arguments)
     _kind_of_folds(arguments)
     for name in metrics:
         if name not in BY_NAME:
-            raise ConfigError([f"--metric: {name!r} is unknown; use one of {METRICS}"])
+            raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(BY_NAME)}"])
     require_table(arguments.out)
 
 

@@ -14,7 +14,7 @@ from streamsvm import __version__
 from ...logs.transport import AccessDenied, Unavailable
 from ...settings.sections import ConfigError
 
-_REQUEST_SECONDS = 30.0
+_REQUEST_SECONDS = 30.0  # an import of many tasks takes Label Studio long
 
 
 class Gone(LookupError):  # noqa: N818 - named for the condition

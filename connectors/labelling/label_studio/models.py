@@ -13,12 +13,12 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
+from ...records.models import MulticlassModel, ServedModel, mean, scores, unpack_model
 from ...records.people.questions import RECHECK, are_numbers
 from ...records.predictions import class_predictions
-from ...records.published import ServedModel, Shelf, Snapshot, Withdrawn, unpack_model
-from ...records.several_classes import SeveralClassModel, mean, scores
+from ...records.published import POLL_PIECES, Shelf, Snapshot, Withdrawn
 from ...runtime.outage import Outage
-from ...runtime.process import POLL_SECONDS
+from ...runtime.process import LOOK_SECONDS, POLL_SECONDS
 from ...settings.opening import open_once
 from ...settings.sections import Settings
 from ...trainer.rows import unusable_rows
@@ -26,9 +26,6 @@ from .interface import MODEL, ClassScore
 
 logger = logging.getLogger(__name__)
 
-_RETRY_SECONDS = 1.0
-_POLL_RECORDS = 16  # a record of a model may have nearly a megabyte
-_LOOK_SECONDS = 1.0  # between two looks for a topic that does not exist yet
 _NAME = re.compile("p[0-9]+")  # of the model of a partition
 
 
@@ -109,7 +106,7 @@ class PublishedModels:
                     self._follow(log)
             except (Unavailable, OffsetOutOfRange) as error:  # the topic is compacted: begin again
                 self._outage.goes_on(error)
-                self._closing.wait(_RETRY_SECONDS)
+                self._closing.wait(LOOK_SECONDS)
             except Exception as error:
                 logger.error("the models cannot be read, predictions stay as they are: %s", error)
                 return
@@ -117,12 +114,12 @@ class PublishedModels:
     def _follow(self, log: Transport) -> None:
         topic, shelf = self._settings.log.model, Shelf()
         while not (starts := log.start_offsets(topic)):
-            if self._closing.wait(_LOOK_SECONDS):
+            if self._closing.wait(LOOK_SECONDS):
                 return
         for number, start in starts.items():
             log.seek(topic, number, start)
         while not self._closing.is_set():
-            for record in log.poll(POLL_SECONDS, _POLL_RECORDS):
+            for record in log.poll(POLL_SECONDS, POLL_PIECES):
                 found = shelf.put(record)
                 if found is not None and _NAME.fullmatch(found.name):
                     self._take(found)
@@ -142,7 +139,7 @@ class PublishedModels:
 
 def _mean(parts: Sequence[tuple[Any, NamedRows]]) -> ClassScore | float:
     """What models say together about a task, each of which has its features as the only row."""
-    if isinstance(parts[0][0], SeveralClassModel):
+    if isinstance(parts[0][0], MulticlassModel):
         (said,) = class_predictions(mean([scores(model, rows) for model, rows in parts]))
         return ClassScore(said.label, None if said.label is None else said.probabilities[said.label])
     values = [model.decision_function_many(rows) for model, rows in parts]

@@ -13,6 +13,8 @@ from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from .interface import MODEL
 
+_MAX_BODY = 16 << 20  # bytes of a request, which may hold many tasks
+
 Route = Callable[[Mapping[str, Any]], Any]
 Page = Callable[[], Any]
 
@@ -99,7 +101,7 @@ class _Handler(Handler):
 
     def _body(self) -> Mapping[str, Any] | None:
         try:
-            return self.json_body(self.server.limits.body_bytes)
+            return self.json_body(_MAX_BODY)
         except Refused as refusal:
             self._answer(refusal.status, {"error": str(refusal)})
             return None
@@ -109,11 +111,5 @@ class _Handler(Handler):
         self._answer(HTTPStatus.NOT_FOUND, {"error": f"this server has only {paths}"})
 
     def _answer(self, status: HTTPStatus, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if status == HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", 'Basic realm="streamsvm"')
-        self.end_headers()
-        self.wfile.write(body)
+        wanted = {"WWW-Authenticate": 'Basic realm="streamsvm"'} if status == HTTPStatus.UNAUTHORIZED else {}
+        self.reply(status, json.dumps(content).encode(), "application/json", wanted)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-_BLOCK = 4096
+_TYPED_BYTES = 4096  # a terminal hands over no more at once
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # sent by keys such as Home or an arrow
 
 
@@ -62,7 +62,7 @@ class Keys:
     def _fill(self, seconds: float) -> None:
         if self._pending or self._has_ended or not select.select([self._descriptor], [], [], seconds)[0]:
             return
-        data = os.read(self._descriptor, _BLOCK)
+        data = os.read(self._descriptor, _TYPED_BYTES)
         self._has_ended = not data
         if self.is_terminal:
             keys = list(_SEQUENCE.sub("", data.decode(errors="ignore")))

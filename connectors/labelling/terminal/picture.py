@@ -21,10 +21,10 @@ WHY = {
     "recheck": "an earlier answer does not fit the others: please look again",
 }
 
-_TEXT_LINES = 20
+_TEXT_LINES = 20  # of a text; it shares the screen with the features
 _FIELD_LINES = 12  # fields of the event besides the text
 _FRAME_LINES = 12  # above and below the features
-_LEAST_ROWS = 8
+_LEAST_ROWS = 8  # of features, however small the terminal is
 _BARS = "▁▂▃▄▅▆▇█"
 
 

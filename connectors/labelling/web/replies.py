@@ -11,7 +11,7 @@ from ..history import Step
 from .images import may_show
 
 _PREVIEW = 160  # characters
-_PREVIEW_VALUES = 4
+_PREVIEW_VALUES = 4  # features in a preview, which is one line
 _THUMBNAIL = 64 << 10  # characters of an image inside the event
 
 

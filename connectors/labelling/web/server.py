@@ -3,9 +3,9 @@
 ========================  ==============================================================================================
 ``GET /``                 The page; it holds no secret, and requests everything below.
 ``GET /main.js``, ...     Its scripts and its style.
-``GET /api/about``        ``{"labels": [positive, negative], "is_several": false, "may_add": false, "keys": ["1", "2"],
-                          "instructions": [...]}``, see `markdown`.  With more than two classes, `labels` has all of
-                          them, and `may_add` says whether a label may be a new class.
+``GET /api/about``        ``{"labels": [positive, negative], "is_multiclass": false, "may_add": false,
+                          "keys": ["1", "2"], "instructions": [...]}``, see `markdown`.  With more than two
+                          classes, `labels` has all of them, and `may_add` says whether a label may be a new class.
 ``GET /api/next``         ``{"question": {...} or null, "undo": the answer that undo takes back, or null,
                           "stats": {...}, "labels": ..., "seen": N}`` and what else `about` says of classes; with
                           ``?wait=S&seen=N``, as soon as anything changes after N, or after S seconds.
@@ -52,6 +52,7 @@ from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
 from ...records.labels import MAX_QUERY_ID
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
+from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..choices import Choices
@@ -66,8 +67,7 @@ MAX_BODY = 4096  # bytes of a request
 MAX_WAIT = 20.0  # seconds that a request may wait for a question
 PAGE = 20  # answers in a reply
 
-_CLOSING_SECONDS = 0.5  # within which a waiting request notices that the server closes
-_MAX_NAME = 40
+_MAX_NAME = 40  # characters of an annotator's name, which every answer carries
 _MAX_TABS = 1000  # tabs whose annotators are remembered
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
 
@@ -149,15 +149,15 @@ class _Handler(Handler):
     def _classes(self) -> dict[str, Any]:
         """What the page needs to know of the classes."""
         choices, stats = self.server.choices, self.server.service.stats()
-        several, may_add, keys = choices.are_several, choices.may_add(stats), choices.keys(stats)
-        return {"labels": list(keys), "is_several": several, "may_add": may_add, "keys": list(keys.values())}
+        several, may_add, keys = choices.is_multiclass, choices.may_add(stats), choices.keys(stats)
+        return {"labels": list(keys), "is_multiclass": several, "may_add": may_add, "keys": list(keys.values())}
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
         patience = min(MAX_WAIT, self.server.labelling.lease_seconds / 3)  # each request renews the reservation
         deadline, seen = time.monotonic() + self._number("wait", patience), int(self._number("seen"))
         while service.wait(0) == seen and not self.server.closing.is_set() and time.monotonic() < deadline:
-            service.wait(min(deadline - time.monotonic(), _CLOSING_SECONDS), seen)
+            service.wait(min(deadline - time.monotonic(), POLL_SECONDS), seen)
         self._check_connection()
         seen = service.wait(0)  # read first, so that no later change is missed
         shown = service.next(who) if self.server.is_here(who) else None  # a new name may have come while this waited
@@ -307,10 +307,7 @@ class _Handler(Handler):
             self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
 
     def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        self.send_response(status)
         headers = {
-            "Content-Type": content_type,
-            "Content-Length": str(len(body)),
             "Content-Security-Policy": self.server.policy,
             "Cache-Control": "no-store",
             "Referrer-Policy": "no-referrer",  # images come from other servers
@@ -319,10 +316,7 @@ class _Handler(Handler):
             "Cross-Origin-Embedder-Policy": "credentialless",
             "Cross-Origin-Resource-Policy": "same-origin",
         }
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        self.reply(status, body, content_type, headers)
 
 
 def _query_id(body: Mapping[str, Any]) -> str:

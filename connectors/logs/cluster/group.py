@@ -8,12 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+from ...runtime.process import POLL_SECONDS
 from ..transport import Committed, Unavailable
 from .options import CLOSE_SECONDS
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5  # for one look at the group
 Offsets = Mapping[tuple[str, int], Committed]
 
 

@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from ...runtime.process import pause
 from ..transport import Committed, Headers, OutputsLost, Ownership, Record, TopicMismatch, Unavailable
@@ -43,8 +43,8 @@ class ClusterLog(ABC):
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
-        self._reader = self._new_reader()
-        self._outputs = self._new_outputs()
+        self._reader = self._reader_class(options)
+        self._outputs = self._outputs_class(options, self._reader.why_silent)
         self._member: Member | None = None
         self._ownership: Ownership | None = None
         self._untold: deque[Notice] = deque()
@@ -87,17 +87,9 @@ class ClusterLog(ABC):
 
     # --- what a client brings -----------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _new_reader(self) -> Reader:
-        """A consumer that reads, outside the group."""
-
-    @abstractmethod
-    def _new_outputs(self) -> Outputs:
-        """A producer."""
-
-    @abstractmethod
-    def _new_member(self, topic: str) -> Member:
-        """A member of the group of this topic's readers, not started yet."""
+    _reader_class: ClassVar[type[Reader]]
+    _outputs_class: ClassVar[type[Outputs]]
+    _member_class: ClassVar[type[Any]]  # a `Member` of the readers of a topic
 
     @abstractmethod
     def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
@@ -130,7 +122,7 @@ class ClusterLog(ABC):
         self._ownership = ownership
         if self._options.is_transactional:
             self._outputs.connect()  # `committed` waits for the transaction of a killed process, which this ends.
-        self._member = self._new_member(topic)
+        self._member = self._member_class(self._options, topic)
         self._member.start()
 
     def topic_id(self, topic: str) -> str:

@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...runtime.numbers import MAX_INT32
+
 COMMAND_SECONDS = 10.0  # for an answer of the broker
-CLOSE_SECONDS = 5.0
+CLOSE_SECONDS = 5.0  # to close a client; one without a broker is left behind
 STABLE_SECONDS = 1.0  # for transactions' offsets to be certain, before the loop goes round once more
 IDLE_SECONDS = 0.1  # between two looks at something that does not tell when it changes
 MISSING_SECONDS = 5.0  # A broker that has just started may not know a topic or a partition for a moment.
 STATIC_SESSION_MS = 10_000  # A named member comes back soon, or its partitions should go to another member soon.
-MAX_INT32 = 2**31 - 1  # the largest number of Kafka's protocol
 
 # Our defaults, where they differ from both clients', by the names of Kafka's own clients.
 DEFAULTS: dict[str, Any] = {

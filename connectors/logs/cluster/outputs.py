@@ -12,7 +12,7 @@ from ..transport import Headers, OptionRefused, OutputsLost, TakenOver, TopicMis
 from .group import Offsets
 from .options import CLOSE_SECONDS, MISSING_SECONDS, KafkaOptions
 
-FLUSH_SECONDS = 5.0
+FLUSH_SECONDS = 5.0  # for acknowledgements, before we look whether a topic is gone
 _MAX_BACKLOG = 32 << 20  # bytes that may be produced and not known to be durable
 Producer = TypeVar("Producer")
 

@@ -5,15 +5,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 
+from ...runtime.process import LOOK_SECONDS
 from ..transport import Record, Stalled, TopicMismatch, Unavailable, made_again
 from .group import Offsets
 from .options import IDLE_SECONDS, MISSING_SECONDS, KafkaOptions, answers, servers
 
 logger = logging.getLogger(__name__)
 
+AT_ONCE = 20  # records to ask a client for, before we look at their bytes
+
 _QUIET_SECONDS = 5.0  # without a record, after which we ask whether there is a broker at all
-_ASK_SECONDS = 1.0  # between two such questions
-_ANSWER_SECONDS = 3.0
+_ANSWER_SECONDS = 3.0  # for an answer to such a question
 _STALL_SECONDS = 60.0  # without a record although some wait, after which we build a new client
 _MAX_REBUILDS = 3  # in succession
 
@@ -143,7 +145,7 @@ class Reader(ABC):
         if has_moved:
             self._moved_at, self._n_rebuilds, self._silence = now, 0, None
             return
-        if now - self._moved_at > _QUIET_SECONDS and now - self._asked_at > _ASK_SECONDS:
+        if now - self._moved_at > _QUIET_SECONDS and now - self._asked_at > LOOK_SECONDS:
             self._silence = self.why_silent(now)
             self._asked_at = time.monotonic()
         if self._silence:

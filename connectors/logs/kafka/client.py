@@ -9,8 +9,8 @@ from kafka.consumer.fetcher import Fetcher
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.structs import OffsetAndMetadata
 
+from ..cluster.commit_notes import ZERO, to_metadata
 from ..cluster.group import Offsets as OurOffsets
-from ..cluster.notes import ZERO, to_metadata
 from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]

@@ -8,8 +8,9 @@ from kafka import AsyncConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.future import Future
 
-from ..cluster.group import POLL_SECONDS, Notice, Offsets
+from ...runtime.process import POLL_SECONDS
 from ..cluster.group import Member as AnyMember
+from ..cluster.group import Notice, Offsets
 from ..cluster.options import KafkaOptions
 from .client import CLOSE_MS, client_options, to_client
 from .errors import translated

@@ -5,8 +5,8 @@ from collections.abc import Collection
 import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
+from ..cluster.commit_notes import to_note
 from ..cluster.log import ClusterLog
-from ..cluster.notes import to_note
 from ..cluster.options import STABLE_SECONDS
 from ..transport import Committed
 from .client import COMMAND_MS, client_options
@@ -19,14 +19,7 @@ from .reader import Reader
 class KafkaLog(ClusterLog):
     """The topics of a Kafka cluster, as `cluster.log.ClusterLog` describes them."""
 
-    def _new_reader(self) -> Reader:
-        return Reader(self._options)
-
-    def _new_outputs(self) -> Outputs:
-        return Outputs(self._options, self._reader.why_silent)
-
-    def _new_member(self, topic: str) -> Member:
-        return Member(self._options, topic)
+    _reader_class, _outputs_class, _member_class = Reader, Outputs, Member
 
     def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
         is_transactional = self._options.is_transactional

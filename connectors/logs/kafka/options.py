@@ -4,7 +4,6 @@ The client checks little before it connects, and some values never: it takes a `
 know for plain text.  Names and most types come from the clients' own defaults, so a new version brings its own.
 """
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,8 +11,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl import SASL_MECHANISMS
 
-from ..cluster.options import MAX_INT32
-from ..cluster.values import COMMON, Option, one_of, whole_number
+from ...runtime.numbers import MAX_INT32
+from ..cluster.option_values import COMMON, Option, one_of, whole_number
 
 CODECS = {"zstd": "zstandard", "lz4": "lz4", "snappy": "snappy"}  # compressions and their packages, best first
 CODECS_HINT = "pip install 'streamsvm[codecs]'"
@@ -64,18 +63,16 @@ def _are_socket_options(value: list) -> bool:
 
 _SPECIAL: dict[str, Option] = {
     **COMMON,
-    "api_version": Option((list,), "a list of numbers, such as [4, 3]", _are_numbers),
+    "api_version": Option((list,), "a list of numbers, such as [4, 3]", _are_numbers, tuple),
     "client_dns_lookup": one_of(*KafkaConnectionManager._VALID_DNS_LOOKUP_MODES),
-    "compression_type": one_of("gzip", *CODECS, "none"),
+    "compression_type": one_of("gzip", *CODECS, "none")._replace(
+        taken=lambda value: None if value == "none" else value
+    ),
     "linger_ms": Option((int, float), "a number from 0 to 2147483647", lambda value: 0 <= value <= MAX_INT32),
     "proxy_url": Option((str,), "SCHEME://HOST:PORT with one of " + ", ".join(_PROXIES), _is_proxy),
     "sasl_mechanism": one_of(*(name for name in SASL_MECHANISMS if name != "OAUTHBEARER")),
     "socket_options": Option((list,), "a list of [LEVEL, OPTION, NUMBER]", _are_socket_options),
     "socks5_proxy": Option((str,), "SCHEME://HOST:PORT with one of " + ", ".join(_PROXIES), _is_proxy),
-}
-_AS_TAKEN: dict[str, Callable[[Any], Any]] = {
-    "api_version": tuple,
-    "compression_type": lambda value: None if value == "none" else value,
 }
 _WHOLE_NUMBERS = {
     "receive_buffer_bytes",
@@ -110,6 +107,6 @@ def _option(key: str, default: Any) -> Option:
 OPTIONS = {key: _option(key, default) for key, default in client_defaults().items() if key not in OBJECTS}
 
 
-def as_taken(key: str, value: Any) -> Any:
-    """A right value as the client takes it."""
-    return _AS_TAKEN[key](value) if key in _AS_TAKEN else value
+def option_of(key: str) -> Option | None:
+    """What an option takes; None if there is none of this name."""
+    return OPTIONS.get(key)

@@ -9,13 +9,12 @@ from kafka import KafkaConsumer, TopicPartition
 
 from ..cluster.group import Offsets
 from ..cluster.options import KafkaOptions
-from ..cluster.reader import Partition
+from ..cluster.reader import AT_ONCE, Partition
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, Headers, Record
 from .client import CLOSE_MS, COMMAND_MS, client_options, to_client
 from .errors import telling_refusals, translated
 
-_AT_ONCE = 20  # records to ask the client for, before we look at their bytes
 _MARKS_MS = 50  # for a position, which the client mostly knows
 
 
@@ -133,7 +132,7 @@ class Reader(AnyReader):
         batches: dict[TopicPartition, list[Any]] = {}
         n_records = n_bytes = 0
         while n_records < limit and n_bytes < POLL_BYTES:
-            n_asked = min(limit - n_records, _AT_ONCE)
+            n_asked = min(limit - n_records, AT_ONCE)
             with translated():
                 more = self._consumer.poll(timeout_ms=0 if batches else int(1000 * timeout), max_records=n_asked)
             for tp, batch in more.items():

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from ..cluster.options import not_transactional
 from ..cluster.security import certificates, incomplete, insecure
 from .client import consumer_options, defaults, producer_options
-from .options import CONSUMERS, OPTIONS, PRODUCERS
+from .options import MECHANISMS
 
 _WITH_OIDC = ("sasl_oauthbearer_token_endpoint_url",)
 _BY_THE_BROKER = ("session_timeout_ms", "heartbeat_interval_ms")
@@ -33,7 +33,7 @@ def contradictions(
     _, wrong_files = certificates(values)
     problems = [
         *insecure(values, given),
-        *incomplete(values, given, OPTIONS["sasl_mechanism"].wanted),
+        *incomplete(values, given, MECHANISMS.wanted),
         *wrong_files,
         *_tokens(values, given),
         *_times(values, is_named=is_named),
@@ -73,13 +73,8 @@ def _refused_by_the_client(values: Mapping[str, Any], *, is_named: bool, is_tran
     if is_transactional:
         del producer["message.timeout.ms"]
         producer["transactional.id"] = "check"
-    problems: list[str] = []
-    for make, options, ours in ((Consumer, consumer, CONSUMERS), (Producer, producer, PRODUCERS)):
-        problem = _refused(make, options)
-        is_the_same = bool(problems) and not any(key in values for key in ours)
-        if problem and not is_the_same:
-            problems.append(f"kafka: librdkafka refuses these options: {problem}")
-    return problems
+    problem = _refused(Consumer, consumer) or _refused(Producer, producer)  # Most problems are both clients'.
+    return [f"kafka: librdkafka refuses these options: {problem}"] if problem else []
 
 
 def _refused(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> str:

@@ -13,19 +13,19 @@ from typing import Any, Self, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ..cluster.commit_notes import to_metadata
 from ..cluster.group import Offsets
-from ..cluster.notes import to_metadata
 from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
 from ..transport import AccessDenied, Unavailable
 from .errors import is_refusal, ours, translated
-from .options import ALL_CLIENTS, CODECS, CONSUMERS, PRODUCERS, to_client
+from .options import CODECS, to_client
 
 T = TypeVar("T")
 
 _client_logger = logging.getLogger("librdkafka")
 _client_logger.setLevel(logging.CRITICAL + 1)  # It logs every failed attempt. We log what they mean.
 
-_CONNECT_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0  # for a broker to tell the cluster's id
 _SERVE_SECONDS = 0.05  # between two looks at the errors of a client that connects
 _LAST_ANSWER_SECONDS = 1.0  # to wait for it when an administrator is closed
 _DEFAULTS: dict[str, Any] = {
@@ -46,16 +46,14 @@ def defaults(given: Mapping[str, Any], *, is_named: bool) -> dict[str, Any]:
 
 def consumer_options(given: Mapping[str, Any], *, is_named: bool = False) -> dict[str, Any]:
     """The options of a consumer, with our defaults, as librdkafka takes them."""
-    every = {**defaults(given, is_named=is_named), **given}
-    options = to_client({key: every[key] for key in every if key in ALL_CLIENTS or key in CONSUMERS})
+    options = to_client({**defaults(given, is_named=is_named), **given})  # It passes over those of a producer.
     return {**options, **_logged(given), "enable.auto.commit": "false", "enable.auto.offset.store": "false"}
 
 
 def producer_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a producer, with our defaults, as librdkafka takes them."""
     is_idempotent = given.get("acks", "all") in (-1, "all") and given.get("retries") != 0
-    every = {**_DEFAULTS, "enable_idempotence": is_idempotent, **given}
-    options = to_client({key: every[key] for key in every if key in ALL_CLIENTS or key in PRODUCERS})
+    options = to_client({**_DEFAULTS, "enable_idempotence": is_idempotent, **given})
     return {**options, **_logged(given), "partitioner": "murmur2_random", "delivery.report.only.error": True}
 
 
@@ -145,8 +143,7 @@ class Administrator:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._questions: list[Future] = []  # that were not answered when the last one was asked
         errors: list[KafkaError] = []
-        every = {**_DEFAULTS, **given}
-        options = to_client({key: value for key, value in every.items() if key in ALL_CLIENTS})
+        options = to_client({**_DEFAULTS, **given, "enable_idempotence": False})  # It needs no right to write.
         if not answers(given):
             raise Unavailable(f"no broker answers at {', '.join(servers(given))}")
         with translated():

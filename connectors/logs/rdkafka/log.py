@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from confluent_kafka import TopicPartition
 
+from ..cluster.commit_notes import to_certain_note
 from ..cluster.log import ClusterLog
-from ..cluster.notes import to_certain_note
 from ..cluster.options import COMMAND_SECONDS, STABLE_SECONDS
 from ..transport import Committed, Unavailable
 from .client import asking_consumer, require_right
@@ -17,14 +17,7 @@ from .reader import Reader
 class RdKafkaLog(ClusterLog):
     """The topics of a Kafka cluster, as `cluster.log.ClusterLog` describes them."""
 
-    def _new_reader(self) -> Reader:
-        return Reader(self._options)
-
-    def _new_outputs(self) -> Outputs:
-        return Outputs(self._options, self._reader.why_silent)
-
-    def _new_member(self, topic: str) -> Member:
-        return Member(self._options, topic)
+    _reader_class, _outputs_class, _member_class = Reader, Outputs, Member
 
     def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
         numbers = self._reader.partitions(topic) if partitions is None else partitions

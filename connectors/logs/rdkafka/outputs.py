@@ -17,8 +17,8 @@ from .admin import topics_there
 from .client import producer_options, to_partitions
 from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, translated_transaction
 
-_INIT_SECONDS = 15.0
-_INSIST_SECONDS = 60.0
+_INIT_SECONDS = 15.0  # for the coordinator of a transactional id
+_INSIST_SECONDS = 60.0  # as long as a broker may take to restart
 _ANY = -1  # the partition of the key
 _Failure = tuple[str, int, KafkaError]  # of a record: its topic, its partition, and why
 

@@ -17,18 +17,15 @@ from confluent_kafka import (
     Uuid,
 )
 
+from ...runtime.process import LOOK_SECONDS
 from ..cluster.group import Offsets
 from ..cluster.options import IDLE_SECONDS, KafkaOptions
-from ..cluster.reader import Partition
+from ..cluster.reader import AT_ONCE, Partition
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, PositionRefused, Record
 from .admin import ask_topics, described
 from .client import Administrator, close_soon, consumer_options, offsets_of, to_partitions
 from .errors import MISSING, is_refusal, ours, translated
-
-_AT_ONCE = 20  # records to ask the client for, before we look at their bytes
-_LOOK_SECONDS = 1.0  # between two questions about the topics
-_ANSWER_SECONDS = 3.0
 
 
 class _Topic(NamedTuple):
@@ -97,7 +94,7 @@ class Reader(AnyReader):
             asked, self._asked_topics = self._asked_topics, {}
             if all(_is_answer(answer) for answer in asked.values()):
                 self._learn_topics(asked)
-        if not self._asked_topics and now - self._looked_at > _LOOK_SECONDS:
+        if not self._asked_topics and now - self._looked_at > LOOK_SECONDS:
             self._looked_at = now
             self._asked_topics = ask_topics(self._admin, sorted({topic for topic, _ in self._assigned}))
 
@@ -174,13 +171,13 @@ class Reader(AnyReader):
             return []
         records: list[Record] = []
         n_bytes = 0
-        n_asked = min(limit, _AT_ONCE)
+        n_asked = min(limit, AT_ONCE)
         with translated():
             # Asked for several, the client waits for all of them.
             messages: list[Any] = self._consumer.consume(n_asked, 0) or self._consumer.consume(1, timeout)
             while messages:
                 n_bytes += self._unpack(messages, records)
-                n_asked = min(limit - len(records), _AT_ONCE)
+                n_asked = min(limit - len(records), AT_ONCE)
                 if n_asked <= 0 or n_bytes >= POLL_BYTES:
                     break
                 messages = self._consumer.consume(n_asked, 0)

@@ -17,8 +17,8 @@ from typing import Any
 from ...logs.transport import Headers
 from .base import BadRecord, Built, Fields, LibraryMissing, show
 
-MAGIC = 0
-FRAME_BYTES = 5
+MAGIC = 0  # the first byte, as Confluent's serializers write it
+FRAME_BYTES = 5  # the magic byte and a schema's id
 
 _NUMBERS = {"int", "long", "float", "double"}
 _PRIMITIVE = {"null", "boolean", "bytes", "string", *_NUMBERS}

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 
 from ...logs.transport import Headers
+from ...runtime.numbers import MAX_INT64
 from .base import BadRecord, Built, Fields, show
 
 MAX_DEPTH = 100  # of objects and lists; deeper nesting may exhaust the interpreter's stack
 
-_INT64 = 1 << 63
 _LARGE = 1 << 14  # bytes of a record that takes the strict parser long
 _BACKSLASH, _BRACKET = b"\\["  # to search bytes for a number is several times faster than for bytes
 
@@ -83,7 +83,7 @@ def _quick(value: bytes) -> Fields | None:
             n_colons += member.count(":")
         elif kind is dict:
             n_colons += len(member)
-        elif kind is float and not -_INT64 < member < _INT64:
+        elif kind is float and not -MAX_INT64 <= member <= MAX_INT64:
             return None  # an integer, perhaps
     # The bytes have one colon for each member, and those inside of names and texts.  A repeated name leaves fewer
     # in the result.  So if the result has as many, all names differ.

@@ -5,8 +5,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
+from ...runtime.numbers import HOUR_MS
 from ..classes import ClassLabel
 
+MAX_NAME = 200  # characters of an annotator's name
 PAUSE = 300_000  # milliseconds between two answers, above which a person was not working
 
 _KAPPA, _ALPHA = "Cohen's kappa", "Krippendorff's alpha"
@@ -164,7 +166,7 @@ def _per_hour(answers: Sequence[Answer]) -> float | None:
     took = [(after.at - before.at, after.y is not None) for before, after in pairwise(answers)]
     worked = [(time, is_label) for time, is_label in took if 0 <= time <= PAUSE]
     total = sum(time for time, _ in worked)
-    return 3_600_000 * sum(is_label for _, is_label in worked) / total if total else None
+    return HOUR_MS * sum(is_label for _, is_label in worked) / total if total else None
 
 
 def _labels(answers: Iterable[Answer]) -> dict[Hashable, dict[str, ClassLabel]]:

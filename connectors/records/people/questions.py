@@ -21,9 +21,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from streamsvm.active import Missed
-
 from ...logs.transport import Record
+from ...runtime.numbers import MAX_INT64
 from ..classes import ClassLabel, class_of
 from ..codec import MAX_BYTES
 from ..formats.base import BadRecord, Fields, show
@@ -54,7 +53,6 @@ COUNTS = (  # in a status
     "revised",
 )
 
-_INT64 = 1 << 63
 _RECHECKED = f"-{RECHECK}"
 
 
@@ -240,11 +238,11 @@ def _is_share(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _INT64
+    return type(value) is int and 0 <= value <= MAX_INT64
 
 
 def _is_time(value: Any) -> bool:
-    return type(value) is int and -_INT64 <= value < _INT64
+    return type(value) is int and -MAX_INT64 - 1 <= value <= MAX_INT64
 
 
 def are_numbers(value: Any) -> bool:
@@ -276,6 +274,8 @@ def _is_verdict(value: Any) -> bool:
 
 def _is_missed(value: Any) -> bool:
     """Whether this is a `Missed`."""
+    from streamsvm.active import Missed  # loads the engine, which most readers of this topic do not need
+
     if type(value) is not dict or value.keys() != set(Missed._fields):
         return False
     counts = [value[name] for name in Missed._fields if name != "at_most"]

@@ -32,8 +32,8 @@ from streamsvm.active.run import SMALL, finish_if_small
 from ...records.classes import ClassLabel
 from ...records.codec import Codec, Event
 from ...records.labels import Label
+from ...records.models import Model
 from ...records.people.questions import fits_question, is_recheck
-from ...records.several_classes import Model
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import Settings
 from .answers.rechecks import Rechecks
@@ -97,8 +97,8 @@ class Labelling:
         self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
-        is_several = settings.label.vocabulary is not None
-        self._stopping = _stopping(labelling, is_several)
+        is_multiclass = settings.label.vocabulary is not None
+        self._stopping = _stopping(labelling, is_multiclass)
         self._open = labelling.open
         self.votes = Votes(labelling.answers_per_question)
         self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
@@ -113,7 +113,7 @@ class Labelling:
             name=f"{settings.log.topic}-{number}",
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
-            is_several=is_several,
+            is_several=is_multiclass,
         )
         join.when_forgotten = self._candidates.discard
 
@@ -218,7 +218,7 @@ def _selection(labelling: LabellingSettings) -> Selection:
     return selections[labelling.selection]
 
 
-def _stopping(labelling: LabellingSettings, is_several: bool) -> AnyOf | None:
+def _stopping(labelling: LabellingSettings, is_multiclass: bool) -> AnyOf | None:
     rules: list[StoppingRule] = []
     if labelling.stop == "audited":
         rules.append(Audited())
@@ -226,7 +226,7 @@ def _stopping(labelling: LabellingSettings, is_several: bool) -> AnyOf | None:
         rules.append(MarginExhausted(labelling.pool))
     if labelling.stop in ("support", "either"):
         rules.append(SupportStable())
-    if rules and is_several:
+    if rules and is_multiclass:
         rules = [AllOf(AnyOf(*rules), EachClass())]  # a common class must not hide a rare one
     if labelling.max_labels:
         rules.append(MaxLabels(labelling.max_labels))

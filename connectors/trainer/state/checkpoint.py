@@ -35,6 +35,8 @@ _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
 _ADDED = {"model.threshold": 0.0, "model.reservoir": 4000, "model.admission": "violation"}  # settings that 0.1.0 lacks
+READ_TRIES = 5  # to read what its owner, which is running, may be removing
+
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
 _EPOCH = re.compile(r"epoch-\d{6}", re.ASCII)

@@ -17,13 +17,13 @@ from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 from ...records.classes import ClassLabel
-from ...records.several_classes import Model
+from ...records.models import Model
 from ...settings.estimates import EstimateSettings
 
 logger = logging.getLogger(__name__)
 
 LOO, FOLDS = "loo", "folds"
-_HISTORY_LENGTH = 512
+_HISTORY_LENGTH = 512  # points of a curve: more than a picture shows
 
 
 class Score(NamedTuple):

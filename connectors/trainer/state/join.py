@@ -37,10 +37,8 @@ dropped label.  Old checkpoints also have labels that were not undone: the train
 
 import logging
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass, replace
-from operator import attrgetter
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, replace
 
 import numpy as np
 
@@ -48,60 +46,14 @@ from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses, two_classes
 from ...records.labels import Label
-from .lesson import ABSENT, JoinCounters, Lesson
-from .packing import packed, unpacked
+from .lesson import JoinCounters, Lesson
+from .waiting import FORGET, NEVER, Entry, Waiting, from_columns, to_columns
 
 logger = logging.getLogger(__name__)
 
 AGREEING = 10  # records in a row that are far ahead of the clock before it leaps to them
 
-_OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _INLINE = (0, -1)  # revision and offset of the label in an event
-_NEVER = -(1 << 63)  # before all times, revisions and offsets
-_TAKEN_BACK = -2  # in a checkpoint: the last lesson was to forget
-_FORGET = (None, 0.0)  # y and w of that lesson
-
-
-@dataclass(slots=True)
-class _Entry:
-    """An event; or a label that waits for its event, whose `value` is None."""
-
-    since: int  # the clock at its arrival
-    value: bytes | None
-    entity: bytes | None
-    w: float | None  # the event's, or the waiting label's
-    margin: float
-    rev: int  # this and the next two: the newest label
-    offset: int
-    y: ClassLabel | None  # None: no label yet, or a retraction
-    at: int = ABSENT  # offset of the event's record
-    taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
-    predicted: ClassLabel | None = None  # with more than two classes
-
-
-class _Kept:
-    """Entries of one kind, events or labels without an event, and the memory they take."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self.nbytes = 0
-        # By key, oldest first: new entries go to the end, and the clock never goes back.  A plain dict is too slow: to
-        # find its first item takes time in proportion to the items removed before it.
-        self.entries: OrderedDict[int, _Entry] = OrderedDict()
-
-    def add(self, key: int, entry: _Entry) -> None:
-        self.entries[key] = entry
-        self.nbytes += _size(entry)
-
-    def pop(self, key: int) -> _Entry:
-        entry = self.entries.pop(key)
-        self.nbytes -= _size(entry)
-        return entry
-
-    def pop_oldest(self) -> tuple[int, _Entry]:
-        key, entry = self.entries.popitem(last=False)
-        self.nbytes -= _size(entry)
-        return key, entry
 
 
 class Join:
@@ -139,9 +91,9 @@ class Join:
         self._leap = math.inf if leap_ms is None else leap_ms
         self._doubted: list[int] = []  # keys of the last records, which were too far ahead of the clock
         self.n_doubted = 0
-        self._events = _Kept(event_bytes)
-        self._labels = _Kept(label_bytes)
-        self._clock = _NEVER
+        self._events = Waiting(event_bytes)
+        self._labels = Waiting(label_bytes)
+        self._clock = NEVER
         self.counters = JoinCounters()
         self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each forgotten event
 
@@ -224,7 +176,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None, at, None, predicted)
+        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, predicted)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -261,7 +213,7 @@ class Join:
         entry = self._events.entries.get(key) or self._labels.entries.get(key)
         rev = label.rev if label.rev is not None else max(0, entry.rev if entry else 0)
         if entry is None:
-            self._insert(self._labels, key, _Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
+            self._insert(self._labels, key, Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
             return None
         if not self._is_newer(entry, rev, offset, y):
             return None
@@ -273,7 +225,7 @@ class Join:
         self._labels.entries.move_to_end(key)
         return None
 
-    def _is_newer(self, entry: _Entry, rev: int, offset: int, y: ClassLabel | None) -> bool:
+    def _is_newer(self, entry: Entry, rev: int, offset: int, y: ClassLabel | None) -> bool:
         """Whether this label holds from now on; if not, count it."""
         if rev == entry.rev and y == entry.y:
             entry.offset = max(entry.offset, offset)
@@ -284,7 +236,7 @@ class Join:
             return False
         return True
 
-    def _decide(self, key: int, entry: _Entry, y: ClassLabel | None, w: float | None) -> Lesson | None:
+    def _decide(self, key: int, entry: Entry, y: ClassLabel | None, w: float | None) -> Lesson | None:
         """The lesson of an event's newest label."""
         entry.y = y
         taught = entry.taught
@@ -292,7 +244,7 @@ class Join:
             self.counters.retracted += 1
             return None
         assert entry.w is not None
-        lesson: tuple[ClassLabel | None, float] = _FORGET if y is None else (y, entry.w if w is None else w)
+        lesson: tuple[ClassLabel | None, float] = FORGET if y is None else (y, entry.w if w is None else w)
         if lesson == taught:
             self.counters.confirmed += 1
             return None
@@ -311,7 +263,7 @@ class Join:
 
     def pass_time(self, key: int, time: int) -> int:
         """Move the clock to the time of a record, unless it is too far ahead; return the time that the record gets."""
-        if time - self._clock <= self._leap or self._clock == _NEVER:
+        if time - self._clock <= self._leap or self._clock == NEVER:
             if self._doubted:
                 self.n_doubted += len(self._doubted)
                 self._doubted.clear()
@@ -353,24 +305,24 @@ class Join:
             while kept.entries and next(iter(kept.entries.values())).since < time - self._ttl:
                 self._forget_oldest(kept, is_expired=True)
 
-    def _insert(self, kept: _Kept, key: int, entry: _Entry) -> None:
-        if _size(entry) > kept.max_bytes:
+    def _insert(self, kept: Waiting, key: int, entry: Entry) -> None:
+        if entry.nbytes > kept.max_bytes:
             self._count_lost(entry, is_expired=False)
             return
         kept.add(key, entry)
         self._shrink(kept)
 
-    def _shrink(self, kept: _Kept) -> None:
+    def _shrink(self, kept: Waiting) -> None:
         while kept.nbytes > kept.max_bytes:
             self._forget_oldest(kept, is_expired=False)
 
-    def _forget_oldest(self, kept: _Kept, *, is_expired: bool) -> None:
+    def _forget_oldest(self, kept: Waiting, *, is_expired: bool) -> None:
         key, entry = kept.pop_oldest()
         self._count_lost(entry, is_expired=is_expired)
         if entry.value is not None:
             self.when_forgotten(key)
 
-    def _count_lost(self, entry: _Entry, *, is_expired: bool) -> None:
+    def _count_lost(self, entry: Entry, *, is_expired: bool) -> None:
         """Count a label, or an event that was never learned."""
         is_label = entry.value is None
         if is_label and is_expired:
@@ -386,32 +338,11 @@ class Join:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The state, for a checkpoint."""
-        entries = [*self._events.entries.values(), *self._labels.entries.values()]
-
-        def column(name: str, dtype: type) -> np.ndarray:
-            return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
-
-        def numbers(labels: Iterable[ClassLabel | None]) -> np.ndarray:
-            found = [ABSENT if label is None else self._classes.number_of(label) for label in labels]
-            return np.array(found, dtype=np.int8 if self._classes.are_two else np.int16)
-
-        taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
-        taught_y[[entry.taught == _FORGET for entry in entries]] = _TAKEN_BACK
-        predicted = {} if self._classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
         return {
             "clock": np.array(self._clock),
             "doubted": np.array(self._doubted, dtype=np.int64),
             "counters": np.array(astuple(self.counters)),
-            "key": np.array([*self._events.entries, *self._labels.entries], dtype=np.int64),
-            **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
-            "margin": column("margin", np.float64),
-            "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
-            "y": numbers(entry.y for entry in entries),
-            "taught_y": taught_y,
-            "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
-            **predicted,
-            **packed("value", [entry.value for entry in entries]),
-            **packed("entity", [entry.entity for entry in entries]),
+            **to_columns({**self._events.entries, **self._labels.entries}, self._classes),
         }
 
     @classmethod
@@ -426,34 +357,12 @@ class Join:
     ) -> "Join":
         """Go on from a checkpoint, possibly with other limits."""
         self = cls(ttl_ms, event_bytes, label_bytes, classes, leap_ms)
-        label_of = self._classes.label_of
         self.counters = JoinCounters(*require_array(arrays, "counters", "i", (None,)).tolist())
-        n = len(require_array(arrays, "key", "i", (None,)))
-        kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
-        columns = [require_array(arrays, name, kind, (n,)).tolist() for name, kind in kinds.items()]
-        # checkpoints of older versions lack "at", and those of two classes "predicted"
-        for name in ("at", "predicted"):
-            columns.append(require_array(arrays, name, "i", (n,)).tolist() if name in arrays else [ABSENT] * n)
-        lessons = [
-            require_array(arrays, name, kind, (n,)).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))
-        ]
-        taught = zip(*lessons, strict=True)
-        rows = zip(*columns, taught, unpacked(arrays, "value"), unpacked(arrays, "entity"), strict=True)
-        for key, since, rev, offset, margin, w, y, at, said, (taught_y, taught_w), value, entity in rows:
-            weight = None if math.isnan(w) else w
-            label, predicted = (None if number == ABSENT else label_of(number) for number in (y, said))
-            lesson = (
-                None if taught_y == ABSENT else _FORGET if taught_y == _TAKEN_BACK else (label_of(taught_y), taught_w)
-            )
-            kept = self._labels if value is None else self._events
-            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson, predicted))
+        for key, entry in from_columns(arrays, self._classes):
+            (self._labels if entry.value is None else self._events).add(key, entry)
         if "doubted" in arrays:  # checkpoints of older versions lack it
             self._doubted = require_array(arrays, "doubted", "i", (None,)).tolist()
         self._advance(int(require_array(arrays, "clock", "i", ())))
         self._shrink(self._events)
         self._shrink(self._labels)
         return self
-
-
-def _size(entry: _Entry) -> int:
-    return _OVERHEAD + len(entry.value or b"") + len(entry.entity or b"")

@@ -17,7 +17,7 @@ from streamsvm.core.saving.layout import DIGEST_SIZE, FORMAT, PRELUDE, sha256
 from streamsvm.core.saving.snapshot import require_array
 
 from ...runtime.folders import write_private
-from .packing import separated
+from .byte_strings import separated
 
 _NAME = re.compile(r"models-\d{6}-\d{10}")
 _GONE = (errno.ENOENT, errno.EIO)  # of a file that was deleted, or that the disk can no longer read

@@ -24,9 +24,10 @@ import numpy as np
 from streamsvm import SnapshotError
 
 from ...records.classes import ClassLabel
-from ...records.several_classes import Model, SeveralClassModel
+from ...records.models import Model, MulticlassModel
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
+from .byte_strings import joined
 from .model_files import (
     DamagedModel,
     Place,
@@ -38,7 +39,6 @@ from .model_files import (
     set_aside,
     unpacked_keys,
 )
-from .packing import joined
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +48,12 @@ Arrays = dict[str, np.ndarray]
 def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = None) -> Any:
     """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
     model = settings.implementation(**settings.parameters())
-    return model if classes is None else SeveralClassModel(model, list(classes) or None)
+    return model if classes is None else MulticlassModel(model, list(classes) or None)
 
 
-def read_model(settings: ModelSettings, blob: bytes, *, is_several: bool = False) -> Any:
-    """A model that goes on learning; `is_several` says whether it has more than two classes."""
-    implementation: Any = SeveralClassModel if is_several else settings.implementation
+def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Any:
+    """A model that goes on learning; `is_multiclass` says whether it has more than two classes."""
+    implementation: Any = MulticlassModel if is_multiclass else settings.implementation
     return implementation.from_bytes(blob, cache_mb=settings.cache_mb)
 
 
@@ -224,7 +224,7 @@ class KeyedModels:
     def _unpacked(self, key: bytes, place: Place) -> Model:
         blob = read_place(self._folder, key, place)
         try:
-            return read_model(self._settings, blob, is_several=self._classes is not None)
+            return read_model(self._settings, blob, is_multiclass=self._classes is not None)
         except SnapshotError as error:
             if is_of_another_version(blob):
                 raise

@@ -15,7 +15,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
-from ...records.several_classes import Model
+from ...records.models import Model
 from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
@@ -25,7 +25,7 @@ from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
 from .quality.multiclass import ClassPrequential
-from .quality.observe import History, Prequential
+from .quality.prequential import History, Prequential
 
 CLASSES = "classes"  # of a checkpoint: the labels of more than two classes
 
@@ -175,7 +175,7 @@ class State:
         classes = _restored_classes(checkpoint, settings)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(read_model(settings.model, blobs["model"], is_several=not classes.are_two))
+            models = SingleModel(read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])

@@ -267,7 +267,7 @@ def test_any_earlier_answer_can_be_corrected_after_a_restart(settings, monkeypat
 
 
 def test_of_many_answers_the_newest_are_remembered(settings, monkeypatch):
-    monkeypatch.setattr(history, "_KEPT_ANSWERS", 5)
+    monkeypatch.setattr(history, "_STORED_ANSWERS", 5)
     monkeypatch.setattr(history, "_PRUNE_EVERY", 1)
     with asked(settings, 9), opened(settings) as service:
         events = press(service, "1" * 9)
@@ -275,7 +275,7 @@ def test_of_many_answers_the_newest_are_remembered(settings, monkeypatch):
 
 
 def test_of_large_questions_the_newest_are_remembered(settings, monkeypatch):
-    monkeypatch.setattr(history, "_KEPT_BYTES", 25_000)
+    monkeypatch.setattr(history, "_STORED_BYTES", 25_000)
     monkeypatch.setattr(book, "_KEPT_BYTES", 0)
     monkeypatch.setattr(history, "_PRUNE_EVERY", 1)
     with asked(settings, 5, event={"text": "x" * 10_000}), opened(settings) as service:

@@ -32,10 +32,10 @@ def _haste(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(project, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(project, "_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -325,7 +325,7 @@ def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer,
     trainer.ask("q1", "q2")
     with Desk(settings, studio) as desk:
         desk.wait_for_tasks(2)
-        list_, is_late = desk.ours._list, iter([True])
+        list_, is_late = desk.ours._tasks.listed, iter([True])
 
         def slowly():
             tasks = json.loads(json.dumps(list(list_())))
@@ -333,7 +333,7 @@ def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer,
                 desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "spam"))
             yield from tasks
 
-        monkeypatch.setattr(desk.ours, "_list", slowly)
+        monkeypatch.setattr(desk.ours._tasks, "listed", slowly)
         look_again(desk)
         until(lambda: next(is_late, None) is None)
         desk.service.wait(0.1)

@@ -18,7 +18,8 @@ from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.label_studio import models, project
 from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.records.published import Publisher, pack_model
+from streamsvm.connectors.records.models import pack_model
+from streamsvm.connectors.records.published import Publisher
 from streamsvm.connectors.runtime import http as serve
 from streamsvm.connectors.settings.labelling import LabellingSettings
 
@@ -32,8 +33,8 @@ def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     for module in (follower, project, models):
         monkeypatch.setattr(module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(models, "_LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(models, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ SPAM = LabelSettings("spam", "ham")
 def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -671,7 +671,7 @@ def test_one_labelling_service_for_an_embedded_log(settings, trainer):
 
 
 def test_a_log_that_cannot_be_read_is_unavailable_until_it_is_there(settings, trainer, monkeypatch):
-    monkeypatch.setattr(follower, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     trainer.ask("q")
     away = [True]
     open_once = follower.open_once

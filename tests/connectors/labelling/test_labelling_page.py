@@ -32,7 +32,7 @@ SHOWN_STEP = {
     "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "by": "Zoë", "at": 1_000_000,
 }  # fmt: skip
 
-CLASSES = {"labels": ["fraud", "genuine"], "is_several": False, "may_add": False, "keys": ["1", "2"]}
+CLASSES = {"labels": ["fraud", "genuine"], "is_multiclass": False, "may_add": False, "keys": ["1", "2"]}
 
 
 class Desk:
@@ -139,7 +139,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def _quick_end(monkeypatch):
-    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(serve, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -624,8 +624,9 @@ def test_a_name_that_has_changed_meanwhile_gets_no_question(client, desk):
     assert [said[0] for said in desk.said] == ["skip"]
 
 
-def test_a_body_that_does_not_come_is_given_up(desk, tmp_path):
-    with LabellingPage(desk, configure(tmp_path, "http.request_seconds=0.5", "http.connections=1")) as page:
+def test_a_body_that_does_not_come_is_given_up(desk, tmp_path, monkeypatch):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.5)
+    with LabellingPage(desk, configure(tmp_path, "http.connections=1")) as page:
         client = Client(page)
         with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
             lines = [

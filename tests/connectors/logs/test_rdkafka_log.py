@@ -8,13 +8,13 @@ from typing import ClassVar
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streamsvm.connectors.logs.cluster.notes import ZERO, to_certain_note, to_metadata, to_note
+from streamsvm.connectors.logs.cluster.commit_notes import ZERO, to_certain_note, to_metadata, to_note
 from streamsvm.connectors.logs.cluster.options import KafkaOptions
 from streamsvm.connectors.logs.kafka.options import OPTIONS as KAFKA_PYTHON_OPTIONS
 from streamsvm.connectors.logs.rdkafka import client
 from streamsvm.connectors.logs.rdkafka import outputs as rdkafka_outputs
 from streamsvm.connectors.logs.rdkafka.errors import translated, translated_transaction
-from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, OPTIONS, name_of, right_name
+from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, option_of, right_name, to_client
 from streamsvm.connectors.logs.transport import (
     AccessDenied,
     Committed,
@@ -51,16 +51,24 @@ def read(settings=None, **values):
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_option_is_one_that_the_library_knows():
-    """The library refuses a name that it does not know, and says so."""
-    for key, option in OPTIONS.items():
-        if option.types == (bool,) or "whole number" in option.wanted:
-            value = True if option.types == (bool,) else int(option.wanted.split(" to ")[1])
-        else:
-            value = re.findall(r"'([^']+)'", option.wanted)[0] if "one of" in option.wanted else "1"
-        with pytest.raises(KafkaException) as caught:
-            client.AdminClient({name_of(key): "true" if value is True else value, "no.such.property": 1})
-        assert "no.such.property" in str(caught.value) or "No such configuration property" not in str(caught.value), key
+def test_librdkafka_tells_what_its_options_take():
+    assert option_of("session_timeout_ms").wanted == "a whole number from 1 to 3600000"
+    assert option_of("linger_ms").wanted == "a number from 0 to 900000"
+    assert option_of("check_crcs").types == (bool,)
+    assert option_of("group_protocol").takes("consumer")
+    assert not option_of("group_protocol").takes("nobody")
+    assert option_of("sasl_oauthbearer_client_secret").takes("12")
+    assert not option_of("sasl_oauthbearer_client_secret").takes("")
+    for key in ("no_such_option", "error_cb", "default_topic_config", "socket.timeout.ms", "sasl_username", *FIXED):
+        assert option_of(key) is None
+    assert option_of("session_timeout_ms").takes(2**32 + 1) is False  # librdkafka would take it for 1
+
+
+def test_the_client_s_name_is_no_option_of_the_client():
+    assert to_client({"client": "librdkafka", "linger_ms": 5, "check_crcs": True}) == {
+        "linger.ms": 5,
+        "check.crcs": "true",
+    }
 
 
 def test_names_of_librdkafka_lead_to_those_of_kafka_python():
@@ -68,10 +76,8 @@ def test_names_of_librdkafka_lead_to_those_of_kafka_python():
     assert right_name("ssl.ca.location") == "ssl_cafile"
     assert right_name("compression_codec") == "compression_type"
     assert right_name("nonsense") is None
-    for key in OPTIONS:
-        own = name_of(key).replace(".", "_")
-        if own in KAFKA_PYTHON_OPTIONS:
-            assert own == key, f"{own} means the same with either client, so it keeps its name"
+    for key in KAFKA_PYTHON_OPTIONS:
+        assert right_name(key) in (key, None), f"{key} means the same with either client, so it keeps its name"
 
 
 @pytest.mark.parametrize(
@@ -154,10 +160,6 @@ def test_options_of_librdkafka_lead_to_it():
     assert problem == (
         "a file: kafka.group_protocol is no option of kafka-python; librdkafka has it: set kafka.client = 'librdkafka'"
     )
-
-
-def test_fixed_options_are_no_options():
-    assert not FIXED.keys() & OPTIONS.keys()
 
 
 def test_the_backend_is_the_client_s():

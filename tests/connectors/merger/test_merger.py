@@ -11,7 +11,8 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import PositionRefused, TopicMismatch, Unavailable
 from streamsvm.connectors.merger import merger
 from streamsvm.connectors.merger.merger import Merger
-from streamsvm.connectors.records.published import Publisher, Shelf, pack_model, read_newest, unpack_model
+from streamsvm.connectors.records.models import pack_model, unpack_model
+from streamsvm.connectors.records.published import Publisher, Shelf, read_newest
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer

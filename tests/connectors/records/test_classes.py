@@ -10,6 +10,7 @@ from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.classes import KnownClasses, Vocabulary
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats.base import BadRecord
+from streamsvm.connectors.records.models import Scores, mean, pack_model, unpack_model
 from streamsvm.connectors.records.predictions import (
     NO_CLASS,
     ClassPrediction,
@@ -18,8 +19,6 @@ from streamsvm.connectors.records.predictions import (
     predictions_of,
     write_prediction,
 )
-from streamsvm.connectors.records.published import pack_model, unpack_model
-from streamsvm.connectors.records.several_classes import Scores, mean
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 closed = Codec(classes=Vocabulary(["cat", "dog", 7]))

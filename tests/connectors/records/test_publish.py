@@ -16,15 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Record, Unavailable
-from streamsvm.connectors.records.published import (
-    MAX_CHUNKS,
-    Place,
-    Publisher,
-    Shelf,
-    pack_model,
-    read_newest,
-    unpack_model,
-)
+from streamsvm.connectors.records.models import pack_model, unpack_model
+from streamsvm.connectors.records.published import MAX_CHUNKS, Place, Publisher, Shelf, read_newest
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.estimators.learners import LEARNERS

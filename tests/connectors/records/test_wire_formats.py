@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.transport import Record
-from streamsvm.connectors.records.codec import MAX_BYTES, Codec, Event, Limits
+from streamsvm.connectors.records.codec import MAX_BYTES, Codec, Event
 from streamsvm.connectors.records.formats.avro import AvroMissing, SchemaError
 from streamsvm.connectors.records.formats.base import BadRecord
 
@@ -61,11 +61,11 @@ def test_an_empty_header_is_a_missing_one(header, content):
 
 
 def test_packed_events_have_limits():
-    tight = Codec(format="float32", limits=Limits(features=2, text=8))
+    tight = Codec(format="float32", max_features=2)
     assert len(tight.decode(record(TWO, [ID])).x) == 2
     assert reason(tight, TWO + TWO, [ID]) == "too-many-features"
-    assert reason(tight, TWO, [("sv-id", b"a" * 9)]) == "bad-id"
-    assert reason(tight, TWO, [ID, ("sv-ts", b"a" * 9)]) == "bad-ts"
+    assert reason(tight, TWO, [("sv-id", b"a" * 2049)]) == "bad-id"
+    assert reason(tight, TWO, [ID, ("sv-ts", b"a" * 2049)]) == "bad-ts"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsR
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report.export import export_model, feature_numbers
 from streamsvm.connectors.settings.loading import load
-from streamsvm.connectors.trainer.state.stored import read_state
+from streamsvm.connectors.trainer.state.stored_state import read_state
 from streamsvm.connectors.trainer.trainer import run
 from streamsvm.core.expansion import COMPRESSED, STORAGE
 

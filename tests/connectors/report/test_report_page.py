@@ -18,10 +18,10 @@ from streamsvm.connectors.report import page as report_page
 from streamsvm.connectors.report.drift import Block, error_blocks, find_changes
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
-from streamsvm.connectors.trainer.state import checkpoint, stored
+from streamsvm.connectors.trainer.state import checkpoint, stored_state
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newest
-from streamsvm.connectors.trainer.state.quality.observe import Snapshot
-from streamsvm.connectors.trainer.state.stored import read_state
+from streamsvm.connectors.trainer.state.quality.prequential import Snapshot
+from streamsvm.connectors.trainer.state.stored_state import read_state
 
 CONFIG = config_text(window=100).replace("[model]", "[model]\ngamma = 1.0")
 PANELS = {"error": "Error", "support": "Support vectors", "labels": "Labels", "lag": "Lag", "drift": "Drift"}
@@ -524,9 +524,11 @@ def test_a_checkpoint_that_is_removed_while_it_is_read(tmp_path, start, monkeypa
             raise FileNotFoundError(folder)
         return load_newest(folder)
 
-    monkeypatch.setattr(stored, "load_newest", gone)
+    monkeypatch.setattr(stored_state, "load_newest", gone)
     assert len(read_state(tmp_path / "state")) == 1
-    monkeypatch.setattr(stored, "load_newest", lambda folder: Checkpoint.from_bytes((folder / "none").read_bytes()))
+    monkeypatch.setattr(
+        stored_state, "load_newest", lambda folder: Checkpoint.from_bytes((folder / "none").read_bytes())
+    )
     with pytest.raises(FileNotFoundError):
         read_state(tmp_path / "state")
 

@@ -22,6 +22,7 @@ from patience import Patience, exit_code
 
 import streamsvm
 from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.runtime import http as serve
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import METRICS, Metrics
 from streamsvm.connectors.runtime.status_server import StatusServer
@@ -458,9 +459,10 @@ def trickle(clients, seconds):
 
 
 @pytest.mark.long
-def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics):
+def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics, monkeypatch):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 1.0)
     with (
-        StatusServer(health, metrics, HttpSettings(connections=5, request_seconds=1.0)) as server,
+        StatusServer(health, metrics, HttpSettings(connections=5)) as server,
         ExitStack() as stack,
     ):
         clients = [connect(server, stack) for _ in range(5)]
@@ -474,12 +476,13 @@ def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, met
         assert ask(server, "/healthz")[0].status == 200
 
 
-def test_a_client_that_takes_no_answer_is_left(health, metrics):
+def test_a_client_that_takes_no_answer_is_left(health, metrics, monkeypatch):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.5)
     metrics.set(
         "streamsvm_lag_records", 1, topic="x" * (8 << 20), partition=0
     )  # more than the buffers of a connection hold
     with (
-        StatusServer(health, metrics, HttpSettings(connections=1, request_seconds=0.5)) as server,
+        StatusServer(health, metrics, HttpSettings(connections=1)) as server,
         ExitStack() as stack,
     ):
         client = connect(server, stack)
@@ -494,13 +497,13 @@ def test_a_client_that_takes_no_answer_is_left(health, metrics):
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
-        (b"GET /" + b"x" * 3000, b" 414 "),
-        (b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 99 + b"C: " + b"x" * 3000, b" 431 "),
+        (b"GET /" + b"x" * 33_000, b" 414 "),
+        (b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 99 + b"C: " + b"x" * 33_000, b" 431 "),
         (b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 120 + b"\r\n", b" 431 "),
     ],
 )
 def test_long_headers_are_refused(request_, status, health, metrics, caplog):
-    with StatusServer(health, metrics, HttpSettings(header_bytes=2000)) as server, ExitStack() as stack:
+    with StatusServer(health, metrics, HttpSettings()) as server, ExitStack() as stack:
         client = connect(server, stack)
         client.sendall(request_)
         assert status in client.recv(1000)

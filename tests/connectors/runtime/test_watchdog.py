@@ -9,8 +9,9 @@ import time
 import pytest
 from asked import until
 
+from streamsvm.connectors.runtime.exit_codes import STALLED
 from streamsvm.connectors.runtime.health import Heartbeat
-from streamsvm.connectors.runtime.watchdog import EXIT_CODE, Watchdog
+from streamsvm.connectors.runtime.watchdog import Watchdog
 
 HEAD = """
 import ctypes, logging, os, signal, sys, threading, time
@@ -37,7 +38,7 @@ def run(script, **options):
 def test_a_loop_that_hangs_is_ended(hang):
     script = f"def consume():\n    {hang}\nwith Watchdog(heart, 0.3):\n    heart.beat()\n    consume()"
     ended = run(script)
-    assert ended.returncode == EXIT_CODE == 70
+    assert ended.returncode == STALLED == 70
     line = HEAD.count("\n") + 2
     assert f'File "<string>", line {line} in consume' in ended.stderr
     assert "the loop has not beaten for 0.3 seconds: ending the process with exit code 70" in ended.stderr
@@ -125,7 +126,7 @@ def test_a_shutdown_that_hangs_is_ended(limit):
         "threading.Thread(target=lambda: time.sleep(60)).start()"  # the interpreter waits for it
     )
     ended = run(script)
-    assert ended.returncode == EXIT_CODE
+    assert ended.returncode == STALLED
     assert "not ended in the time given after the request to stop" in ended.stderr
 
 
@@ -172,4 +173,4 @@ def test_it_ends_even_if_nothing_can_be_said(trouble):
         "closed": "sys.stderr.close()",
     }[trouble]
     ended = run(f"{prepare}\nmodule.LAST_WORDS_SECONDS = 1\nwith Watchdog(heart, 0.2):\n    time.sleep(60)")
-    assert ended.returncode in (EXIT_CODE, -signal.SIGALRM)
+    assert ended.returncode in (STALLED, -signal.SIGALRM)

@@ -14,11 +14,13 @@ from logged import change, read, read_json
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
+from streamsvm.connectors.records.models import pack_model
 from streamsvm.connectors.records.predictions import HEADERS, ModelVersion
-from streamsvm.connectors.records.published import LARGEST, Publisher, Snapshot, pack_model
+from streamsvm.connectors.records.published import Publisher, Snapshot
 from streamsvm.connectors.runtime.folders import AlreadyInUse
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.runtime.numbers import MAX_INT64
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, Member, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
@@ -213,7 +215,7 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
 
 
 def test_metrics_and_health(tmp_path, monkeypatch):
-    monkeypatch.setattr(scorer, "_TELEMETRY_SECONDS", 0.0)
+    monkeypatch.setattr(scorer, "LOOK_SECONDS", 0.0)
     settings = configure(tmp_path, daemon={"follow": True})
     fill(settings, some_events(60))
     train(settings)
@@ -254,7 +256,7 @@ def test_two_scorers_do_not_write_to_one_embedded_log(tmp_path):
 
 
 def test_a_newer_model_takes_over_between_two_events(tmp_path, monkeypatch):
-    monkeypatch.setattr(scorer, "_POLL_RECORDS", 8)
+    monkeypatch.setattr(scorer, "POLL_RECORDS", 8)
     settings = configure(tmp_path, daemon={"follow": True})
     events = list(some_events(300))
     fill(settings, events[:100])
@@ -306,7 +308,7 @@ def publish(settings, blob, version=1, *, offset=0, on_the_way=lambda value: val
 def test_a_snapshot_that_is_of_no_use_is_refused_and_the_old_one_kept(
     tmp_path, monkeypatch, caplog, blob, offset, on_the_way
 ):
-    monkeypatch.setattr(scorer, "_TELEMETRY_SECONDS", 0.0)
+    monkeypatch.setattr(scorer, "LOOK_SECONDS", 0.0)
     settings = configure(tmp_path, daemon={"follow": True})
     events = list(some_events(120))
     fill(settings, events[:60])
@@ -636,10 +638,10 @@ def test_the_largest_versions_are_no_end_of_a_scorer(tmp_path):
     fill(settings, some_events(5))
     with LocalLog(settings.log.dir) as log:
         for number in range(3):
-            meta = {"epoch": 1, "ver": LARGEST, "offset": LARGEST, "created": 1.0}
+            meta = {"epoch": 1, "ver": MAX_INT64, "offset": MAX_INT64, "created": 1.0}
             Publisher(log, settings.log.model).publish(f"p{number}", pack_model(LASVM(), None, {}), meta)
     assert scorer.run(settings) == 5
-    assert scores(settings)[0]["model"] == {"ver": LARGEST, "offset": LARGEST}
+    assert scores(settings)[0]["model"] == {"ver": MAX_INT64, "offset": MAX_INT64}
 
 
 # --- stopped, killed and started again --------------------------------------------------------------------------------

@@ -517,8 +517,8 @@ def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
 
 
 def test_with_several_classes_every_rule_must_hold_for_each_of_them():
-    rules = _stopping(LabellingSettings(stop="either", max_labels=9), is_several=True)
+    rules = _stopping(LabellingSettings(stop="either", max_labels=9), is_multiclass=True)
     assert repr(rules).startswith("AnyOf(AllOf(AnyOf(MarginExhausted(pool=59), SupportStable(")
     assert repr(rules).endswith("EachClass(calm=10)), MaxLabels(max_labels=9))")
-    assert repr(_stopping(LabellingSettings(), is_several=False)) == "AnyOf(Audited(calm=120))"
-    assert _stopping(LabellingSettings(stop="never"), is_several=True) is None
+    assert repr(_stopping(LabellingSettings(), is_multiclass=False)) == "AnyOf(Audited(calm=120))"
+    assert _stopping(LabellingSettings(stop="never"), is_multiclass=True) is None

@@ -28,7 +28,7 @@ from streamsvm.connectors.settings.sections import ConfigError, LabelSettings, L
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.models import SingleModel
-from streamsvm.connectors.trainer.state.quality.observe import Snapshot
+from streamsvm.connectors.trainer.state.quality.prequential import Snapshot
 from streamsvm.connectors.trainer.state.state import State
 from streamsvm.core.saving import snapshot
 

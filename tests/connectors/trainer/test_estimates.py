@@ -82,7 +82,7 @@ def test_the_model_is_what_it_would_be_without_them(tmp_path):
 def test_without_a_topic_they_are_metrics_only(tmp_path, monkeypatch):
     settings = configure(tmp_path, topic="", folds=0)
     fill(settings)
-    monkeypatch.setattr("streamsvm.connectors.trainer.telemetry._SECONDS", 0.0)
+    monkeypatch.setattr("streamsvm.connectors.trainer.telemetry.LOOK_SECONDS", 0.0)
     metrics, seen = Metrics(), []
     with LocalLog(settings.log.dir) as log:
         Trainer(settings, log, lambda: bool(seen.append(metrics.render())), Health(), metrics).run()

@@ -28,7 +28,8 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import OutputsLost, PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
-from streamsvm.connectors.records.published import read_newest, unpack_model
+from streamsvm.connectors.records.models import unpack_model
+from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings
@@ -800,7 +801,7 @@ def failing(verb, error, every):
 )
 def test_a_broker_that_goes_away_at_any_question_costs_nothing(tmp_path, monkeypatch, caplog, verb, error):
     """The trainer begins again from its checkpoint, as after a kill; unless it was to end at the end of its topics."""
-    monkeypatch.setattr(operate, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(operate, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
     settings = small(tmp_path / "whole")
     expected = outcome(settings, trainer.run(settings))

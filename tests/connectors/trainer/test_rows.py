@@ -6,7 +6,7 @@ import pytest
 from streamsvm import LASVM
 from streamsvm.connectors.records.predictions import predictions_of
 from streamsvm.connectors.trainer.learning import Task, _learn
-from streamsvm.connectors.trainer.rows import FEW, rows_at, unusable_rows
+from streamsvm.connectors.trainer.rows import ONE_BY_ONE, rows_at, unusable_rows
 from streamsvm.connectors.trainer.state.lesson import Lesson
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -30,13 +30,13 @@ def tasks_of(first, n):
 def test_few_rows_give_what_a_batch_gives(given):
     rows = NamedRows.of(some_rows(60, 0))
     one_by_one, batches = LASVM(**given), LASVM(**given)
-    for first in range(0, 40, FEW):
-        _learn(one_by_one, tasks_of(first, FEW), rows)
+    for first in range(0, 40, ONE_BY_ONE):
+        _learn(one_by_one, tasks_of(first, ONE_BY_ONE), rows)
     _learn(batches, tasks_of(0, 42), rows)
     assert one_by_one.digest() == batches.digest()
     places = list(range(42, 60))
     assert isinstance(rows_at(rows, places), NamedRows)
-    assert isinstance(rows_at(rows, places[:FEW]), list)
+    assert isinstance(rows_at(rows, places[:ONE_BY_ONE]), list)
     said = predictions_of(batches, rows_at(rows, places))
     assert said == [answer for i in places for answer in predictions_of(batches, rows_at(rows, [i]))]
     assert len({answer.margin for answer in said}) > 10
@@ -46,14 +46,14 @@ def test_few_rows_learn_in_a_window_of_time():
     rows = NamedRows.of(some_rows(12, 1))
     window = np.timedelta64(5, "s").astype(object)
     one_by_one, batch = LASVM(window=window), LASVM(window=window)
-    for first in range(0, 12, FEW):
-        _learn(one_by_one, tasks_of(first, FEW), rows)
+    for first in range(0, 12, ONE_BY_ONE):
+        _learn(one_by_one, tasks_of(first, ONE_BY_ONE), rows)
     _learn(batch, tasks_of(0, 12), rows)
     assert one_by_one.digest() == batch.digest()
     assert one_by_one.n_members < 12
 
 
-@pytest.mark.parametrize("n", [FEW, FEW + 3])
+@pytest.mark.parametrize("n", [ONE_BY_ONE, ONE_BY_ONE + 3])
 def test_unusable_rows_are_found_in_any_number(n):
     model = LASVM(kernel="poly", gamma=1.0, degree=3)
     model.learn_one({"a": 1.0}, True)

@@ -254,7 +254,7 @@ def test_a_scorer_without_a_model_predicts_no_class():
 
 
 def test_monitoring_shows_each_class(tmp_path, monkeypatch):
-    monkeypatch.setattr(telemetry, "_SECONDS", 0.0)  # look after every cycle
+    monkeypatch.setattr(telemetry, "LOOK_SECONDS", 0.0)  # look after every cycle
     settings = configure(tmp_path)
     append(settings, some_events(200))
     metrics, texts = Metrics(), []
@@ -273,7 +273,7 @@ def test_monitoring_shows_each_class(tmp_path, monkeypatch):
 
 def test_monitoring_does_not_name_a_class_that_came_with_a_label(tmp_path, monkeypatch):
     """/metrics needs no token, and an annotator may write anything."""
-    monkeypatch.setattr(telemetry, "_SECONDS", 0.0)
+    monkeypatch.setattr(telemetry, "LOOK_SECONDS", 0.0)
     settings = configure(tmp_path, label={"classes": ("cat", "dog"), "max_classes": 4})
     append(settings, some_events(60))
     metrics, texts = Metrics(), []

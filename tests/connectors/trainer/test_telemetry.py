@@ -177,7 +177,7 @@ class Looking:
 @pytest.fixture
 def looked_at(tmp_path, monkeypatch):
     """The metrics after each cycle of a daemon with two partitions, and its states at the end."""
-    monkeypatch.setattr("streamsvm.connectors.trainer.telemetry._SECONDS", 0.0)
+    monkeypatch.setattr("streamsvm.connectors.trainer.telemetry.LOOK_SECONDS", 0.0)
     monkeypatch.setattr("streamsvm.connectors.trainer.trainer.POLL_SECONDS", 0.0)
     settings = configure(tmp_path, follow=True)
     fill(settings, 100)

@@ -43,7 +43,7 @@ function historyItem(one) {
   }
   const by = one.by && $("history-of").value === "all" ? `${one.by}, ` : "";
   words.append(element("b", `event ${one.id}`), element("span", one.text ?? "", "preview"), element("span", by + time(one.at), "soft"));
-  const style = one.op !== "set" || classes.is_several ? "" : one.label === labels[0] ? " pos" : " neg";
+  const style = one.op !== "set" || classes.is_multiclass ? "" : one.label === labels[0] ? " pos" : " neg";
   button.append(words, element("span", said(one), "given" + style));
   button.addEventListener("click", () => review(one));
   item.append(button);

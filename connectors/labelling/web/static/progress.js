@@ -46,7 +46,7 @@ function stillMissed({ at_most: most, n_unlabelled: n }) {
 }
 
 function showStats(stats) {
-  const { positive, negative, remaining } = stats, n = classes.is_several ? stats.labels : positive + negative;
+  const { positive, negative, remaining } = stats, n = classes.is_multiclass ? stats.labels : positive + negative;
   $("n-labels").textContent = count(n);
   $("quota").textContent = remaining === null ? "" : remaining ? `· ${count(remaining)} to go` : "· all planned ones";
   $("quota-bar").hidden = remaining === null;
@@ -55,7 +55,7 @@ function showStats(stats) {
   $("bar-neg").style.flex = `${negative} 0 0`;
   $("n-pos").textContent = `${labels[0]}: ${count(positive)}${n ? ` (${percent(positive / n)})` : ""}`;
   $("n-neg").textContent = `${labels[1]}: ${count(negative)}${n ? ` (${percent(negative / n)})` : ""}`;
-  if (classes.is_several) showClasses(stats.classes ?? []);
+  if (classes.is_multiclass) showClasses(stats.classes ?? []);
   const [title, text, style] = enough(stats);
   $("verdict").className = `verdict ${style}`;
   $("verdict-title").textContent = title;

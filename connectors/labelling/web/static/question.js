@@ -17,7 +17,7 @@ let shown = null;          // the question on the page
 let reviewed = null;       // the answers to it, if it is an earlier one
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
-let classes = {};          // what the server says of the classes: labels, is_several, may_add, keys
+let classes = {};          // what the server says of the classes: labels, is_multiclass, may_add, keys
 
 function trouble(text) {
   if (text) $("trouble").textContent = text;
@@ -41,15 +41,15 @@ function showUndo() {
 // An answer in words.
 const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
-function makeLabels({ labels: names, is_several, may_add, keys }) {
-  const found = { labels: names, is_several, may_add, keys };
+function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
+  const found = { labels: names, is_multiclass, may_add, keys };
   if (JSON.stringify(found) === JSON.stringify(classes)) return;
   classes = found;
   labels = names;
-  $("labels").classList.toggle("several", is_several);
+  $("labels").classList.toggle("several", is_multiclass);
   $("labels").style.setProperty("--longest", Math.max(...labels.map((name) => name.length), 0));  // so that short names take little room
   $("labels").replaceChildren(...labels.map((name, i) => {
-    const button = element("button", undefined, is_several ? "" : i ? "neg" : "pos"), letter = keys[i].toUpperCase();
+    const button = element("button", undefined, is_multiclass ? "" : i ? "neg" : "pos"), letter = keys[i].toUpperCase();
     const key = element("kbd", letter);
     key.setAttribute("aria-hidden", "true");
     button.type = "button";
@@ -114,7 +114,7 @@ function showReviewed(answers) {
 
 // The guess in words: as a share, if the model gives one.
 function guess({ score, margin, guess: label }) {
-  if (classes.is_several) return label === null ? "none yet" : `${label}, ${percent(score)} sure`;
+  if (classes.is_multiclass) return label === null ? "none yet" : `${label}, ${percent(score)} sure`;
   if (score !== null && percent(score) === percent(.5)) return "undecided";
   if (score !== null) return score >= .5 ? `${labels[0]}, ${percent(score)} sure` : `${labels[1]}, ${percent(1 - score)} sure`;
   const likely = margin > 0 ? labels[0] : labels[1];
@@ -125,7 +125,7 @@ function showGuess() {
   const isKnown = shown.margin !== null;
   $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
   if (!isKnown) return;
-  $("marker").parentElement.hidden = classes.is_several;
+  $("marker").parentElement.hidden = classes.is_multiclass;
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
   $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, 1 - place))}%`;   // the sides are those of the buttons
   $("opinion").textContent = guess(shown);

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from streamsvm import __version__
 
 from ....logs.transport import AccessDenied, Unavailable
+from ....runtime.numbers import MAX_INT32
 
-_MAX_BYTES = 10 << 20  # of an answer
-_HIGHEST_ID = 2**31 - 1  # which no registry has given to a schema yet
+_ANSWER_BYTES = 10 << 20  # of an answer
 _NOT_FOUND = {40401: "subject", 40402: "version", 40403: "schema"}
 
 
@@ -88,7 +88,7 @@ class Client:
     def answers(self) -> bool:
         """Whether the registry answers a question about another schema."""
         try:
-            self.by_id(_HIGHEST_ID)
+            self.by_id(MAX_INT32)  # which no registry has given to a schema yet
         except Unknown:
             pass
         except (AccessDenied, Unavailable):
@@ -112,9 +112,9 @@ class Client:
         request = urllib.request.Request(place.url.rstrip("/") + path, headers=headers)  # noqa: S310 - see __init__
         try:
             with self._opener.open(request, timeout=place.seconds) as response:
-                content = response.read(_MAX_BYTES + 1)
-            if len(content) > _MAX_BYTES:
-                raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+                content = response.read(_ANSWER_BYTES + 1)
+            if len(content) > _ANSWER_BYTES:
+                raise ValueError(f"it has more than {_ANSWER_BYTES} bytes")
             return json.loads(content)
         except urllib.error.HTTPError as error:
             with error:

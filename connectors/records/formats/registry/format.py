@@ -14,6 +14,7 @@ from typing import Any
 
 from ....logs.transport import AccessDenied, Headers, Unavailable
 from ....runtime.outage import Outage
+from ....runtime.process import LOOK_SECONDS
 from ..avro import FRAME_BYTES, MAGIC
 from ..base import BadRecord, Built, Fields, LibraryMissing
 from ..json import read_json
@@ -24,7 +25,6 @@ logger = logging.getLogger(__name__)
 
 _MAX_SCHEMAS = 1000  # that are remembered
 _AGAIN_SECONDS = 10.0  # until an unknown id is asked for again
-_PAUSE_SECONDS = 1.0
 _TRIES = 10  # to get a schema, before the registry is asked for another one
 
 Reader = Callable[[bytes, Callable[[Fields], Any]], Any]
@@ -132,7 +132,7 @@ class RegistryFormat:
 
 def pause(reason: str) -> None:
     """Wait for a moment, for a process that can only wait."""
-    time.sleep(_PAUSE_SECONDS)
+    time.sleep(LOOK_SECONDS)
 
 
 def _remember(cache: OrderedDict[int, Any], id_: int, item: Any) -> None:

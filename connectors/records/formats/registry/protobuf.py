@@ -20,8 +20,8 @@ from ..base import BadRecord, Fields, LibraryMissing
 from .client import Client, Reference, Schema
 
 _SERIALIZED = "serialized"
-_MAX_FILES = 100
-_MAX_INDEXES = 100
+_MAX_FILES = 100  # that a schema may import
+_MAX_INDEXES = 100  # to a message inside others
 _COMPILER = "grpc_tools"
 _SECONDS = 20  # to compile a file
 _WRAPPER = "google.protobuf."

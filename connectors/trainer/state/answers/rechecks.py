@@ -17,12 +17,11 @@ from streamsvm.estimators.leave_one_out import left_out_margins
 
 from ....records.classes import ClassLabel
 from ....records.labels import Label
-from ....records.several_classes import Model
+from ....records.models import Model
+from .votes import MEMORY
 
 MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
 FEWEST = 20  # below this, the others say too little about an answer
-
-_MEMORY = 10_000  # events that were asked about again
 
 
 class Recheck(NamedTuple):
@@ -128,7 +127,7 @@ class Rechecks:
     def _end(self, query_id: str, recheck: Recheck) -> None:
         self._closed.append(query_id)
         self._past[recheck.key] = recheck.y
-        if len(self._past) > _MEMORY:
+        if len(self._past) > MEMORY:
             self._past.popitem(last=False)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

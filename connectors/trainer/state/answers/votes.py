@@ -20,13 +20,12 @@ from streamsvm.active import majority
 
 from ....records.classes import RESERVED, ClassLabel
 from ....records.labels import Label
-from ....records.people.annotators import Answer, agreement, annotators, person
+from ....records.people.annotators import MAX_NAME, Answer, agreement, annotators, person
 
-MEMORY = 10_000  # questions whose answers are kept
+MEMORY = 10_000  # questions that are remembered
 RECENT = 1_000  # answers that the statistics look at
 
 _NOW = 30  # the newest answers, whose annotators are at work
-_LONGEST_NAME = 200  # characters
 _MOST_SHOWN = 100  # annotators in a status, which is one record
 _MOST_SHARED = 20  # questions that wait for a further answer and take no place of a new one
 
@@ -70,7 +69,7 @@ class Votes:
         Label or None
             What the answers say together now; None if they say nothing new, or do not decide yet.
         """
-        who = person(label.source or "")[:_LONGEST_NAME]
+        who = person(label.source or "")[:MAX_NAME]
         self._remember(label, who, time)
         if self.answers == 1:
             return label

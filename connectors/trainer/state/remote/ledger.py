@@ -13,14 +13,13 @@ from typing import TypeVar
 
 from ....logs.transport import AccessDenied, OffsetOutOfRange, TakenOver, Unavailable
 from ....records.published import CHUNK_BYTES
-from ..checkpoint import Number
+from ..checkpoint import READ_TRIES, Number
 from .contents import Contents
 from .places import LedgerPlace
 
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-_TRIES = 5  # to read records that another owner may be removing
 
 
 class Ledger:
@@ -57,7 +56,7 @@ class Ledger:
         Unavailable
             If the records cannot be read.
         """
-        for _ in range(_TRIES):
+        for _ in range(READ_TRIES):
             try:
                 contents = Contents(self.keep)
                 for record in self._place.records(start):

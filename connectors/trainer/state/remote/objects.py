@@ -32,7 +32,7 @@ from ....logs.transport import (
     Unavailable,
 )
 
-_TOKEN_BYTES = 16
+_TOKEN_BYTES = 16  # as random as a UUID
 _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
 _NO_TOKEN = bytes(_TOKEN_BYTES)
 _SIZES = struct.Struct("<IQ")  # of a record's key and value

@@ -19,11 +19,13 @@ from streamsvm.batch import SmoothSVM
 from streamsvm.batch import options as solver_options
 from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.connectors.commands import cli
-from streamsvm.connectors.commands.shared import options
+from streamsvm.connectors.commands.arguments import options, tuning
 from streamsvm.connectors.commands.tuning.training_set import read_training_set
 from streamsvm.connectors.records.columns import Columns
-from streamsvm.connectors.records.files import read_examples
+from streamsvm.connectors.records.files import FORMATS, read_examples
 from streamsvm.connectors.runtime.folders import FileError
+from streamsvm.core.device.choice import DEVICES
+from streamsvm.core.kernel_table import KERNELS
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
 from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
@@ -674,6 +676,10 @@ def test_options_know_what_the_engine_knows():
     assert list(choices["crossval"]["seeding"]) == list(SEEDINGS)
     assert set(choices["search"]["seeding"]) == set(SEEDINGS) - set(CHAINS)
     assert sorted(choices["crossval"]["solver"]) == sorted(["auto", "shared", *SOLVERS])
+    assert choices["crossval"]["kernel"] is KERNELS
+    assert ", ".join(BY_NAME) == tuning.METRICS
+    assert options.DEVICES == DEVICES
+    assert ("auto", *FORMATS) == options.FILE_FORMATS
 
 
 @pytest.mark.long

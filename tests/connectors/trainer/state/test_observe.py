@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from streamsvm.connectors.trainer.state.quality.observe import History, Prequential, Progress, Snapshot
+from streamsvm.connectors.trainer.state.quality.prequential import History, Prequential, Progress, Snapshot
 from streamsvm.metrics import prbep_score
 
 

@@ -22,7 +22,7 @@ from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
 from streamsvm.connectors.trainer.state.state import State
-from streamsvm.connectors.trainer.state.stored import read_state
+from streamsvm.connectors.trainer.state.stored_state import read_state
 
 DATA = Path(__file__).parent / "data"
 TOLD = json.loads((DATA / "state-0.1.0.json").read_text())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm.connectors.trainer.state.packing import joined, separated
+from streamsvm.connectors.trainer.state.byte_strings import joined, separated
 
 
 def lengths_of(items):

@@ -8,15 +8,14 @@ from streamsvm import WarmupScaler
 from streamsvm.estimators.learners import LEARNERS
 
 from ...records.classes import KnownClasses
-from ...records.several_classes import Model
+from ...records.models import Model
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
-from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
+from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel, read_model
 from .state import CLASSES, read_classes, split
 
 _FOLDER = re.compile(r"p(\d+)")
-_TRIES = 5  # a running trainer may remove an old checkpoint before it is read
 
 
 class Stored(NamedTuple):
@@ -71,7 +70,7 @@ def read_state(folder: Path) -> list[Stored]:
 
 
 def _read(folder: Path, number: int) -> Stored | None:
-    for _ in range(_TRIES - 1):
+    for _ in range(READ_TRIES - 1):
         try:
             return _read_once(folder / f"p{number}", number)
         except FileNotFoundError:
@@ -96,9 +95,9 @@ def _read_once(folder: Path, number: int) -> Stored | None:
 
 
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
-    is_several = CLASSES in checkpoint.blobs
+    is_multiclass = CLASSES in checkpoint.blobs
     if "model" in checkpoint.blobs:
-        return SingleModel(read_model(settings, checkpoint.blobs["model"], is_several=is_several))
+        return SingleModel(read_model(settings, checkpoint.blobs["model"], is_multiclass=is_multiclass))
     arrays = split(checkpoint.arrays)["models"]
     models = KeyedModels(
         settings,
@@ -107,7 +106,7 @@ def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> Si
         max_models=1,
         keep=1,
         max_keys=len(arrays["key_ends"]),
-        classes=() if is_several else None,
+        classes=() if is_multiclass else None,
         is_owner=False,
     )
     models.restore(arrays)

@@ -5,18 +5,19 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from .options import MAX_INT32
+from ...runtime.numbers import MAX_INT32
 from .security import PROTOCOLS
 
 _SECRET = re.compile(r"password|secret|token|proxy|passphrase|_pem$", re.IGNORECASE)  # A proxy's address may hold one.
 
 
 class Option(NamedTuple):
-    """What an option takes: its types, the same in words, and a check of its range."""
+    """What an option takes: its types, the same in words, a check of its range, and what the client gets of a value."""
 
     types: tuple[type, ...]
     wanted: str
     check: Callable[[Any], bool] = lambda value: True
+    taken: Callable[[Any], Any] = lambda value: value
 
     def takes(self, value: Any) -> bool:
         """Whether the value is right; a bool is no number here."""

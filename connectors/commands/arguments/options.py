@@ -1,4 +1,4 @@
-"""Options that several commands share, and converters from an option's text to its value.
+"""Arguments that several commands share, and converters from an option's text to its value.
 
 A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 """
@@ -9,28 +9,43 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamsvm.core.device.choice import DEVICES
-from streamsvm.core.kernels import NAMES
+from streamsvm.core.kernel_table import KERNELS
 
 from ...logs.transport import TOPIC_NAME
-from ...records.files import FORMATS
+from ...runtime.numbers import MAX_INT32, MAX_INT64
 from ...runtime.text import to_number
-from ...settings.sections import ConfigError
 
 Moment = int | datetime | None  # an offset, a time; None: the default
 
+FILE_FORMATS = ("auto", "csv", "jsonl", "libsvm", "npz")
+DEVICES = ("cpu", "cuda", "auto")
 MODELS = ("svm", "ssvm")
-MAX_COUNT = 2**31 - 1
-MAX_OFFSET = 2**63 - 1
 MOST_VALUES = 1000  # that a range may have
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
+
+
+def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """Add the configuration file and ``--set``."""
+    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs, help="the configuration")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="override a setting; may be given several times",
+    )
+
+
+def add_check(command: argparse.ArgumentParser) -> None:
+    """Add ``--check``."""
+    command.add_argument("--check", action="store_true", help="check the configuration, list every problem and exit")
 
 
 def add_file(command: argparse.ArgumentParser, what: str) -> None:
     """Add a file of examples, and the columns of its labels and ids."""
     command.add_argument("file", type=Path, help=what)
     command.add_argument(
-        "--format", choices=["auto", *FORMATS], default="auto", help="format of the file (default: by its suffix)"
+        "--format", choices=FILE_FORMATS, default="auto", help="format of the file (default: by its suffix)"
     )
     command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
     command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
@@ -38,12 +53,6 @@ def add_file(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
         "--rest", action="store_true", help="with --positive: all other labels are negative, not only a second one"
     )
-
-
-def check_file(arguments: argparse.Namespace) -> None:
-    """Raise ConfigError if an option of the file lacks another one."""
-    if arguments.rest and arguments.positive is None:
-        raise ConfigError(["--rest goes with --positive, which names the label of the positive class"])
 
 
 def add_device(command: argparse.ArgumentParser, what: str) -> None:
@@ -61,7 +70,7 @@ def add_device(command: argparse.ArgumentParser, what: str) -> None:
 
 def count(text: str) -> int:
     """A whole number from 1 to 2**31 - 1."""
-    return _whole(text, 1, MAX_COUNT)
+    return _whole(text, 1, MAX_INT32)
 
 
 def partitions(text: str) -> int:
@@ -166,7 +175,7 @@ def _one_of(known: Sequence[str]) -> Callable[[str], str]:
 _PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
     "C": positive,
     "gamma": gamma,
-    "kernel": _one_of(NAMES),
+    "kernel": _one_of(tuple(KERNELS)),
     "degree": count,
     "coef0": number,
     "model": _one_of(MODELS),
@@ -182,7 +191,7 @@ def topic(text: str) -> str:
 
 def offset(text: str) -> int:
     """A whole number from 0 on."""
-    return _whole(text, 0, MAX_OFFSET)
+    return _whole(text, 0, MAX_INT64)
 
 
 def moment(text: str) -> Moment:

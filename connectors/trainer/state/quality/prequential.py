@@ -16,7 +16,7 @@ from streamsvm.ranking import break_even, prbep_score
 
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
 _BINS = 2048  # of the histogram of margins, which are mapped to (-1, 1)
-_HISTORY_LENGTH = 1024
+_HISTORY_LENGTH = 1024  # points of a curve: more than a picture shows
 _DRIFT_RATE = 1 / 256  # weight of the newest event in the running mean
 _DRIFT_FEATURES = 1000  # the largest number of features that are watched
 

@@ -1,0 +1,5 @@
+"""What each command takes: a function for each command adds its arguments to a parser, under the command's word.
+
+Nothing here imports a room that does the work, or a package, so that help, a version and a misspelt word cost a tenth
+of a second.  Names of what the engine offers stand here once more; tests compare them with the engine's own.
+"""

@@ -1,0 +1,67 @@
+"""The arguments of the commands that read a trainer's state, or a model's file."""
+
+import argparse
+from pathlib import Path
+
+from .options import offset
+
+
+def report(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Write one HTML file that needs no other file and no network. It shows the newest checkpoints; the trainer may "
+        "be running. With the configuration instead of the folder, the report also says how far the trainer is behind "
+        "its embedded log."
+    )
+    command.add_argument(
+        "run_of",
+        type=Path,
+        metavar="DIR|CONFIG.toml",
+        help="the trainer's state folder (daemon.state_dir), or the configuration",
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: DIR/report.html)")
+
+
+def export(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Write a model in LIBSVM's text format. A second file, FILE.json, says the number and the scale of each "
+        "feature, and how to compute probabilities. The trainer of a state folder may be running: its newest "
+        "checkpoint is exported."
+    )
+    command.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL|DIR|CONFIG.toml",
+        help="a file that save() wrote, or the trainer's state folder, or its configuration",
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--partition", type=offset, metavar="N", help="with a state folder: the partition whose model is exported"
+    )
+    command.add_argument(
+        "--key", metavar="KEY", help='with a state folder and daemon.per = "key": the key whose model is exported'
+    )
+    command.add_argument(
+        "--label", metavar="CLASS", help="with more than two classes: the class whose model is exported"
+    )
+
+
+def merge(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Make one model of several that learned parts of a stream side by side, such as those of the partitions of a "
+        "trainer, and write it to a file. The models must have the same class and the same parameters. The trainer of "
+        "a state folder may be running: its newest checkpoints are read."
+    )
+    command.add_argument(
+        "models",
+        type=Path,
+        nargs="+",
+        metavar="MODEL|DIR|CONFIG.toml",
+        help="files that save() wrote, or a trainer's state folder, or its configuration, with the models of all its "
+        "partitions",
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--renumber",
+        action="store_true",
+        help="give the examples new ids; needed if two models use one for two examples",
+    )

@@ -1,0 +1,140 @@
+"""The arguments of the commands about records, topics and groups."""
+
+import argparse
+from pathlib import Path
+
+from . import options
+from .options import add_config
+
+
+def topics(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Show the topics that the configuration names: their partitions, what Kafka does with old records, and what is "
+        "wrong with them. With --create, create the topics that are missing."
+    )
+    add_config(command)
+    command.add_argument("--create", action="store_true", help="create the topics that are missing")
+    command.add_argument(
+        "--partitions",
+        type=options.partitions,
+        metavar="N",
+        help="with --create: partitions of the events, and of every topic that follows them (default: as many as the "
+        "events have, else 1)",
+    )
+    command.add_argument(
+        "--replication",
+        type=options.replication,
+        metavar="R",
+        help="with --create: brokers that keep a copy of each topic (default: the brokers' own setting)",
+    )
+
+
+def lag(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Show, for each consumer group and partition, the offset up to which records were consumed, the end of the "
+        "partition, and the lag between them."
+    )
+    add_config(command)
+    command.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def dlq(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "list: print a line for each dead letter: its offset, the record it is about, why the record was refused, and "
+        "the first bytes. replay: append each record to the topic and partition that it came from, once."
+    )
+    command.add_argument("action", nargs="?", choices=["list", "replay"], default="list", help="what to do (list)")
+    add_config(command)
+    command.add_argument("--reason", help="only records that were refused for this reason, such as bad-label")
+    command.add_argument(
+        "--from",
+        dest="first",
+        type=options.offset,
+        metavar="OFFSET",
+        help="begin at this offset (default: list begins at the first letter, replay at the first that was not put "
+        "back yet)",
+    )
+    command.add_argument(
+        "--dry-run", action="store_true", help="with replay: print what would be put back, write nothing"
+    )
+
+
+def replay(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Train a new model, called NAME, on the events that the log still has, and on all labels. --set tries other "
+        "settings. The state goes to STATE_DIR-NAME and the outputs go to TOPIC-NAME; the original stays untouched. "
+        "An interrupted replay continues when it is started again. Times are those of the records, in ISO 8601 such "
+        "as 2026-05-31T12:00, and in UTC unless they name another zone."
+    )
+    add_config(command)
+    command.add_argument(
+        "--app", type=options.topic, required=True, metavar="NAME", help="name of the new model, used in group.id"
+    )
+    command.add_argument(
+        "--from",
+        dest="first",
+        type=options.moment,
+        metavar="OFFSET|TIME",
+        help="first event of each partition (default: earliest)",
+    )
+    command.add_argument(
+        "--to",
+        dest="last",
+        type=options.moment,
+        metavar="OFFSET|TIME",
+        help="event of each partition before which the replay ends (default: the end of the log)",
+    )
+
+
+def produce(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
+        "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
+        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label, and neither "
+        "has an event with a blank, NaN or null in the label's place. The whole file is checked before the first "
+        "record is written. With --labels, the rows are labels of events that the log has: CSV, JSON lines or Parquet "
+        "with the columns id and y, such as `streamsvm labels` writes. Each label goes to the partition of its event, "
+        "and replaces the label that the event has."
+    )
+    options.add_file(command, "the file to read")
+    command.add_argument("--text", metavar="COLUMN", help="column of a text that annotators read; it is not a feature")
+    command.add_argument("--image", metavar="COLUMN", help="column of an image's address that annotators see")
+    command.add_argument("--series", metavar="COLUMN", help="column of numbers, as in '1 2 4', drawn as a curve")
+    command.add_argument(
+        "--show", type=options.names, default=[], metavar="COLUMNS", help="other columns that annotators see, as A,B"
+    )
+    command.add_argument("--labels", action="store_true", help="the rows are labels or corrections, not events")
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument("--dir", type=Path, help="folder of the embedded log")
+    where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
+    command.add_argument(
+        "--topic",
+        type=options.topic,
+        help="topic to write to (default: log.topic or log.labels of the configuration, else 'events' or 'labels')",
+    )
+    command.add_argument(
+        "--skip",
+        type=options.offset,
+        default=0,
+        metavar="N",
+        help="do not write the first N records, because an earlier try has written them",
+    )
+
+
+def labels(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
+        "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "
+        "the model had predicted when it asked. With --history, each answer is a row. Labels that came inside the "
+        "events are not included. `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads "
+        "CSV and JSON lines."
+    )
+    add_config(command)
+    command.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
+    )
+    command.add_argument(
+        "--history",
+        action="store_true",
+        help="write every label, skip, ignore, correction and retraction, in the order of the topic",
+    )

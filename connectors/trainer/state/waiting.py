@@ -1,0 +1,114 @@
+"""The events and labels that the join keeps: how much memory they take, and how a checkpoint has them."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from streamsvm.core.saving.snapshot import require_array
+
+from ...records.classes import ClassLabel, KnownClasses
+from .byte_strings import packed, unpacked
+from .lesson import ABSENT
+
+NEVER = -(1 << 63)  # before all times, revisions and offsets
+FORGET = (None, 0.0)  # y and w of the lesson to forget an example
+
+_OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
+_TAKEN_BACK = -2  # in a checkpoint: the last lesson was to forget
+
+
+@dataclass(slots=True)
+class Entry:
+    """An event; or a label that waits for its event, whose `value` is None."""
+
+    since: int  # the clock at its arrival
+    value: bytes | None
+    entity: bytes | None
+    w: float | None  # the event's, or the waiting label's
+    margin: float
+    rev: int  # this and the next two: the newest label
+    offset: int
+    y: ClassLabel | None  # None: no label yet, or a retraction
+    at: int = ABSENT  # offset of the event's record
+    taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
+    predicted: ClassLabel | None = None  # with more than two classes
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return _OVERHEAD + len(self.value or b"") + len(self.entity or b"")
+
+
+class Waiting:
+    """Entries of one kind, events or labels without an event, and the memory they take."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        # By key, oldest first: new entries go to the end, and the clock never goes back.  A plain dict is too slow: to
+        # find its first item takes time in proportion to the items removed before it.
+        self.entries: OrderedDict[int, Entry] = OrderedDict()
+
+    def add(self, key: int, entry: Entry) -> None:
+        self.entries[key] = entry
+        self.nbytes += entry.nbytes
+
+    def pop(self, key: int) -> Entry:
+        entry = self.entries.pop(key)
+        self.nbytes -= entry.nbytes
+        return entry
+
+    def pop_oldest(self) -> tuple[int, Entry]:
+        key, entry = self.entries.popitem(last=False)
+        self.nbytes -= entry.nbytes
+        return key, entry
+
+
+def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np.ndarray]:
+    """Entries by key as columns, in their order."""
+    entries = kept.values()
+
+    def column(name: str, dtype: type) -> np.ndarray:
+        return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
+
+    def numbers(labels: Iterable[ClassLabel | None]) -> np.ndarray:
+        found = [ABSENT if label is None else classes.number_of(label) for label in labels]
+        return np.array(found, dtype=np.int8 if classes.are_two else np.int16)
+
+    taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
+    taught_y[[entry.taught == FORGET for entry in entries]] = _TAKEN_BACK
+    predicted = {} if classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
+    return {
+        "key": np.fromiter(kept, np.int64, len(kept)),
+        **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
+        "margin": column("margin", np.float64),
+        "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
+        "y": numbers(entry.y for entry in entries),
+        "taught_y": taught_y,
+        "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
+        **predicted,
+        **packed("value", [entry.value for entry in entries]),
+        **packed("entity", [entry.entity for entry in entries]),
+    }
+
+
+def from_columns(arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> Iterator[tuple[int, Entry]]:
+    """The entries of such columns, with their keys."""
+    n = len(require_array(arrays, "key", "i", (None,)))
+    kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
+    kinds |= {"taught_y": "i", "taught_w": "f"}
+    columns = [require_array(arrays, name, kind, (n,)).tolist() for name, kind in kinds.items()]
+    for name in ("at", "predicted"):  # Checkpoints of older versions lack "at", and those of two classes "predicted".
+        columns.append(require_array(arrays, name, "i", (n,)).tolist() if name in arrays else [ABSENT] * n)
+    rows = zip(*columns, unpacked(arrays, "value"), unpacked(arrays, "entity"), strict=True)
+    for key, since, rev, offset, margin, w, y, taught_y, taught_w, at, said, value, entity in rows:
+        weight = None if math.isnan(w) else w
+        label, predicted = (None if number == ABSENT else classes.label_of(number) for number in (y, said))
+        taught: tuple[ClassLabel | None, float] | None = None if taught_y == ABSENT else FORGET
+        if taught and taught_y != _TAKEN_BACK:
+            taught = (classes.label_of(taught_y), taught_w)
+        yield key, Entry(since, value, entity, weight, margin, rev, offset, label, at, taught, predicted)
