@@ -67,3 +67,11 @@ def pytest_collection_modifyitems(items):
         ordered += share + others[:n_others]
         others = others[n_others:]
     items[:] = ordered
+
+
+@pytest.fixture(scope="session")
+def nursery():
+    """Starts processes that need not load the product again."""
+    from nursery import Nursery
+
+    return Nursery()

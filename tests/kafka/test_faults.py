@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
+from nursery import start_fresh
 
 from streamsvm.connectors.commands.cli import main
 
@@ -230,7 +231,7 @@ def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     log = settings_of(topics, labels="", model="", topic=topics.create("events", compression_type="snappy"))
     topics.produce(log["topic"], some_stream(100)[0])
-    app = start_app("codec", log=log)
+    app = start_app("codec", begin=start_fresh, log=log)
     process = app.start()
     assert process.wait() == 4, process.said
     assert "snappy" in process.said.splitlines()[-1]
