@@ -1,5 +1,6 @@
 """What every test shares, and the order of the tests among several workers."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -44,6 +45,11 @@ def pytest_unconfigure(config):
     guard = config.stash.get(GUARD, None)
     if guard:
         guard.communicate()
+
+
+def pytest_collection_finish():
+    """Keep the collector of garbage from going through all tests and modules again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen among the tests

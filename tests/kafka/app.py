@@ -114,10 +114,12 @@ class Process:
 
     def wait_until(self, condition, seconds=WAIT_SECONDS):
         patience = Patience(seconds)
+        began = time.monotonic()
         while not condition():
             assert self.is_alive, self.said
             assert patience.lasts, self.said
-            time.sleep(0.01)
+            time.sleep(0.05 + 4 * (time.monotonic() - began))  # a look takes time that the process needs
+            began = time.monotonic()
 
     def get(self, path):
         """Status and text of an answer over HTTP; (0, "") if nothing listens yet."""

@@ -19,6 +19,7 @@ from logged import read, write_config
 import streamsvm
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.commands.demos import digits
 from streamsvm.connectors.commands.shared import compilation
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.runtime.folders import lock_folder
@@ -266,7 +267,8 @@ def test_dlq_lists_what_was_refused(tmp_path, config, call):
 
 
 @pytest.mark.long
-def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call):
+def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call, monkeypatch):
+    monkeypatch.setattr(digits, "ANSWERS", 40)
     code, out, err = call("demo", "--dir", tmp_path, "--records", 400)
     assert (code, err) == (0, [])
     rows = {line.split()[0]: line.split() for line in out}
