@@ -44,9 +44,9 @@ warm: $(VENV)/.dev
 
 # The solvers' tests, where older and newer processors and libraries might make a test hang on rounding, and
 # with the oldest libraries that pyproject.toml allows.
-PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/core/test_scaling.py tests/batch/test_smo.py \
-  tests/online/test_lasvm.py tests/online/test_finish.py tests/online/test_forget.py tests/online/test_bounded.py \
-  tests/online/test_leave_out.py
+PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/core/scaling/test_scaling.py tests/batch/test_smo.py \
+  tests/online/test_lasvm.py tests/online/test_finish.py tests/online/removal/test_forget.py tests/online/removal/test_bounded.py \
+  tests/online/removal/test_leave_out.py
 
 # The checks of river and scikit-learn are collected, and scikit-learn's run for one algorithm.
 CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/several/test_both_wrappers.py

@@ -681,6 +681,6 @@ def test_an_answer_is_in_the_log_when_it_is_acknowledged(tmp_path):
 
 
 def test_the_page_has_nothing_of_this_machine():
-    folder = Path(__file__).parents[3] / "connectors" / "labelling" / "web" / "static"
+    folder = Path(__file__).parents[4] / "connectors" / "labelling" / "web" / "static"
     for file in folder.iterdir():
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)\w", file.read_text(encoding="utf-8")), file
