@@ -34,6 +34,7 @@ class Nursery:
 
     def start(self, script, *arguments, output):
         """Start a script; what it prints, on standard error too, is appended to a file."""
+        Path(output).touch()
         here = (os.getcwd(), dict(os.environ))
         child = self._context.Process(target=_run, args=(here, str(output), script, *map(str, arguments)), daemon=True)
         child.start()
