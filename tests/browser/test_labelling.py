@@ -336,6 +336,7 @@ def test_two_annotators_who_disagree(office, visitor):
     assert sources == ["page:Zoë", "page:Bob"]
     zoe.keyboard.press("u")
     expect(zoe.locator(SAID)).to_have_text(f"Not undone: another annotator has changed the answer for event {event}.")
+    wait_for(zoe, "!isBusy")  # it looks for the next question, and a click would go by
     zoe.keyboard.press("h")
     zoe.locator("#history-list button").click()
     expect(zoe.locator("#reviewed-text")).to_contain_text("The answer is genuine, by Bob")

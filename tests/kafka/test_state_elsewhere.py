@@ -23,11 +23,10 @@ KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
     ("store", "exactly_once", "per"),
     [
         ("topic", False, "partition"),
-        ("topic", True, "partition"),
         ("objects", True, "partition"),
         ("topic", True, "key"),
     ],
-    ids=["topic", "topic-transactions", "objects-transactions", "keys-transactions"],
+    ids=["topic", "objects-transactions", "keys-transactions"],
 )
 def test_trainers_that_lose_their_disks_end_with_the_same_models(topics, start_app, tmp_path, store, exactly_once, per):
     log = settings_of(topics, model="")

@@ -116,8 +116,11 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
     check_all_was_learned_once(topics, app, log, n_partitions, labels)
 
 
-@BOTH
-@pytest.mark.parametrize("exactly_once", [False, True])
+@pytest.mark.parametrize(
+    ("client", "exactly_once"),
+    [("kafka-python", False), ("kafka-python", True), ("librdkafka", True)],
+    indirect=["client"],
+)
 def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state(topics, start_app, exactly_once):
     n = 2000
     log = settings_of(topics, model="")
