@@ -20,7 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from nursery import COMMAND_LINE, Nursery
-from patience import exit_code
+from patience import Patience, exit_code
 
 from streamsvm.connectors.logs.reading import read_all
 from streamsvm.connectors.logs.transport import OutputsLost, Unavailable
@@ -221,8 +221,8 @@ class Storm:
     def _wait_for_checkpoint(self, trainer):
         """Wait for the next checkpoint of a partition, whichever it is."""
         folder = self.settings.daemon.state_dir / f"p{self._rng.randrange(self._n_partitions)}"
-        before, until = checkpoint_files(folder)[:1], time.monotonic() + WAIT_SECONDS
-        while checkpoint_files(folder)[:1] == before and trainer.poll() is None and time.monotonic() < until:
+        before, patience = checkpoint_files(folder)[:1], Patience(WAIT_SECONDS)
+        while checkpoint_files(folder)[:1] == before and trainer.poll() is None and patience.lasts:
             time.sleep(0.02)
 
     def _end(self, process, name):
