@@ -118,7 +118,7 @@ class Process:
         while not condition():
             assert self.is_alive, self.said
             assert patience.lasts, self.said
-            time.sleep(0.05 + 4 * (time.monotonic() - began))  # a look takes time that the process needs
+            time.sleep(min(max(0.01, 9 * (time.monotonic() - began)), 1.0))  # a look takes time that the process needs
             began = time.monotonic()
 
     def get(self, path):

@@ -34,7 +34,7 @@ def by_src(records):
 
 
 def test_killed_often_it_ends_with_the_same_model(topics, start_app):
-    n = 500 * (N_KILLS + 2)
+    n = 1000 * N_KILLS
     log = settings_of(topics)
     events, labels = some_stream(n)
     topics.produce(log["topic"], events)
