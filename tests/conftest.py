@@ -54,9 +54,10 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen among the tests
 def pytest_collection_modifyitems(items):
-    """Let every worker begin with its share of the tests with a broker, the longest first.
+    """Let half of the workers begin with the tests with a broker, the longest first.
 
-    These tests wait more than they compute. At the end they would keep one worker busy while the others have nothing.
+    These tests wait more than they compute, so the other half computes meanwhile. At the end they would keep one worker
+    busy while the others have nothing.
     """
     n_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     with_broker = [item for item in items if item.path.parent.name == "kafka"]
@@ -65,10 +66,11 @@ def pytest_collection_modifyitems(items):
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
     with_broker.sort(key=lambda item: ranks.get(item.originalname, len(LONGEST)))
     others = [item for item in items if item.path.parent.name != "kafka"]
-    ordered = []
+    others.sort(key=lambda item: item.path.name != "test_wheel.py")  # which takes long, and would come last
+    n_with_broker, ordered = max(1, n_workers // 2), []
     for worker in range(n_workers):  # xdist gives each worker as many neighbouring tests as here
         size = (len(items) - len(ordered)) // (n_workers - worker)
-        share = with_broker[worker::n_workers]
+        share = with_broker[worker::n_with_broker] if worker < n_with_broker else []
         n_others = max(0, size - len(share))
         ordered += share + others[:n_others]
         others = others[n_others:]
