@@ -26,10 +26,10 @@ demo: $(VENV)/.plot ## learn two real streams and label digits through the daemo
 kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--dir DIR"; else ~/.cache/streamsvm)
 	@$(PYTHON) tests/kafka/broker.py $(KAFKA_ARGS)
 
-test: $(VENV)/.dev lint warm ## every check: lint, types, tests, documentation examples, the built wheel
+test: $(VENV)/.dev ready ## every check: lint, types, tests, documentation examples, the built wheel
 	$(BIN)/pytest $(PARALLEL) --durations 25
 
-check: $(VENV)/.dev lint warm ## two minutes: lint, types, and the tests without broker, browser, wheel or long streams
+check: $(VENV)/.dev ready ## two minutes: lint, types, and the tests without broker, browser, wheel or long streams
 	$(BIN)/pytest $(PARALLEL) -m "not long" --ignore tests/kafka --ignore tests/browser --ignore tests/test_wheel.py
 
 lint: $(VENV)/.dev ## style and types only
@@ -37,16 +37,19 @@ lint: $(VENV)/.dev ## style and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# One process fills the compile cache, so that the workers of pytest do not all compile the same.
-.PHONY: warm
+# One process fills the compile cache, so that the workers of pytest do not all compile the same. Another one checks types.
+.PHONY: ready warm
+ready: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint warm
+
 warm: $(VENV)/.dev
 	$(BIN)/streamsvm warmup
 
 # The solvers' tests, where older and newer processors and libraries might make a test hang on rounding, and
 # with the oldest libraries that pyproject.toml allows.
-PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/core/test_scaling.py tests/batch/test_smo.py \
-  tests/online/test_lasvm.py tests/online/test_finish.py tests/online/test_forget.py tests/online/test_bounded.py \
-  tests/online/test_leave_out.py
+PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/core/scaling/test_scaling.py tests/batch/test_smo.py \
+  tests/online/test_lasvm.py tests/online/test_finish.py tests/online/removal/test_forget.py tests/online/removal/test_bounded.py \
+  tests/online/removal/test_leave_out.py
 
 # The checks of river and scikit-learn are collected, and scikit-learn's run for one algorithm.
 CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/multiclass/test_both_wrappers.py

@@ -1,5 +1,6 @@
 """What every test shares, and the order of the tests among several workers."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ LONGEST = (
     "test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice",
     "test_two_trainers_killed_often_in_transactions",
     "test_killed_often_it_ends_with_the_same_model",
-    "test_a_broker_that_is_away_for_a_while",
+    "test_a_broker_that_hangs_is_away_for_a_while_and_dies",
     "test_with_transactions_committed_readers_see_each_prediction_once",
     "test_trainers_that_lose_their_disks_end_with_the_same_models",
     "test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state",
@@ -46,11 +47,17 @@ def pytest_unconfigure(config):
         guard.communicate()
 
 
+def pytest_collection_finish():
+    """Keep the collector of garbage from going through all tests and modules again and again."""
+    gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen among the tests
 def pytest_collection_modifyitems(items):
-    """Let every worker begin with its share of the tests with a broker, the longest first.
+    """Let half of the workers begin with the tests with a broker, the longest first.
 
-    These tests wait more than they compute. At the end they would keep one worker busy while the others have nothing.
+    These tests wait more than they compute, so the other half computes meanwhile. At the end they would keep one worker
+    busy while the others have nothing.
     """
     n_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     with_broker = [item for item in items if item.path.parent.name == "kafka"]
@@ -59,11 +66,20 @@ def pytest_collection_modifyitems(items):
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
     with_broker.sort(key=lambda item: ranks.get(item.originalname, len(LONGEST)))
     others = [item for item in items if item.path.parent.name != "kafka"]
-    ordered = []
+    others.sort(key=lambda item: item.path.name != "test_wheel.py")  # which takes long, and would come last
+    n_with_broker, ordered = max(1, n_workers // 2), []
     for worker in range(n_workers):  # xdist gives each worker as many neighbouring tests as here
         size = (len(items) - len(ordered)) // (n_workers - worker)
-        share = with_broker[worker::n_workers]
+        share = with_broker[worker::n_with_broker] if worker < n_with_broker else []
         n_others = max(0, size - len(share))
         ordered += share + others[:n_others]
         others = others[n_others:]
     items[:] = ordered
+
+
+@pytest.fixture(scope="session")
+def nursery():
+    """Starts processes that need not load the product again."""
+    from nursery import Nursery
+
+    return Nursery()

@@ -28,6 +28,11 @@ def wait_until(condition):
         time.sleep(0.01)
 
 
+def hear_interrupts():
+    """What a shell starts in the background is deaf to them, and so is everything that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the guard needs Linux")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -35,7 +40,8 @@ def test_it_ends_with_a_run_that_is_interrupted_or_killed(tmp_path, number):
     (tmp_path / "test_one.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", "test_one.py"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as run:
+    options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.DEVNULL, "preexec_fn": hear_interrupts}
+    with subprocess.Popen(command, **options) as run:
         wait_until((tmp_path / "child").exists)
         run.send_signal(number)
         assert exit_code(run, 60) is not None

@@ -1,6 +1,7 @@
 """Which room may open which door: read from the import statements of every file."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -80,20 +81,28 @@ def module_name(path):
     return ".".join(["streamsvm", *parts] if parts[0] == "connectors" else parts)
 
 
+@functools.cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports_of(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     inside = {id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)}
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package.pop()
+    found = []
     for node in ast.walk(tree):
         at_once = id(node) not in inside
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, at_once, False) for alias in node.names)
+            found += [Import(alias.name, at_once, False) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) + 1 - node.level] if node.level else []
             start = ".".join(base + ([node.module] if node.module else []))
-            yield from (Import(f"{start}.{alias.name}", at_once, node.level > 0) for alias in node.names)
+            found += [Import(f"{start}.{alias.name}", at_once, node.level > 0) for alias in node.names]
+    return found
 
 
 def room(module):
@@ -112,39 +121,39 @@ def where(path):
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=where)
-def test_no_room_imports_from_a_higher_one(path):
-    own = room(module_name(path))
-    used = {item.module: room(item.module) for item in imports_of(path)}
-    too_high = {module for module, other in used.items() if other and floor(other) > floor(own)}
-    assert not too_high, f"{where(path)} is in {own!r}, below what it imports"
+def test_no_room_imports_from_a_higher_one():
+    for path in PRODUCT:
+        own = room(module_name(path))
+        used = {item.module: room(item.module) for item in imports_of(path)}
+        too_high = {module for module, other in used.items() if other and floor(other) > floor(own)}
+        assert not too_high, f"{where(path)} is in {own!r}, below what it imports"
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=where)
-def test_every_file_belongs_to_a_room(path):
+def test_every_file_belongs_to_a_room():
     """A new room has to be put into FLOORS, or it would pass for the package itself."""
-    assert room(module_name(path)) != "streamsvm" or path == ROOT / "streamsvm" / "__init__.py"
+    for path in PRODUCT:
+        assert room(module_name(path)) != "streamsvm" or path == ROOT / "streamsvm" / "__init__.py", where(path)
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=where)
-def test_outside_packages_stay_in_their_rooms(path):
-    inside = where(path).removeprefix("streamsvm/").removesuffix(".py")
-    rooms = {inside, *map(str, Path(inside).parents)}
-    for item in imports_of(path):
-        package = item.module.split(".")[0]
-        if package in RESERVED:
-            assert RESERVED[package] & rooms, f"{where(path)} must not import {package}"
-            assert not (package in LAZY and item.at_once), f"{where(path)} must import {package} where it is used"
+def test_outside_packages_stay_in_their_rooms():
+    for path in PRODUCT:
+        inside = where(path).removeprefix("streamsvm/").removesuffix(".py")
+        rooms = {inside, *map(str, Path(inside).parents)}
+        for item in imports_of(path):
+            package = item.module.split(".")[0]
+            if package in RESERVED:
+                assert RESERVED[package] & rooms, f"{where(path)} must not import {package}"
+                assert not (package in LAZY and item.at_once), f"{where(path)} must import {package} where it is used"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", EVERYTHING, ids=where)
-def test_connectors_go_by_their_installed_name(path):
+def test_connectors_go_by_their_installed_name():
     """From the root, `import connectors` works by accident and makes a second copy of every class."""
-    for item in imports_of(path):
-        assert item.module.split(".")[0] != "connectors", f"{where(path)} must import streamsvm.connectors"
-        if where(path).startswith("connectors/") and room(item.module) == "connectors":
-            assert item.relative, f"{where(path)} must import its siblings with a dot"
+    for path in EVERYTHING:
+        for item in imports_of(path):
+            assert item.module.split(".")[0] != "connectors", f"{where(path)} must import streamsvm.connectors"
+            if where(path).startswith("connectors/") and room(item.module) == "connectors":
+                assert item.relative, f"{where(path)} must import its siblings with a dot"
 
 
 def folder(module):
@@ -153,33 +162,34 @@ def folder(module):
     return parts[2] if parts[:2] == ["streamsvm", "connectors"] and len(parts) > 2 else None
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "connectors").rglob("*.py")), ids=where)
-def test_no_folder_of_connectors_imports_from_a_higher_one(path):
-    own = folder(module_name(path))
-    below = {None} if own is None else {own}
-    for rooms in CONNECTORS:
-        if own in rooms:
-            break
-        below |= rooms
-    used = {folder(item.module) for item in imports_of(path)} - {None}
-    assert used <= below, f"{where(path)} is in {own!r}, which may import from {sorted(filter(None, below))}"
+def test_no_folder_of_connectors_imports_from_a_higher_one():
+    for path in sorted((ROOT / "connectors").rglob("*.py")):
+        own = folder(module_name(path))
+        below = {None} if own is None else {own}
+        for rooms in CONNECTORS:
+            if own in rooms:
+                break
+            below |= rooms
+        used = {folder(item.module) for item in imports_of(path)} - {None}
+        assert used <= below, f"{where(path)} is in {own!r}, which may import from {sorted(filter(None, below))}"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "connectors").rglob("*.py")), ids=where)
-def test_only_the_settings_know_which_kind_of_log_there_is(path):
+def test_only_the_settings_know_which_kind_of_log_there_is():
     """Everything else asks the `Backend`, so that a new kind of log is one folder and one entry."""
-    if not where(path).startswith(("connectors/settings/", "connectors/logs/kafka/", "connectors/logs/rdkafka/")):
-        assert not [item.module for item in imports_of(path) if "connectors.logs.kafka" in item.module]
-        assert "settings.kafka" not in path.read_text(encoding="utf-8").replace("settings.kafka_section", "")
+    for path in sorted((ROOT / "connectors").rglob("*.py")):
+        if not where(path).startswith(("connectors/settings/", "connectors/logs/kafka/", "connectors/logs/rdkafka/")):
+            assert not [item.module for item in imports_of(path) if "connectors.logs.kafka" in item.module], where(path)
+            text = path.read_text(encoding="utf-8").replace("settings.kafka_section", "")
+            assert "settings.kafka" not in text, where(path)
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
-def test_headings_of_docstrings_have_lines_of_their_own(path):
+def test_headings_of_docstrings_have_lines_of_their_own():
     """A text that was wrapped anew would have swallowed them, and numpydoc would show it as one paragraph."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Module):
-            for line in (ast.get_docstring(node) or "").splitlines():
-                assert not re.search(r"\w+ -{4,}", line), f"{path}: {line}"
+    for path in PRODUCT:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Module):
+                for line in (ast.get_docstring(node) or "").splitlines():
+                    assert not re.search(r"\w+ -{4,}", line), f"{path}: {line}"
 
 
 def test_no_files_import_each_other():
@@ -214,8 +224,8 @@ def test_importing_the_engine_loads_no_optional_package():
     assert not loaded & {*forbidden, "connectors", "streamsvm.connectors"}
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=where)
-def test_only_the_rooms_in_the_cache_s_stamp_compile(path):
+def test_only_the_rooms_in_the_cache_s_stamp_compile():
     """Compiled code of another room would be taken from the cache after an edit."""
-    compiles = any(item.module.startswith("streamsvm.core.compiling._jit.compiled") for item in imports_of(path))
-    assert not compiles or path.relative_to(ROOT).parts[1] in COMPILED_ROOMS
+    for path in PRODUCT:
+        compiles = any(item.module.startswith("streamsvm.core.compiling._jit.compiled") for item in imports_of(path))
+        assert not compiles or path.relative_to(ROOT).parts[1] in COMPILED_ROOMS, where(path)

@@ -166,7 +166,7 @@ def test_questions_concentrate_on_the_boundary():
 def test_a_share_of_the_questions_is_drawn_by_distance():
     """In proportion to the squared distance from the labelled examples, which are at 0, without replacement."""
     learner = primed(0.1, explore=1.0)
-    examples = stream(20000)
+    examples = stream(10000)
     asked = np.array([x["z"] for x in examples if learner.ask(x)])
     z = np.array([x["z"] for x in examples])
     twin = np.random.default_rng(1).choice(z, len(asked), replace=False, p=z**2 / np.sum(z**2))

@@ -178,9 +178,9 @@ def test_a_single_class_never_crashes(learner, y, selection):
 @pytest.mark.parametrize("seeds", [0, 1, 5])
 def test_the_other_class_may_come_late(learner, seeds):
     y = np.zeros(len(X), bool)
-    y[: len(X) // 50] = True
+    y[: len(X) // 20] = True
     model = learner(C=10.0, gamma=0.3)
-    steps = run(model, y=y, seeds=seeds, stopping=MaxLabels(400), seed=1)
+    steps = run(model, y=y, seeds=seeds, stopping=MaxLabels(150), seed=1)
     if seeds:
         reasons = [step.reason for step in steps]
         n_seeds = reasons.count("seed")

@@ -4,14 +4,12 @@ import base64
 import csv
 import http.server
 import json
-import os
 import socket
-import subprocess
-import sys
 import threading
 
 import pytest
 from asked import Trainer, configure, until
+from patience import exit_code
 from playwright.sync_api import expect
 
 from streamsvm.connectors.commands.cli import main
@@ -21,36 +19,29 @@ from .conftest import press, shown, wait_for
 
 IDENT, SAID, TROUBLE = "#ident", "#said", "#trouble"
 
-# A page in a process of its own, which dies at the first answer: before it is durable, or before the reply.  Each line
-# of input is one such process, begun as a fork since imports take seconds.
-NURSERY = """
+# A page in a process of its own, which dies at the first answer: before it is durable, or before the reply.
+SERVER = """
 import os, sys, time
 from pathlib import Path
 from streamsvm.connectors.labelling.web.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.settings.loading import load
-from streamsvm.connectors.settings.loading import load
 
-def serve(folder, port, death):
-    class Dying(LabellingService):
-        def answer(self, *arguments):
-            if death == "before":
-                os._exit(9)
-            outcome = super().answer(*arguments)
-            if death == "after":
-                os._exit(9)
-            return outcome
+folder, port, death = sys.argv[1:]
 
-    settings = load(Path(folder) / "app.toml", {}, [f"labelling.port={port}"])
-    with Dying(settings) as service, LabellingPage(service, settings) as page:
-        print(page.url, flush=True)
-        time.sleep(60)
+class Dying(LabellingService):
+    def answer(self, *arguments):
+        if death == "before":
+            os._exit(9)
+        outcome = super().answer(*arguments)
+        if death == "after":
+            os._exit(9)
+        return outcome
 
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        serve(*line.split())
-    print(child, os.waitpid(child, 0)[1], flush=True)
+settings = load(Path(folder) / "app.toml", {}, [f"labelling.port={port}"])
+with Dying(settings) as service, LabellingPage(service, settings) as page:
+    print(page.url, flush=True)
+    time.sleep(600)
 """
 
 
@@ -336,6 +327,7 @@ def test_two_annotators_who_disagree(office, visitor):
     assert sources == ["page:Zoë", "page:Bob"]
     zoe.keyboard.press("u")
     expect(zoe.locator(SAID)).to_have_text(f"Not undone: another annotator has changed the answer for event {event}.")
+    wait_for(zoe, "!isBusy")  # it looks for the next question, and a click would go by
     zoe.keyboard.press("h")
     zoe.locator("#history-list button").click()
     expect(zoe.locator("#reviewed-text")).to_contain_text("The answer is genuine, by Bob")
@@ -474,7 +466,7 @@ def forgive(visitor, *texts):
     visitor.complaints.clear()
 
 
-def test_the_server_is_killed_between_answer_and_reply(visitor, tmp_path, request):
+def test_the_server_is_killed_between_answer_and_reply(visitor, tmp_path, request, nursery):
     """Before the answer is durable, then after: it counts once, and the page goes on with the next server."""
     settings = configure(tmp_path)
     trainer = Trainer(settings)
@@ -482,34 +474,31 @@ def test_the_server_is_killed_between_answer_and_reply(visitor, tmp_path, reques
     for number in range(3):
         trainer.ask(number)
     port = free_port()
-    command = [sys.executable, "-c", NURSERY]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as nursery:
 
-        def serve(death):
-            nursery.stdin.write(f"{tmp_path} {port} {death}\n")
-            return nursery.stdout.readline().strip()
+    def serve(death):
+        output = tmp_path / death
+        server = nursery.start(SERVER, tmp_path, port, death, output=output)
+        request.addfinalizer(server.kill)
+        return server, until(lambda: output.read_text().strip(), 60)
 
-        def died():
-            return os.waitstatus_to_exitcode(int(nursery.stdout.readline().split()[1])) == 9
-
-        page = visitor.open(serve("before"))
-        first = shown(page)
-        page.keyboard.press("1")
-        assert died()
-        expect(page.locator(TROUBLE)).to_contain_text("The server does not answer. Your answer is kept in this browser")
-        assert trainer.labels() == {}
-        serve("after")
-        assert died()  # of the answer that was sent again
-        assert trainer.labels() == {first: True}
-        expect(page.locator("#banner")).to_be_visible()
-        serve("never")
-        page.get_by_role("button", name="Try now").click()
-        expect(page.locator("#banner")).to_be_hidden()
-        second = shown(page)
-        assert second != first
-        press(page, "2", second)
-        page.close()
-        nursery.kill()
+    server, url = serve("before")
+    page = visitor.open(url)
+    first = shown(page)
+    page.keyboard.press("1")
+    assert exit_code(server, 60) == 9
+    expect(page.locator(TROUBLE)).to_contain_text("The server does not answer. Your answer is kept in this browser")
+    assert trainer.labels() == {}
+    server, _ = serve("after")
+    assert exit_code(server, 60) == 9  # of the answer that was sent again
+    assert trainer.labels() == {first: True}
+    expect(page.locator("#banner")).to_be_visible()
+    serve("never")
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator("#banner")).to_be_hidden()
+    second = shown(page)
+    assert second != first
+    press(page, "2", second)
+    page.close()
     assert [(answer["id"], answer["y"]) for answer in trainer.answers()] == [(first, True), (second, False)]
     forgive(visitor, "net::ERR_")
 

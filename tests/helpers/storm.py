@@ -2,18 +2,14 @@
 
     python tests/helpers/storm.py --kills 100 --per key --damage     # from the repository's folder
 
-A storm has a configuration file, so its processes are those of the command line, forked from a process that is warm.
+A storm has a configuration file, so its processes are those of the command line.
 It draws from a seed which process it kills and when; how far a process has come by then depends on the machine.
 Afterwards a trainer consumes what is left, and `Storm.found` says what is lost or double.
 """
 
 import argparse
-import contextlib
-import io
 import itertools
 import json
-import multiprocessing
-import os
 import random
 import sys
 import tempfile
@@ -23,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from streamsvm.connectors.commands.cli import main as command_line
+from nursery import COMMAND_LINE, Nursery
+from patience import Patience, exit_code
+
 from streamsvm.connectors.logs.reading import read_all
 from streamsvm.connectors.logs.transport import OutputsLost, Unavailable
 from streamsvm.connectors.settings.loading import load
@@ -36,7 +34,12 @@ N_KEYS, BURST = 6, 10  # keys of each partition, and events of a key in successi
 LABELS_BEHIND = 5  # records from an event to its label
 CORRECTED = 7  # Of each so many events, one gets a wrong label, and then the right one.
 WAIT_SECONDS, END_SECONDS = 30, 600  # for a checkpoint, and for a process that is to end by itself
-_NURSERY = "STREAMSVM_STORM_NURSERY"  # in the environment of the process that all others are forked from
+WRITE = """
+import sys
+from pathlib import Path
+import storm
+sys.exit(storm.write(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+"""
 
 
 # --- what the producer writes -----------------------------------------------------------------------------------------
@@ -103,49 +106,6 @@ def _write(log, settings, n_partitions, pause, stop):
 
 def _number(record):
     return int(json.loads(record.value)["id"].partition("-")[2])
-
-
-# --- processes --------------------------------------------------------------------------------------------------------
-
-
-def work(output, job, arguments):
-    """What a forked process does: a job by name, its words in a file."""
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for number in (1, 2):
-        os.dup2(descriptor, number)
-    os._exit({"write": write, "command": command_line}[job](*arguments))
-
-
-def warm_up():
-    """Load all compiled code that trainers need, so that those who are forked need not.
-
-    Nor do they wait for the disk: what a killed process has written is there all the same.
-    """
-    os.fsync = lambda descriptor: None
-    with tempfile.TemporaryDirectory() as folder:
-        for per in ("partition", "key"):
-            storm = Storm(Path(folder) / per, per=per)
-            with open_once(storm.settings) as log:
-                for j in range(80):
-                    log.produce(storm.settings.log.topic, event(0, j)[1], key=event(0, j)[0])
-                for j, y, _ in labels_of(80):
-                    log.produce(storm.settings.log.labels, json.dumps({"id": f"0-{j}", "y": y}).encode())
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                command_line(["run", str(storm.config), "--set", "daemon.follow=false"])
-
-
-@contextlib.contextmanager
-def nursery():
-    """A context of `multiprocessing` whose processes are forked from one that has warmed up, and runs no thread."""
-    context = multiprocessing.get_context("forkserver")
-    before = dict(os.environ)
-    os.environ |= {_NURSERY: "1", "PYTHONPATH": str(Path(__file__).parent)}
-    context.set_forkserver_preload(["storm"])
-    try:
-        yield context
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @dataclass
@@ -223,29 +183,29 @@ class Storm:
             lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
         self.config.write_text("\n".join(lines))
 
-    def run(self, context, n_kills, between=lambda storm: None):
+    def run(self, nursery, n_kills, between=lambda storm: None):
         """Kill so many trainers; then let the producer come to an end, and a trainer consume the rest.
 
         `between` is called before each kill, to let other things go wrong.
         """
         self._make_topics()
-        producer, trainer = self._producer(context), self._trainer(context)
+        producer, trainer = self._producer(nursery), self._trainer(nursery)
         while self.found.kills < n_kills:
             if self._rng.random() < 0.75:
                 self._wait_for_checkpoint(trainer)
             time.sleep(self._rng.random() * self._calm)
             between(self)
             if self._rng.random() < 0.5:
-                producer = self._again(producer, self._producer, context)
+                producer = self._again(producer, self._producer, nursery)
                 self.found.restarts += 1
-            trainer = self._again(trainer, self._trainer, context)
+            trainer = self._again(trainer, self._trainer, nursery)
             self.found.kills += 1
         (self.folder / "stop").touch()
-        producer.join(END_SECONDS)
+        exit_code(producer, END_SECONDS)
         self._end(producer, "the producer")
         self._kill(trainer)
-        last = self._trainer(context, "--set", "daemon.follow=false")
-        last.join(END_SECONDS)
+        last = self._trainer(nursery, "--set", "daemon.follow=false")
+        exit_code(last, END_SECONDS)
         self._end(last, "the last trainer")
         if not self.found.ended:
             self._count()
@@ -261,41 +221,34 @@ class Storm:
     def _wait_for_checkpoint(self, trainer):
         """Wait for the next checkpoint of a partition, whichever it is."""
         folder = self.settings.daemon.state_dir / f"p{self._rng.randrange(self._n_partitions)}"
-        before, until = checkpoint_files(folder)[:1], time.monotonic() + WAIT_SECONDS
-        while checkpoint_files(folder)[:1] == before and trainer.is_alive() and time.monotonic() < until:
+        before, patience = checkpoint_files(folder)[:1], Patience(WAIT_SECONDS)
+        while checkpoint_files(folder)[:1] == before and trainer.poll() is None and patience.lasts:
             time.sleep(0.02)
 
     def _end(self, process, name):
         """Note a process that should have come to its end by itself, and has not."""
-        if process.exitcode != 0:
-            self.found.ended.append(f"{name} {process.exitcode}: {self._said('command')} {self._said('write')}")
+        if process.poll() != 0:
+            self.found.ended.append(f"{name} {process.poll()}: {self._said('command')} {self._said('write')}")
         self._kill(process)
 
-    def _producer(self, context):
-        return self._start(context, "write", (self.config, self._n_partitions, self._pause))
+    def _producer(self, nursery):
+        return nursery.start(WRITE, self.config, self._n_partitions, self._pause, output=self.folder / "write")
 
-    def _trainer(self, context, *flags):
-        return self._start(context, "command", (["run", str(self.config), *flags],))
+    def _trainer(self, nursery, *flags):
+        return nursery.start(COMMAND_LINE, "run", self.config, *flags, output=self.folder / "command")
 
-    def _start(self, context, job, arguments):
-        process = context.Process(target=work, args=(str(self.folder / job), job, arguments), daemon=True)
-        process.start()
-        return process
-
-    def _again(self, process, start, context):
+    def _again(self, process, start, nursery):
         """Kill a process, and start another one; a trainer may find that its files have suffered."""
-        if not process.is_alive():
-            self.found.ended.append(
-                f"{process.exitcode}: {self._said('command' if start == self._trainer else 'write')}"
-            )
+        if process.poll() is not None:
+            self.found.ended.append(f"{process.poll()}: {self._said('command' if start == self._trainer else 'write')}")
         self._kill(process)
         if start == self._trainer and self._damages:
             self._damage(self._rng.randrange(self._n_partitions))
-        return start(context)
+        return start(nursery)
 
     def _kill(self, process):
         process.kill()
-        process.join()
+        process.wait()
 
     def _said(self, job):
         path = self.folder / job
@@ -389,14 +342,11 @@ def main():
     parser.add_argument("--per", choices=["partition", "key"], default="partition")
     parser.add_argument("--damage", action="store_true")
     given = parser.parse_args()
-    with nursery() as context, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         storm = Storm(Path(folder), given.seed, given.per, damage=given.damage)
-        print(storm.run(context, given.kills))
+        print(storm.run(Nursery(), given.kills))
         storm.check()
 
-
-if __name__ == "storm" and os.environ.pop(_NURSERY, None):
-    warm_up()
 
 if __name__ == "__main__":
     sys.exit(main())

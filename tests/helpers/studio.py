@@ -186,7 +186,7 @@ class Desk:
 
     def __exit__(self, *_):
         self.stop.set()
-        self.thread.join(10)
+        self.thread.join(60)
         self.service.__exit__()
         assert not self.thread.is_alive()
 

@@ -4,12 +4,11 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 
 import numpy as np
+from nursery import COMMAND_LINE
 from patience import Patience, exit_code
 
 from streamsvm.connectors.trainer.state.checkpoint import checkpoint_files
@@ -23,6 +22,8 @@ class App:
 
     Parameters
     ----------
+    begin
+        Begins a process: `Nursery.start`, or `start_fresh`.
     folder
         Of the configuration and the state.
     kafka
@@ -31,9 +32,9 @@ class App:
         The others: names to keys and values.
     """
 
-    def __init__(self, folder, kafka, **sections):
+    def __init__(self, begin, folder, kafka, **sections):
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
+        self.begin, self.folder = begin, folder
         self.config = folder / "app.toml"
         sections = {"kafka": kafka, **sections}
         lines = []
@@ -76,16 +77,8 @@ class Process:
     def __init__(self, app, command, flags):
         self.output = app.folder / f"output-{len(app.processes)}"
         self.port = free_port()
-        arguments = [
-            sys.executable,
-            "-c",
-            "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())",
-        ]
-        flags = [*flags, "--set", f"http.port={self.port}"]
-        with open(self.output, "wb") as file:
-            self.popen = subprocess.Popen(
-                [*arguments, command, str(app.config), *flags], stdout=file, stderr=subprocess.STDOUT
-            )
+        arguments = [command, app.config, *flags, "--set", f"http.port={self.port}"]
+        self.popen = app.begin(COMMAND_LINE, *arguments, output=self.output)
 
     @property
     def said(self):
@@ -121,10 +114,12 @@ class Process:
 
     def wait_until(self, condition, seconds=WAIT_SECONDS):
         patience = Patience(seconds)
+        began = time.monotonic()
         while not condition():
             assert self.is_alive, self.said
             assert patience.lasts, self.said
-            time.sleep(0.01)
+            time.sleep(min(max(0.01, 9 * (time.monotonic() - began)), 1.0))  # a look takes time that the process needs
+            began = time.monotonic()
 
     def get(self, path):
         """Status and text of an answer over HTTP; (0, "") if nothing listens yet."""

@@ -162,11 +162,11 @@ def client(request):
 
 
 @pytest.fixture
-def start_app(request, tmp_path, client):
+def start_app(request, nursery, tmp_path, client):
     """Makes apps whose processes end with the test."""
     made = []
 
-    def make(name, *, bootstrap=None, kafka=None, **sections):
+    def make(name, *, bootstrap=None, kafka=None, begin=nursery.start, **sections):
         address = bootstrap or request.getfixturevalue("broker").bootstrap
         options = {"client": client, "bootstrap_servers": address, **(kafka or {})}
         sections = {
@@ -176,7 +176,7 @@ def start_app(request, tmp_path, client):
             # A machine that is busy may need longer to end a process than users would like; see `Process.stop`.
             "daemon": {"shutdown_seconds": 3600, **sections.get("daemon", {})},
         }
-        made.append(App(tmp_path / name, options, **sections))
+        made.append(App(begin, tmp_path / name, options, **sections))
         return made[-1]
 
     yield make

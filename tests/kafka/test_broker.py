@@ -27,18 +27,6 @@ def test_what_was_produced_is_read(topics):
     assert topics.read_all(topic, [1]) == [removed]
 
 
-def test_it_survives_being_killed(private_broker, topics_of):
-    topics = topics_of(private_broker.bootstrap)
-    topic = topics.create()
-    topics.produce(topic, [(None, b"before")])
-    address = private_broker.bootstrap
-    private_broker.kill()
-    private_broker.start()
-    assert private_broker.bootstrap == address
-    topics.produce(topic, [(None, b"after")])  # with the producer of before
-    assert [record.value for record in topics.read_all(topic)] == [b"before", b"after"]
-
-
 def test_compaction_leaves_the_last_of_each_key(topics):
     topic = topics.create(
         cleanup_policy="compact", segment_ms=500, min_cleanable_dirty_ratio=0.01, max_compaction_lag_ms=500

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
+from nursery import start_fresh
 
 from streamsvm.connectors.commands.cli import main
 
@@ -17,7 +18,7 @@ from .conftest import BOTH, EXTERNAL
 
 
 @BOTH
-def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app):
+def test_a_broker_that_hangs_is_away_for_a_while_and_dies(private_broker, topics_of, start_app):
     topics = topics_of(private_broker.bootstrap)
     log = settings_of(topics, model="")
     events, labels = some_stream(1000)
@@ -27,6 +28,16 @@ def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app)
     process = app.start()
     process.wait_until(lambda: process.metric("predictions_total") == 500)
     assert process.get("/readyz")[0] == 200
+
+    private_broker.process.send_signal(signal.SIGSTOP)  # It still accepts connections, as the kernel does for it.
+    try:
+        process.wait_until(lambda: process.get("/readyz")[0] == 503)
+        assert "does not answer" in process.get("/readyz")[1]
+        assert process.get("/healthz")[0] == 200
+    finally:
+        private_broker.process.send_signal(signal.SIGCONT)
+    process.wait_until(lambda: process.get("/readyz")[0] == 200)
+
     private_broker.stop()
     process.wait_until(lambda: process.get("/readyz") == (503, f"no broker answers at {private_broker.bootstrap}\n"))
     assert process.get("/healthz")[0] == 200
@@ -41,35 +52,8 @@ def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app)
     ids = [json.loads(record.value)["id"] for record in again.read_all(log["predictions"])]
     assert set(ids) == {f"id-{i}" for i in range(1000)}
 
-
-@BOTH
-def test_a_broker_that_hangs(private_broker, topics_of, start_app):
-    """It still accepts connections, as the kernel does for it."""
-    topics = topics_of(private_broker.bootstrap)
-    log = settings_of(topics, labels="", model="")
-    app = start_app("hung", bootstrap=private_broker.bootstrap, log=log)
-    topics.produce(log["topic"], some_stream(500)[0])
-    process = app.start()
-    process.wait_until(lambda: process.metric("predictions_total") == 500)
-    assert process.get("/readyz")[0] == 200
-    private_broker.process.send_signal(signal.SIGSTOP)
-    try:
-        process.wait_until(lambda: process.get("/readyz")[0] == 503)
-        assert "does not answer" in process.get("/readyz")[1]
-        assert process.get("/healthz")[0] == 200
-    finally:
-        private_broker.process.send_signal(signal.SIGCONT)
-    process.wait_until(lambda: process.get("/readyz")[0] == 200)
-
-
-@BOTH
-def test_sigterm_while_the_broker_is_away(private_broker, topics_of, start_app):
-    topics = topics_of(private_broker.bootstrap)
-    log = settings_of(topics, labels="", model="")
-    options = {"shutdown_seconds": 20}
-    app = start_app("left", bootstrap=private_broker.bootstrap, log=log, daemon=options)
-    topics.produce(log["topic"], some_stream(500)[0])
-    process = app.start()
+    again.produce(log["topic"], some_stream(500, seed=1)[0])
+    process = app.start("daemon.shutdown_seconds=20")
     process.wait_until(lambda: process.metric("predictions_total") == 500)
     private_broker.kill()
     process.signal(signal.SIGTERM)
@@ -230,7 +214,7 @@ def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     log = settings_of(topics, labels="", model="", topic=topics.create("events", compression_type="snappy"))
     topics.produce(log["topic"], some_stream(100)[0])
-    app = start_app("codec", log=log)
+    app = start_app("codec", begin=start_fresh, log=log)
     process = app.start()
     assert process.wait() == 4, process.said
     assert "snappy" in process.said.splitlines()[-1]

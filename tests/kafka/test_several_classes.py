@@ -28,7 +28,7 @@ def ten_digits(n):
 
 
 def test_ten_digits_killed_again_and_again(topics, start_app):
-    n = 800
+    n = 500
     log = settings_of(topics, model="")
     events, labels = ten_digits(n)
     topics.produce(log["topic"], events)
@@ -40,14 +40,14 @@ def test_ten_digits_killed_again_and_again(topics, start_app):
             log={**log, "predictions": predictions},
             label={"max_classes": 10},
             model={"gamma": "scale"},
-            daemon={"checkpoint_records": 200},
+            daemon={"checkpoint_records": 125},
             group={"id": f"{log['topic']}-{name}", "instance": "a"},
         )
 
     whole = trainer("whole", topics.create("whole"))
     expected = whole.run("daemon.follow=false")
     app, rng = trainer("killed", log["predictions"]), random.Random(5)
-    for _ in range(3):
+    for _ in range(2):
         before = app.newest()
         process = app.start()
         process.wait_until(lambda: app.newest() > before)  # noqa: B023 - called at once

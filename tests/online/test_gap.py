@@ -416,7 +416,7 @@ def assert_equal_run(model, X, y, w=None, ids=None):
 
 
 @pytest.mark.long
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(LEARNERS, CONFIGURATIONS, STREAMS, WEIGHTS, st.integers(0, 99))
 def test_a_run_is_that_of_the_twin(learner, parameters, stream, weights, seed):
     X, y = problem(*stream)

@@ -130,9 +130,9 @@ def prepare(folder: Path) -> Path:
 
 def events() -> Iterator[bytes]:
     """The digits in random order, as events without a label; each holds its image."""
-    data = np.load(str(files(__package__) / "digits.npz"))
-    for number in np.random.default_rng(4).permutation(len(data["y"])).tolist():
-        pixels = data["X"][number].reshape(SIDE, SIDE)
+    images = np.load(str(files(__package__) / "digits.npz"))["X"]
+    for number in np.random.default_rng(4).permutation(len(images)).tolist():
+        pixels = images[number].reshape(SIDE, SIDE)
         x = {f"r{row}c{column}": float(shade) / SHADES for (row, column), shade in np.ndenumerate(pixels)}
         yield json.dumps({"id": f"digit-{number}", "x": x, "image": _data_url(pixels)}).encode()
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from asked import until
+from patience import exit_code
 
 from streamsvm.connectors.runtime.exit_codes import STALLED
 from streamsvm.connectors.runtime.health import Heartbeat
@@ -111,7 +112,7 @@ def test_a_process_that_was_stopped_is_left_alone():
         os.kill(child.pid, signal.SIGSTOP)
         time.sleep(1.5)
         os.kill(child.pid, signal.SIGCONT)
-        assert child.wait(30) == 0
+        assert exit_code(child, 30) == 0
 
 
 @pytest.mark.long

@@ -6,17 +6,11 @@ STREAMSVM_TEST_KILLS=N lets the storms last longer; `python tests/helpers/storm.
 import os
 
 import pytest
-from storm import Storm, nursery
+from storm import Storm
 
 N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "6"))
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def context():
-    with nursery() as context:
-        yield context
 
 
 @pytest.mark.parametrize(
@@ -28,7 +22,7 @@ def context():
     ],
     ids=["partition", "key, damaged", "key, state on a topic"],
 )
-def test_a_storm(tmp_path, context, options):
+def test_a_storm(tmp_path, nursery, options):
     storm = Storm(tmp_path, seed=7, **options)
-    storm.run(context, N_KILLS)
+    storm.run(nursery, N_KILLS)
     storm.check()

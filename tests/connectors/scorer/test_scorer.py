@@ -742,7 +742,7 @@ def test_it_stops_at_once(tmp_path, has_model):
     time.sleep(0.5)
     until(lambda: len(scores(settings)) == (60 if has_model else 0))
     stop.set()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert committed(settings) == (60 if has_model else None)
 

@@ -237,11 +237,26 @@ class Owner:
 
 
 @pytest.fixture
-def log(monkeypatch):
+def member():
+    return Member()
+
+
+@pytest.fixture
+def producer():
+    return Producer()
+
+
+@pytest.fixture
+def owner():
+    return Owner()
+
+
+@pytest.fixture
+def log(monkeypatch, member, producer, owner):
     """A log in the middle of a transaction about partitions 0 and 1."""
     monkeypatch.setattr(Reader, "_new_consumer", lambda _: Consumer())
     log = KafkaLog(KafkaOptions({"bootstrap_servers": "x:1"}, "group", is_transactional=True))
-    log._member, log._outputs._producer, log._ownership = Member(), Producer(), Owner()
+    log._member, log._outputs._producer, log._ownership = member, producer, owner
     log._owned, log._outputs.in_transaction = {0, 1}, True
     return log
 
@@ -249,22 +264,22 @@ def log(monkeypatch):
 OFFSETS = {("events", 0): Committed(5, "1:2"), ("events", 1): Committed(7, "1:2")}
 
 
-def test_offsets_that_the_group_has_refused_are_not_committed_with_the_next_ones(log):
+def test_offsets_that_the_group_has_refused_are_not_committed_with_the_next_ones(log, producer, owner):
     """The owner has rolled back to the checkpoint before, and removed the one that these offsets name."""
-    log._outputs._producer.refusal = "of a generation that is over"
+    producer.refusal = "of a generation that is over"
     assert not log.commit(OFFSETS)
-    log._outputs._producer.refusal = None
+    producer.refusal = None
     log._untold.clear()  # the owner has been told
     assert log.commit({("events", 0): Committed(5, "1:3")})
-    assert log._outputs._producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
+    assert producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
 
 
-def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
+def test_a_transaction_ends_with_the_offsets_of_its_generation(log, producer):
     assert log.can_commit()
     assert log.commit(OFFSETS)
-    assert log._outputs._producer.calls == [("offsets", [0, 1], 3), "commit"]
+    assert producer.calls == [("offsets", [0, 1], 3), "commit"]
     assert log.commit({})  # there is nothing to end any more
-    assert log._outputs._producer.calls[2:] == []
+    assert producer.calls[2:] == []
 
 
 @pytest.mark.parametrize(
@@ -274,41 +289,40 @@ def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
         ("UnknownMemberIdError", [("lost", [0, 1])]),  # what it gets anew, the group will tell
     ],
 )
-def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(log, refusal, told):
-    log._outputs._producer.refusal = refusal
+def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(log, producer, owner, refusal, told):
+    producer.refusal = refusal
     assert not log.commit(OFFSETS)
-    assert log._outputs._producer.calls == ["abort"]
+    assert producer.calls == ["abort"]
     assert not log.can_commit()  # whatever was consumed since belongs to nobody
     log._tell_news()
-    assert log._ownership.told == told
+    assert owner.told == told
     assert log.can_commit()
 
 
 @pytest.mark.parametrize("how", ["lost", "untold", "no generation"])
-def test_partitions_that_are_lost_already_are_committed_no_more(log, how):
+def test_partitions_that_are_lost_already_are_committed_no_more(log, member, producer, how):
     """The group may have let the member in again, and would believe it."""
     if how == "lost":
-        log._member.is_losing = True
+        member.is_losing = True
     elif how == "untold":
         log._untold.append(Notice("lost", [0, 1]))
     else:
-        log._member.generation = -1
+        member.generation = -1
     assert not log.can_commit()
     assert not log.commit(OFFSETS)
-    assert log._outputs._producer.calls == []
+    assert producer.calls == []
 
 
-def test_an_unfinished_transaction_ends_with_the_log(log):
-    producer = log._outputs._producer
+def test_an_unfinished_transaction_ends_with_the_log(log, producer):
     log.close()
     assert producer.calls == ["abort", "close"]
 
 
-def test_losing_everything_aborts_the_transaction(log):
-    log._member.notices = [Notice("lost", [0, 1]), Notice("assigned", [1])]
+def test_losing_everything_aborts_the_transaction(log, member, producer, owner):
+    member.notices = [Notice("lost", [0, 1]), Notice("assigned", [1])]
     log._tell_news()
-    assert log._outputs._producer.calls == ["abort"]
-    assert log._ownership.told == [("lost", [0, 1]), ("assigned", [1])]
+    assert producer.calls == ["abort"]
+    assert owner.told == [("lost", [0, 1]), ("assigned", [1])]
 
 
 @pytest.mark.parametrize(

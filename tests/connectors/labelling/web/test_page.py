@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from asked import STATUS, Trainer, configure, until
+from patience import Patience
 
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.history import Step, Undone
@@ -574,11 +575,12 @@ def test_trouble(trouble, status, reason, client, desk):
 
 
 def test_a_look_waits_for_news(client, desk):
-    began = time.monotonic()
+    began, patience = time.monotonic(), Patience(9)
     timer = threading.Timer(0.3, lambda: setattr(desk, "version", 4))
     timer.start()
     assert client.json("GET", "/api/next?wait=10&seen=3")[1]["seen"] == 4
-    assert 0.2 < time.monotonic() - began < 9
+    assert time.monotonic() - began > 0.2
+    assert patience.lasts
     assert client.json("GET", "/api/next?wait=10&seen=3")[1]["seen"] == 4  # at once
     assert client.json("GET", "/api/next?wait=0&seen=4")[1]["seen"] == 4
     timer.join()
@@ -590,9 +592,9 @@ def test_the_end_does_not_wait_for_those_who_wait(desk, tmp_path):
         waiting = threading.Thread(target=lambda: replies.append(client.json("GET", "/api/next?wait=20&seen=3")))
         waiting.start()
         time.sleep(0.2)
-        began = time.monotonic()
+        patience = Patience(15)
     waiting.join()
-    assert time.monotonic() - began < 15
+    assert patience.lasts
     assert replies[0][0] == 200
 
 
@@ -682,6 +684,6 @@ def test_an_answer_is_in_the_log_when_it_is_acknowledged(tmp_path):
 
 
 def test_the_page_has_nothing_of_this_machine():
-    folder = Path(__file__).parents[3] / "connectors" / "labelling" / "web" / "static"
+    folder = Path(__file__).parents[4] / "connectors" / "labelling" / "web" / "static"
     for file in folder.iterdir():
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)\w", file.read_text(encoding="utf-8")), file

@@ -117,7 +117,7 @@ def test_an_import_that_takes_its_time(settings, trainer, studio):
 def test_what_label_studio_does_not_take_ends_it(settings, trainer, studio):
     trainer.ask("q1", event={})
     with Desk(settings, studio) as desk:
-        desk.thread.join(5)
+        desk.thread.join(60)
     assert isinstance(desk.error, ConfigError)
     assert '\\"text\\" key is expected' in str(desk.error)
 
@@ -469,7 +469,7 @@ def test_personal_access_tokens_are_exchanged(settings, trainer, studio):
 
 def test_a_wrong_token_ends_it(settings, studio):
     with Desk(settings, studio, token="wrong") as desk:  # noqa: S106
-        desk.thread.join(5)
+        desk.thread.join(60)
     assert isinstance(desk.error, AccessDenied)
     assert "wrong" not in str(desk.error)
     assert "--token-file" in str(desk.error)
@@ -478,7 +478,7 @@ def test_a_wrong_token_ends_it(settings, studio):
 def test_a_project_without_our_labels_ends_it(settings, studio):
     studio.config = CONFIG.replace("spam", "eggs")
     with Desk(settings, studio) as desk:
-        desk.thread.join(5)
+        desk.thread.join(60)
     assert isinstance(desk.error, ConfigError)
     assert "has no Choices with 'spam' and 'ham'; for example:" in str(desk.error)
     assert Interface.read(str(desk.error).partition("example:\n")[2], settings.label)

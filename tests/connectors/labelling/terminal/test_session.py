@@ -278,7 +278,7 @@ def test_keys_of_a_terminal_need_no_return(settings):
                 while target.getvalue().count(said) < count:
                     service.wait(0.02)
                 os.write(master, key)
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive()
         assert termios.tcgetattr(slave) == before
     finally:

@@ -62,12 +62,12 @@ def place(request, tmp_path):
 
 @pytest.fixture
 def own(tmp_path, place):
-    """Takes the partition over, on a machine of its own, or on a named one."""
+    """Takes the partition over, on a machine of its own or a named one; `at` is a place that is open already."""
     machines, opened = itertools.count(), ExitStack()
 
-    def own(machine=None, wait=None, keep=1):
+    def own(machine=None, wait=None, keep=1, at=None):
         folder = tmp_path / f"machine-{next(machines) if machine is None else machine}" / "p0"
-        return opened.enter_context(closing(RemoteStore(folder, 3, Ledger(place(), wait or pytest.fail, keep))))
+        return opened.enter_context(closing(RemoteStore(folder, 3, Ledger(at or place(), wait or pytest.fail, keep))))
 
     with opened:
         yield own
@@ -108,14 +108,15 @@ def test_the_cuts_to_repeat_go_from_owner_to_owner(own):
     assert begin(own()) == (1, [cut(1), cut(2)])
 
 
-def test_the_file_of_an_owner_that_comes_back_is_used_if_it_has_more(own, monkeypatch):
+def test_the_file_of_an_owner_that_comes_back_is_used_if_it_has_more(own, place, monkeypatch):
     """The last line may not have reached the ledger: the owner was killed first."""
-    first = own("a")
+    here = place()
+    first = own("a", at=here)
     begin(first)
     journal = save(first, 1)
     journal.append(cut(1))
     with monkeypatch.context() as patch:
-        patch.setattr(first._ledger._place, "append", lambda *_: None)
+        patch.setattr(here, "append", lambda *_: None)
         journal.append(cut(2))
     assert begin(own("a")) == (1, [cut(1), cut(2)])
 
@@ -150,14 +151,15 @@ def test_an_owner_that_was_replaced_long_ago_hears_of_it(own, monkeypatch):
     assert begin(own())[0] == 19
 
 
-def test_a_replaced_owner_removes_nothing(own):
-    first = own()
+def test_a_replaced_owner_removes_nothing(own, place):
+    here = place()
+    first = own(at=here)
     begin(first)
     save(first, 1)
     look, is_late = first._ledger.require_ownership, iter([False])
     first._ledger.require_ownership = lambda epoch: look(epoch) if next(is_late, True) else None
     removed = []
-    first._ledger._place.trim = removed.append
+    here.trim = removed.append
     second = own()  # while the first one writes a checkpoint: it has looked before
     begin(second)
     with pytest.raises(TakenOver):
@@ -198,21 +200,21 @@ def test_of_two_that_claim_at_once_the_first_one_owns(own, monkeypatch):
     assert claims[0] == claims[1] == second.epoch - 1
 
 
-def test_a_checkpoint_that_is_not_whole_does_not_count(own, monkeypatch):
+def test_a_checkpoint_that_is_not_whole_does_not_count(own, place, monkeypatch):
     monkeypatch.setattr(ledger_module, "CHUNK_BYTES", 100)
-    store = own()
+    here = place()
+    store = own(at=here)
     begin(store)
     save(store, 1)
-    place = store._ledger._place
-    append = place.append
+    append = here.append
 
     def killed(key, value):
         if key.startswith(b"checkpoint"):
-            place.flush()  # what came before it
+            here.flush()  # what came before it
             raise KeyboardInterrupt
         append(key, value)
 
-    monkeypatch.setattr(place, "append", killed)
+    monkeypatch.setattr(here, "append", killed)
     with pytest.raises(KeyboardInterrupt):
         save(store, 2)
     assert begin(own())[0] == 1
@@ -232,12 +234,13 @@ def test_the_ledger_holds_little_more_than_a_checkpoint(own, place, monkeypatch)
     assert begin(own()) == (29, [cut(29)])
 
 
-def test_a_ledger_that_cannot_be_trimmed_only_grows(own, caplog):
+def test_a_ledger_that_cannot_be_trimmed_only_grows(own, place, caplog):
     def trim(offset):
         raise AccessDenied("no right to delete")
 
-    store = own()
-    store._ledger._place.trim = trim
+    here = place()
+    here.trim = trim
+    store = own(at=here)
     begin(store)
     for sequence in (1, 2, 3):
         save(store, sequence)
@@ -270,26 +273,26 @@ def test_a_stale_cache_is_replaced(tmp_path, own):
     shutil.rmtree(tmp_path / "machine-b")
 
 
-def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, monkeypatch):
-    reasons = []
-    store = own(wait=reasons.append)
+def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, place, monkeypatch):
+    reasons, here = [], place()
+
+    def wait(reason):
+        reasons.append(reason)
+        if len(reasons) > 2:
+            raise Unavailable(reason)
+
+    store = own(wait=wait, at=here)
     begin(store)
-    place = store._ledger._place
-    flush, failures = place.flush, iter(range(2))
+    flush, failures = here.flush, iter(range(2))
 
     def failing():
         if next(failures, None) is not None:
             raise Unavailable("no broker")
         flush()
 
-    monkeypatch.setattr(place, "flush", failing)
+    monkeypatch.setattr(here, "flush", failing)
     save(store, 1)
     assert reasons == ["no broker", "no broker"]
-
-    def give_up(reason):
-        raise Unavailable(reason)
-
-    store._ledger._wait = give_up
     failures = iter(range(1))
     with pytest.raises(Unavailable):
         save(store, 2)
@@ -298,18 +301,17 @@ def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, monkeypatch):
 # --- with transactions ------------------------------------------------------------------------------------------------
 
 
-def test_while_the_place_cannot_be_asked_the_owner_waits(own, monkeypatch):
-    reasons = []
-    store = own(wait=reasons.append)
-    place = store._ledger._place
-    end, failures = place.end, iter([True, True])
+def test_while_the_place_cannot_be_asked_the_owner_waits(own, place, monkeypatch):
+    reasons, here = [], place()
+    store = own(wait=reasons.append, at=here)
+    end, failures = here.end, iter([True, True])
 
     def fail():
         if next(failures, False):
             raise Unavailable("away")
         return end()
 
-    monkeypatch.setattr(place, "end", fail)
+    monkeypatch.setattr(here, "end", fail)
     save(store, 1).close()
     assert reasons == ["away", "away"]
 

@@ -21,7 +21,7 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
 from streamsvm.online.gap_steps import rescan
 
-CORE = Path(__file__).parents[2] / "streamsvm" / "core" / "compiling"
+CORE = Path(__file__).parents[3] / "streamsvm" / "core" / "compiling"
 
 CALLEE = """
 from ._jit import compiled
