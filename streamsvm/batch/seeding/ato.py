@@ -67,7 +67,7 @@ def _answer(K_M: np.ndarray, h: float, k_M: np.ndarray) -> np.ndarray:
     """The least squares solution of equation (10)."""
     if not len(k_M):
         return np.zeros(0)
-    return lstsq(np.vstack([np.ones(len(k_M)), K_M]), -np.append(h, k_M), check_finite=False)[0]
+    return lstsq(np.vstack([np.ones(len(k_M)), K_M]), -np.append(h, k_M), check_finite=False, lapack_driver="gelsy")[0]
 
 
 def _step_size(previous, problem, sets, d_M, d_g, waiting) -> tuple[float, int]:
