@@ -218,6 +218,19 @@ def test_the_algorithm_as_printed_is_that_of_its_twin(reprocess, noise):
         assert np.sum(twin.y != 0) < 400
 
 
+def test_a_snapshot_goes_on_as_printed():
+    X, y = problem(7, 120, 3)
+    whole = LASVM(C=10.0, gamma=0.5, admission="all", reprocess=1)
+    learn(whole, X, y)
+    for begin in (6, 60):  # among the seeds, and after them
+        model = LASVM(C=10.0, gamma=0.5, admission="all", reprocess=1)
+        learn(model, X[:begin], y[:begin])
+        model = LASVM.from_bytes(model.to_bytes())
+        assert model.admission == "all"
+        learn(model, X[begin:], y[begin:])
+        np.testing.assert_array_equal(model.decision_function_many(X), whole.decision_function_many(X))
+
+
 def test_as_printed_five_examples_of_each_class_join_before_the_first_step():
     model = LASVM(C=1.0, gamma=0.5, admission="all", reprocess=1)
     for t in range(16):

@@ -134,7 +134,7 @@ class Search(Outcome):
         The grid's other values, ascending; empty without such an axis.  The table has the cells of the first degree and
         coef0 first.
     coarse
-        With ``fine``, the search before, on the grid that was given; otherwise None.
+        With ``fine``, the search before, on the grid that was given; otherwise None.  It has its own seconds and costs.
     """
 
     _COSTS = ("iterations", "kernel_evaluations", "seconds")

@@ -32,7 +32,7 @@ def widened(
     axes = {name: axis and [getattr(best, name)] for name, axis in axes.items()}
     near = None if gammas is None else finer(coarse.gammas, best.gamma, fine)
     found = _over_axes(search, model, finer(coarse.Cs, best.C, fine), near, axes, refit)
-    return replace(found, seconds=coarse.seconds + found.seconds, coarse=coarse)
+    return replace(found, coarse=coarse)
 
 
 def finer(values: list[float], best: float, steps: int) -> list[float]:
