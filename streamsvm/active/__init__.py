@@ -3,6 +3,7 @@
 - `label_pool` labels examples in memory: start reading in `run`.
 - `LabellingLoop` chooses from a pool, and keeps account of questions and answers.  `label_pool` and the trainer run it.
 - `ActiveLearner` decides about each example of a stream as it passes.
+- `learn_variants` teaches a model those virtual examples that it is least sure of.
 
 The folder `answers` defines questions and answers, and `choosing` says what to ask and when to stop.  This room imports
 from core, batch, online, metrics and validation.
@@ -56,6 +57,7 @@ from streamsvm.active.loop import LabellingLoop as LabellingLoop
 from streamsvm.active.run import Step as Step
 from streamsvm.active.run import carry_out as carry_out
 from streamsvm.active.run import label_pool as label_pool
+from streamsvm.active.variants import learn_variants as learn_variants
 
 __all__ = [
     "Action",
@@ -101,6 +103,7 @@ __all__ = [
     "Withdraw",
     "carry_out",
     "label_pool",
+    "learn_variants",
     "majority",
     "margins",
     "missed_at_most",

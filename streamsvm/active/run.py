@@ -61,10 +61,9 @@ def label_pool(
     seed: int = 0,
     sample_weight: Any = None,
     tune_gamma: int = 50,
+    finish: bool = True,
 ) -> Iterator[Step]:
     """Teach a model by asking for the labels of well-chosen rows, one after the other.
-
-    After each answer the model is finished, up to 1000 members.
 
     Parameters
     ----------
@@ -87,6 +86,10 @@ def label_pool(
         Number of labels after which gamma is chosen anew: 1/16, 1/4, 1 or 4 times the given one, by exact leave-one-out
         of the labels so far.  The model then learns all labels again, and its `gamma` has changed.  It needs an `LASVM`
         with an RBF kernel, and no pipeline; other models stay as they are.  0: gamma stays.
+    finish
+        Whether the model is finished after each answer, up to 1000 members: the next question is then about what the
+        labels say.  False: it only learns the answer.  With ``LASVM(admission="all", reprocess=1)`` and
+        ``tune_gamma=0``, that is one iteration for each question, as in the paper on LASVM (section 4.5).
 
     Yields
     ------
@@ -123,7 +126,7 @@ def label_pool(
     given: dict[str, Any] = {"selection": selection, "stopping": stopping, "explore": explore, "seeds": seeds}
     loop = LabellingLoop(pool, **given, seed=seed, is_several=_is_several(model))
     weights = arguments.weights_of(sample_weight, len(pool))
-    course = _Course(model, X, weights, GammaTuner(model, tune_gamma))
+    course = _Course(model, X, weights, GammaTuner(model, tune_gamma), finish)
     return _steps(course, loop, pool, oracle, _checked(initial, len(pool)))
 
 
@@ -150,13 +153,16 @@ class _Course:
         Their weights.
     tuner
         Chooses gamma.
+    finish
+        Whether to finish the model after each label.
     """
 
-    def __init__(self, model: Any, X: Any, weights: np.ndarray, tuner: GammaTuner) -> None:
+    def __init__(self, model: Any, X: Any, weights: np.ndarray, tuner: GammaTuner, finish: bool) -> None:
         self.model = model
         self._X = indexable(X)[0]
         self._weights = weights
         self._tuner = tuner
+        self._finish = finish
         self._keys: list[int] = []
         self._y: list[Label] = []
 
@@ -168,7 +174,8 @@ class _Course:
         self._keys.append(key)
         self._y.append(action.y)
         self._tune()
-        finish_if_small(self.model)
+        if self._finish:
+            finish_if_small(self.model)
 
     def _tune(self) -> None:
         weights = self._weights[self._keys]

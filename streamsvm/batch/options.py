@@ -25,7 +25,8 @@ class SolverOptions:
     device
         Where kernel rows are computed: ``"cpu"``, ``"cuda"`` or ``"auto"``, see `streamsvm.batch.RowStore`.
     planning
-        Number of recent working sets that a planning-ahead step chooses from; 0 (plain steps) to 3.
+        Number of recent working sets that a planning-ahead step chooses from; 0 (plain steps) to 3.  The source
+        recommends 1; 2 takes 15 % fewer steps on the chess board, and 7 % more on tic-tac-toe.
     over_step
         Factor on the Newton step of a pair that is not planned; at least 1 and below 2.  1.1 saves a few steps on
         most problems.

@@ -30,11 +30,12 @@ eps       jitter, 1e-5 / C                                                 float
 ========= ================================================================ ================
 
 Sources: the multiple incremental and decremental path of Karasuyama and Takeuchi, as in Wen et al., "Improving
-Efficiency of SVM k-fold Cross-validation by Alpha Seeding", equations (9) and (10) (ATO).  Deviations:
+Efficiency of SVM k-fold Cross-validation by Alpha Seeding", equations (9) and (10) of ATO.  `seeding.ato` is that
+algorithm as printed.  Deviations from it:
 
-- (10) is printed without the row of the bias, which leaves a matrix that is not square; above it is bordered.
+- (10) is printed without the column of the bias, which leaves a matrix that is not square; above it is bordered.  So
+  the end of the path is the solution, and SMO has nothing left to do.
 - Only entering examples that violate their conditions are driven; the others are optimal at 0 from the start.
-- The path is followed to its end.  The source's ATO takes one step and adjusts the rest, which gains nothing.
 - *Singular matrices* (equal examples): eps is in F only; g belongs to the true kernel.  So the equations have an error
   of eps d_alpha <= 1e-5.  A second solve removes it; otherwise a violation of exactly tol would grow.
 - *Events of length 0* could repeat for ever.  So an example that took part in one cannot become free again before

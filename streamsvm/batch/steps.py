@@ -34,7 +34,10 @@ go, and the choice of the working set after a planned step.  Deviations:
   candidate *after a planned step only*; the other reading takes up to 1.4 times as many steps.
 - A planned step may gain nothing if it differs from the Newton step by more than ETA of it.  Then the gain within the
   bounds chooses the next working set, not the Newton gain, as the source's proof needs it.
-- Of several recent working sets, it plans with the one of the largest common gain that no bound disturbs.
+- Of several recent working sets, it plans with the one of the largest common gain that no bound disturbs.  The source
+  recommends N = 1; the default here is 2, which takes 0.50 to 0.63 times as many steps as none on the chess board and
+  banana, and 1 takes 0.58 to 0.68.
+- A recent working set whose slope has become negative is turned round; the source's step along it would be backwards.
 - The over-step mu = 1.1 w / q, with which the source compares, is an option for steps that are not planned.
 """
 

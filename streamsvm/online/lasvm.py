@@ -19,7 +19,9 @@ margins  f(x) of each incoming example before it was learned          (B,) float
 ======== ============================================================ ================
 
 Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
-section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
+section 3 (PROCESS, REPROCESS, FINISH).  `Rule.printed` follows it to the letter: the first `SEEDS` examples of each
+class join without a step, then every example joins, each step of REPROCESS is one of the most violating pair, and
+evicts.  Otherwise there are these deviations:
 
 - The gradient does not include the bias (the source's equation 9 mixes both conventions); b = (g_i + g_j) / 2.
 - The source inserts every example, and the next step of REPROCESS evicts the useless ones.  Here PROCESS inserts an
@@ -33,7 +35,7 @@ section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
   after a step.  Here PROCESS and eviction see to it that `RESERVE` members are off their far bound, if there are so
   many near the margin.  Where members are free, as in most models, these are enough.
 - REPROCESS is repeated until delta <= delta_max, see `Rule`; the source's single one leaves banana at C = 316 with 28 %
-  error before FINISH.
+  error before FINISH.  From its second step on, the partner is the one with the largest gain (second order).
 - Members with alpha = 0 that cannot join a violating pair are evicted after every `EVICTION_PERIOD` examples.  The
   source does it after every example, but the scan costs as much as a step.
 - The source's extremes are far apart (delta is 5 on banana at C = 316), so that its eviction spares what may yet be
@@ -66,6 +68,7 @@ from streamsvm.core.expansion import (
     Expansion,
     append,
     bury,
+    find_extremes,
     is_binary,
     set_penalties,
 )
@@ -86,6 +89,7 @@ from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, update_block
 from streamsvm.online.outputs.calibration import note_margin
 
 EVICTION_PERIOD = 300
+SEEDS = 5  # of each class, the source's "a few"
 # Members beyond which those with alpha = 0 go: while one class has been seen, all have the same gradient, and more say
 # nothing new; with both, there are candidates enough without slack, and each costs time.
 ENOUGH_MEMBERS = 3000
@@ -108,6 +112,8 @@ class Rule(NamedTuple):
         How far beyond the extremes the gradient of a member with alpha = 0 must be for its eviction.
     margin
         An example with y (f(x) + b) of this or more stays out although it violates; infinity: none does.
+    printed
+        The source's algorithm to the letter; then slack and margin are not used.
     """
 
     tau: float
@@ -115,6 +121,7 @@ class Rule(NamedTuple):
     delta_max: float
     slack: float
     margin: float
+    printed: bool
 
 
 @inner
@@ -253,17 +260,31 @@ def has_reserve(y, up, down):
 
 
 @inner
-def process(s, kernel, rule, e, f):
+def is_seeding(y, alpha):
+    """Whether examples only join, as the source's seeds: no step was taken, and a class has fewer than `SEEDS`."""
+    positive = negative = 0
+    for t in range(y.shape[0]):
+        if alpha[t] != 0.0:
+            return False
+        positive += y[t] > 0
+        negative += y[t] < 0
+    return min(positive, negative) < SEEDS and y.shape[0] < ENOUGH_MEMBERS
+
+
+@inner
+def process(s, kernel, rule, e, f, seeding):
     """PROCESS up to its step: keep the example whose row is in `scratch` if it violates with some member, or may soon.
 
-    Returns its slot (-1: not kept) and the pair (i, j) to step along (i is -1 if there is none yet).
+    Returns its slot (-1: not kept) and the pair (i, j) to step along (i is -1 if there is none yet, or for a seed).
     """
     y, g = e.y, e.y - f
     partner = s.counts[SLOT_DOWN] if y > 0.0 else s.counts[SLOT_UP]
     violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
-    violates = partner >= 0 and violation > rule.tau
+    violates = partner >= 0 and violation > rule.tau and not seeding
     if partner < 0:
         keeps = s.counts[SLOTS] < ENOUGH_MEMBERS
+    elif rule.printed:
+        keeps = True
     else:
         n, (low, high) = s.counts[SLOTS], range_of_bias(s.extremes)
         away = beyond(low, high, y, g)
@@ -294,7 +315,7 @@ def reprocess(counts, extremes, rule, steps):
     violation = _delta(counts, extremes)
     if not violation > rule.tau or (steps >= at_least and not violation > rule.delta_max) or steps >= MAX_REPROCESS:
         return -1, -1
-    second_order = rule.reprocess < 0 and steps >= 1
+    second_order = rule.reprocess < 0 and steps >= 1 and not rule.printed
     return counts[SLOT_UP], -1 if second_order else counts[SLOT_DOWN]
 
 
@@ -338,6 +359,20 @@ def evict(s, slack):
             bury(s, t)
 
 
+@inner
+def evict_as_printed(s):
+    """Bury the members with alpha = 0 whose gradient is beyond the other extreme, even if they are extremes."""
+    n, g_i, g_j, found = s.counts[SLOTS], s.extremes[G_UP], s.extremes[G_DOWN], False
+    if s.counts[SLOT_UP] < 0 or s.counts[SLOT_DOWN] < 0:
+        return
+    for t in range(n):
+        if s.alpha[t] == 0.0 and ((s.y[t] < 0 and s.g[t] >= g_i) or (s.y[t] > 0 and s.g[t] <= g_j)):
+            found = found or t == s.counts[SLOT_UP] or t == s.counts[SLOT_DOWN]
+            bury(s, t)
+    if found:
+        find_extremes(s)
+
+
 @compiled_for(learn_query, Rule)
 def _learn_query(rule, s, kernel, e, own_id, calibration):
     n = s.counts[SLOTS]
@@ -349,21 +384,24 @@ def _learn_query(rule, s, kernel, e, own_id, calibration):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
             note_margin(calibration, e.y > 0.0, margin)
         # 2. PROCESS: the example becomes a member if it matters.
-        slot, i, j = process(s, kernel, rule, e, f)
+        seeding = rule.printed and is_seeding(s.y[:n], s.alpha[:n])
+        slot, i, j = process(s, kernel, rule, e, f, seeding)
         if slot >= 0:
             store_row(s, slot)
         # 3. Steps: that of PROCESS along the pair that holds the example, if there is one, then REPROCESS.
         steps = 0
-        while True:
+        while not seeding:
             if i >= 0:
                 take_step(s, kernel, i, j, slot)
+                if rule.printed and steps > 0:
+                    evict_as_printed(s)
             i, j = reprocess(s.counts, s.extremes, rule, steps)
             if i < 0:
                 break
             steps += 1
         # 4. Eviction, now and then.
         s.counts[SINCE_EVICTION] += 1
-        if s.counts[SINCE_EVICTION] >= EVICTION_PERIOD:
+        if s.counts[SINCE_EVICTION] >= EVICTION_PERIOD and not rule.printed:
             s.counts[SINCE_EVICTION] = 0
             evict(s, rule.slack)
     return margin, slot

@@ -102,18 +102,22 @@ def cross_validate(
     ``"none"``     coefficients 0; a rough solution of the full problem shows which examples are near the margin
     ``"skip"``     coefficients 0
     ``"avg"``      the full solution; the free examples share the coefficients of the left-out ones equally
-    ``"top"``      the full solution; the most similar free examples get these coefficients
+    ``"top"``      the full solution; the most similar examples with room get these coefficients
     ``"greedy"``   the full solution; each coefficient goes where the objective loses least
     ``"best"``     the better of ``"avg"`` and ``"greedy"``
     ``"path"``     the full solution, followed exactly to that of the fold; ``"best"`` where this takes too long
     ``"sir"``      the solution of the fold before; the most similar entering examples get the coefficients
     ``"mir"``      the solution of the fold before; entering examples get coefficients that leave the free ones in place
-    ``"ato"``      the solution of the fold before, followed exactly to that of the fold
+    ``"ato"``      the solution of the fold before, moved towards that of the fold in many steps, as in its source
+    ``"chained"``  the solution of the fold before, followed exactly to that of the fold; ``"best"`` as with ``"path"``
     ``"reuse"``    the solution of the fold before, as it is
     ============== ==================================================================================================
 
     The *full* solution is that over all examples.  With a start from it, and with ``"skip"``, a fold that leaves out
     none of its support vectors is copied from it.
+
+    Each step of ``"ato"`` solves a least squares problem of all free examples.  The solver then has steps left to do,
+    where ``"chained"`` leaves none: 167 and 0 for a fold of ten of ionosphere, and 380 from 0.
 
     If the solver gave up on the full problem, it gives up on each fold after a twentieth of the steps.
 

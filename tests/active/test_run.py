@@ -48,6 +48,20 @@ def run(model, X=X, y=Y, **options):
 # --- what is learned --------------------------------------------------------------------------------------------------
 
 
+def test_one_iteration_for_each_question_as_in_the_source():
+    """Without `finish`, the model is the one that only learned the answers, in their order."""
+    model = LASVM(C=100.0, gamma=0.3, admission="all", reprocess=1)
+    keys = [step.key for step in run(model, finish=False, tune_gamma=0)]
+    alone = LASVM(C=100.0, gamma=0.3, admission="all", reprocess=1)
+    for key in keys:
+        alone.learn_many(X[[key]], Y[[key]], ids=[key])
+    np.testing.assert_array_equal(model.decision_function_many(X), alone.decision_function_many(X))
+    assert model.delta > model.tol
+    finished = LASVM(C=100.0, gamma=0.3, admission="all", reprocess=1)
+    run(finished, tune_gamma=0)
+    assert finished.delta <= finished.tol
+
+
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_model_is_the_one_that_learned_the_same_labels_in_the_same_order(learner):
     model = learner(C=10.0, gamma=0.3)

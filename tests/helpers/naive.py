@@ -17,6 +17,7 @@ from streamsvm.online.lasvm import (
     EVICTION_PERIOD,
     NEAR_MARGIN,
     RESERVE,
+    SEEDS,
     SPARED,
 )
 
@@ -444,6 +445,52 @@ class NaiveLASVM(NaiveExpansion):
         nearest = np.flatnonzero(useless & (beyond < NEAR_MARGIN))
         useless[nearest[np.argsort(beyond[nearest], kind="stable")][:missing]] = False
         self._bury(useless)
+
+
+class PrintedLASVM(NaiveLASVM):
+    """LASVM as the paper prints it (section 3.2): no example is refused, and REPROCESS evicts after its step."""
+
+    def learn(self, y, w=1.0, id=None):
+        """Learn the stream's next example, of sign y; return its margin before."""
+        x, f = self._arrive()
+        margin, box = f + self._bias(), self._box(y, w)
+        if box == 0 or self._is_member(id):
+            return margin
+        if None not in self.pair:
+            self.margins.append((margin, y))
+        seeded = self.alpha.any() or min(np.sum(self.y > 0), np.sum(self.y < 0)) >= SEEDS
+        partner = self.pair[1] if y > 0 else self.pair[0]
+        self._join(examples=x, ids=x if id is None else id, y=y, g=y - f, lo=min(0.0, box * y), hi=max(0.0, box * y))
+        k = len(self.y) - 1
+        if seeded and partner is not None and y * (self.g[k] - self.g[partner]) > self.rule.tau:
+            self._step(*((k, partner) if y > 0 else (partner, k)))
+        else:
+            up, down = self.pair
+            if y > 0 and (up is None or self.g[k] > self.g[up]):
+                self.pair = k, down
+            if y < 0 and (down is None or self.g[k] < self.g[down]):
+                self.pair = up, k
+        steps = 0
+        while seeded and steps < MAX_REPROCESS and self._reprocess_once(steps):
+            steps += 1
+        return margin
+
+    def _reprocess_once(self, steps):
+        i, j = self.pair
+        at_least = abs(self.rule.reprocess)
+        if i is None or j is None or not self.g[i] - self.g[j] > self.rule.tau:
+            return False
+        if steps >= at_least and not self.g[i] - self.g[j] > self.rule.delta_max:
+            return False
+        self._step(i, j)
+        i, j = self.pair
+        if i is not None and j is not None:
+            idle = (self.alpha == 0) & (self.y != 0)
+            gone = idle & np.where(self.y < 0, self.g >= self.g[i], self.g <= self.g[j])
+            self._bury(gone)
+            if gone[i] or gone[j]:
+                self.pair = extremes(*self._problem)
+        return True
 
 
 class NaiveTogether:
@@ -934,6 +981,47 @@ def forced_steps(beta, y, K, lower, upper, leaving):
         bound = upper[where] if sign > 0 else lower[where]
         beta[where] = bound if step == abs(bound - old[1]) else old[1] + sign * step
     return beta
+
+
+def eta_steps(beta, y, K, lower, upper, mu, leaving, entering):
+    """ATO as printed, until no leaving example has a coefficient: beta at its end and the number of steps.
+
+    For problems in which no two examples meet mu or a bound at once.
+    """
+    beta, steps = beta.copy(), 0
+    g = gradient(beta, y, K)
+    R = [i for i in leaving if beta[i] != 0.0]
+    T = [i for i in entering if y[i] * (g[i] - mu) > 0.0]
+    M = [i for i in range(len(y)) if i not in leaving and lower[i] < beta[i] < upper[i]]
+    S = [i for i in range(len(y)) if lower[i] < upper[i]]
+    while R:
+        d = np.zeros(len(y))
+        for i in R + T:
+            d[i] = (0.0 if i in R else upper[i] if y[i] > 0 else lower[i]) - beta[i]
+        equations = np.vstack([np.ones(len(M)), K[np.ix_(M, M)]])
+        d[M] = -np.linalg.pinv(equations, rcond=1e-12) @ np.append(d.sum(), K[M] @ d)
+        d_g = -K @ d
+        eta, event = 1.0, None
+        for i in S:
+            if i in M:
+                bound = upper[i] if d[i] > 0 else lower[i]
+                share = (bound - beta[i]) / d[i]
+            else:
+                above = y[i] > 0 if i in T else beta[i] == upper[i]
+                share = (mu - g[i]) / d_g[i] if (g[i] > mu) == above and (d_g[i] < 0) == above else np.inf
+            if share < eta:
+                eta, event = share, i
+        beta += eta * d
+        g, steps = gradient(beta, y, K), steps + 1
+        if event in M:
+            M.remove(event)
+            beta[event] = upper[event] if d[event] > 0 else lower[event]
+        elif event is not None:
+            M.append(event)
+            T = [i for i in T if i != event]
+        else:
+            R = []
+    return beta, steps
 
 
 def follow(beta, y, K, lower, upper, mu, leaving, jitter, tol):

@@ -156,7 +156,7 @@ CONFIGURATIONS = st.fixed_dictionaries(
         "tol": st.sampled_from([1e-3, 0.1]),
         "reprocess": st.sampled_from(["adaptive", 0, 1, 3]),
         "delta_max": st.sampled_from([None, 0.5]),
-        "admission": st.sampled_from(["margin", "violation"]),
+        "admission": st.sampled_from(["margin", "violation", "all"]),
     }
 )
 STREAMS = st.tuples(st.integers(0, 10**6), st.integers(1, 150), st.sampled_from([1, 3, 12, 40]), st.booleans())
@@ -168,7 +168,8 @@ def assert_equal_run(configuration, X, y, w=None):
     model = LASVM(**configuration)
     s, K = candidates(X, y, model._state.kernel)
     diagonal = s.self_k[: len(y)]
-    twin = naive.NaiveLASVM(K, diagonal, model._state.rule, model.C, model.pos_weight, dot)
+    kind = naive.PrintedLASVM if model.admission == "all" else naive.NaiveLASVM
+    twin = kind(K, diagonal, model._state.rule, model.C, model.pos_weight, dot)
     w = np.ones(len(y)) if w is None else w
     margins = [twin.learn(1 if label else -1, weight) for label, weight in zip(y, w, strict=True)]
     assert margins == learn_and_predict(model, X, y, w)
@@ -206,6 +207,39 @@ def test_a_run_with_many_evictions_is_that_of_the_twin(binary):
     X, y = problem(3, 4000, 12, binary, noise=0.01)
     options = {"C": 30.0, "gamma": 0.02, "reprocess": 1, "admission": "violation"}
     assert assert_equal_run(options, X, y).n_squeezed >= 1
+
+
+@pytest.mark.parametrize("reprocess", [1, "adaptive"])
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_the_algorithm_as_printed_is_that_of_its_twin(reprocess, noise):
+    """With evictions of extremes, and one class long before the other."""
+    X, y = problem(6, 400, 3, noise=noise)
+    y[:20] = True
+    for C in (0.05, 100.0):
+        twin = assert_equal_run({"C": C, "gamma": 0.5, "admission": "all", "reprocess": reprocess}, X, y)
+        assert np.sum(twin.y != 0) < 400
+
+
+def test_a_snapshot_goes_on_as_printed():
+    X, y = problem(7, 120, 3)
+    whole = LASVM(C=10.0, gamma=0.5, admission="all", reprocess=1)
+    learn(whole, X, y)
+    for begin in (6, 60):  # among the seeds, and after them
+        model = LASVM(C=10.0, gamma=0.5, admission="all", reprocess=1)
+        learn(model, X[:begin], y[:begin])
+        model = LASVM.from_bytes(model.to_bytes())
+        assert model.admission == "all"
+        learn(model, X[begin:], y[begin:])
+        np.testing.assert_array_equal(model.decision_function_many(X), whole.decision_function_many(X))
+
+
+def test_as_printed_five_examples_of_each_class_join_before_the_first_step():
+    model = LASVM(C=1.0, gamma=0.5, admission="all", reprocess=1)
+    for t in range(16):
+        model.learn_one({"a": float(t)}, t % 3 == 0)
+        seeds = t < 12  # the fifth positive example is number 12
+        assert (model.n_support == 0) == (seeds or t == 12)
+    assert model.n_members > 5
 
 
 def test_a_run_with_one_class_at_first_is_that_of_the_twin():

@@ -288,6 +288,45 @@ def test_values_are_tried_in_ascending_order():
     assert search.seconds > 0
 
 
+def test_a_finer_grid_follows_around_the_best_setting():
+    X, y = noisy()
+    found = grid_search(LASVM(tol=1e-4), X, y, Cs=[1.0, 16.0], gammas=[0.5, 2.0], fine=2)
+    coarse = grid_search(LASVM(tol=1e-4), X, y, Cs=[1.0, 16.0], gammas=[0.5, 2.0], refit=False)
+    np.testing.assert_array_equal(found.coarse.scores, coarse.scores)
+    best = coarse.best
+    assert found.Cs == pytest.approx([best.C / 4.0, best.C, best.C * 4.0])
+    assert found.gammas == pytest.approx([best.gamma / 2.0, best.gamma, best.gamma * 2.0])
+    assert found.scores[1, 1] == best.score
+    same_cells(found, X, y, k=3)
+    assert found.solution.store.kernel.gamma == found.best.gamma
+
+
+def test_degree_and_coef0_are_axes():
+    X, y = noisy()
+    model = LASVM(kernel="poly", gamma=0.5, scaling=None, tol=1e-4)
+    found = grid_search(model, X, y, Cs=[1.0, 5.0], degrees=[3, 2], coef0s=[1.0])
+    assert found.scores.shape == (2, 1, 2, 1)
+    assert (found.degrees, found.coef0s) == ([2, 3], [1.0])
+    for cell in found.table:
+        alone = model.clone({"degree": cell.degree, "coef0": cell.coef0, "C": cell.C})
+        assert cross_validate(alone, X, y, k=3).scores("accuracy").mean() == pytest.approx(cell.score)
+    kernel = found.solution.store.kernel
+    assert (kernel.degree, kernel.coef0) == (found.best.degree, 1.0)
+    columns = "C gamma degree coef0 score spread iterations kernel_evaluations seconds"
+    assert list(found.to_frame()) == columns.split()
+    assert "degree=" in repr(found.best)
+
+
+@pytest.mark.parametrize("kind", [SmoothSVM, OneVsOne])
+def test_other_models_have_these_axes_too(kind):
+    X, y = noisy(60)
+    model = SmoothSVM(kernel="poly") if kind is SmoothSVM else OneVsOne(LASVM(kernel="poly", gamma=0.5, scaling=None))
+    found = grid_search(model, X, y, Cs=[1.0, 4.0], degrees=[1, 2], fine=2, refit=False)
+    assert found.coarse.scores.shape == (2, 2, 1)
+    assert found.degrees == [found.coarse.best.degree]
+    assert len(found.Cs) == 3
+
+
 def test_a_bar_is_for_terminals_only(capfd):
     X, y = noisy(40)
     grid_search(LASVM(), X, y, Cs=[1.0], progress=True)
@@ -309,6 +348,9 @@ def test_a_bar_is_for_terminals_only(capfd):
         ({"seeding": "lucky"}, "seeding='lucky' is unknown"),
         ({"seeding": "sir"}, "seeding='sir' leads from fold to fold"),
         ({"metric": "auc"}, "metric='auc' is unknown"),
+        ({"fine": 1}, "fine=1 leaves the grid as it is"),
+        ({"degrees": [2]}, "the rbf kernel has no degree"),
+        ({"coef0s": []}, "coef0s is empty"),
         ({"k": 4}, "k=4 folds of 3 examples of the smallest class"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"sample_weight": [1.0]}, "sample_weight has shape"),

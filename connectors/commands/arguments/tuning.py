@@ -42,8 +42,8 @@ def crossval(command: argparse.ArgumentParser) -> None:
         choices=SEEDINGS,
         default="auto",
         help="where the training of a fold starts; it changes the time and not the result. none, skip: at 0. reuse, "
-        "sir, mir, ato: at the fold before. avg, top, greedy, best, path: at the solution over all examples. auto: the "
-        "start that is expected to be cheapest; with few folds, at 0 (default: auto)",
+        "sir, mir, ato, chained: at the fold before. avg, top, greedy, best, path: at the solution over all examples. "
+        "auto: the start that is expected to be cheapest; with few folds, at 0 (default: auto)",
     )
     command.add_argument(
         "--metric",

@@ -52,6 +52,12 @@ class MarginExhausted(StoppingRule):
 
     A stop is taken back if a later random example violates, or if a later selected one lies inside the margin.
 
+    *The source* (Ertekin, Huang, Bottou, Giles, section 3.4) stops at the first selected example that is no closer to
+    the boundary than the support vectors.  Where no label is wrong these lie at |f(x)| = 1; where some are, a few lie
+    nearer, and the rule would stop sooner still.  Read as the first |f(x)| >= 1, it stopped far too early: on letter
+    after 0.3 to 0.5 % of the labels, with a PRBEP of 87 to 91 of 99.4; on satimage after 5 to 11 %, with 62 to 72 of
+    73.9.  Hence `pool` in a row, and the audit.
+
     Examples
     --------
     >>> from streamsvm.active import Answered, MarginExhausted

@@ -18,9 +18,9 @@ M         the free examples among S                                        (m,) 
 C, C'     bound before and after                                           float
 ========= ================================================================ ================
 
-Begin with `members`, which solves the folds among few examples, and `methods`, the tables of all seeds.  `chains`
-starts from the fold before, `full` and `exact` from the solution over all examples, `along_c` from another C; `choice`
-picks the cheapest.
+Begin with `members`, which solves the folds among few examples, and `methods`, the tables of all seeds.  `chains` and
+`ato` start from the fold before, `full` from the solution over all examples, `exact` from either, `along_c` from
+another C; `choice` picks the cheapest.
 
 Sources: Wen et al., "Improving Efficiency of SVM k-fold Cross-validation by Alpha Seeding", for ATO (Algorithm 1), MIR
 (equation (17)) and SIR (Algorithm 3) over k folds, and for AVG and TOP over single examples, from earlier work; Bin Li,

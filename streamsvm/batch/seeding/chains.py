@@ -13,14 +13,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamsvm.batch.seeding.repair import repair
-from streamsvm.batch.seeding.start import Start, moved, staying, with_mass
+from streamsvm.batch.seeding.start import Start, moved, staying, violating, with_mass
 from streamsvm.batch.solution import Solution
-
-
-def _violating(previous: Solution, entering: np.ndarray) -> np.ndarray:
-    """The entering examples whose alpha = 0 violates their conditions."""
-    entering = np.asarray(entering, np.int64)
-    return entering[previous.y[entering] * (previous.g[entering] - previous.bias) > 0.0]
 
 
 def reuse(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
@@ -59,7 +53,7 @@ def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
     """
     rows_before, store = previous.store.rows_computed, previous.store
     alpha = previous.dual_coef.copy()
-    R, V = with_mass(previous, leaving), _violating(previous, entering)
+    R, V = with_mass(previous, leaving), violating(previous, entering)
     M = staying(previous, lo, hi)
     if len(V):
         places = np.concatenate([M, V])

@@ -1,7 +1,7 @@
-"""ATO to its end: the exact path from one solution to the next, see `batch.path`.
+"""The exact path from one solution to the next, see `batch.path`; BEST takes over where it cannot be followed.
 
-Deviation: the source takes one step of the path and a repair, which is no better than a cold start.  Here the path is
-followed to its end; BEST takes over where that is not possible.
+It starts from the full solution ("path") or from that of the fold before ("chained").  `ato` is the algorithm that
+its source prints, which follows such a path roughly.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def path(
     factor: exact.Factor | None = None,
     max_events: int | None = None,
 ) -> Start:
-    """ATO: follow the exact path to the next solution, which leaves no step to do; BEST if that fails.
+    """Follow the exact path to the next solution, which leaves no step to do; BEST if that fails.
 
     Parameters
     ----------

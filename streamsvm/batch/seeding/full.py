@@ -16,17 +16,17 @@ def avg(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
 
 
 def top(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
-    """TOP: each leaving coefficient goes to the most similar free examples, one after the other."""
+    """TOP: each leaving coefficient goes to the most similar examples with room, one after the other."""
     rows_before = previous.store.rows_computed
     alpha = previous.dual_coef.copy()
-    R, M = with_mass(previous, leaving), staying(previous, lo, hi)
-    for r, row in zip(R, previous.store.rows(R)[:, M], strict=True):
-        order = M[np.argsort(-row, kind="stable")]
+    R, S = with_mass(previous, leaving), np.flatnonzero(lo < hi)
+    for r, row in zip(R, previous.store.rows(R)[:, S], strict=True):
+        order = S[np.argsort(-row, kind="stable")]
         rises = alpha[r] > 0.0
         room = hi[order] - alpha[order] if rises else alpha[order] - lo[order]
         taken = np.clip(abs(alpha[r]) - (np.cumsum(room) - room), 0.0, room)
         alpha[order] += taken if rises else -taken
-    return moved(previous, repair(alpha, [M], lo, hi), "top", rows_before)
+    return moved(previous, repair(alpha, [], lo, hi), "top", rows_before)
 
 
 def best(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:

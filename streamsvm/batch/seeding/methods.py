@@ -8,6 +8,7 @@ from streamsvm.batch import smo
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import RowStore
 from streamsvm.batch.seeding.along_c import averaged, best_reuse, direct, pairwise, scaled
+from streamsvm.batch.seeding.ato import ato
 from streamsvm.batch.seeding.chains import mir, reuse, sir
 from streamsvm.batch.seeding.exact import path, survey
 from streamsvm.batch.seeding.full import avg, best, top
@@ -23,7 +24,8 @@ SEEDS: dict[str, Seed] = {
     "reuse": reuse,
     "sir": sir,
     "mir": mir,
-    "ato": path,
+    "ato": ato,
+    "chained": path,
     "avg": avg,
     "top": top,
     "greedy": greedy,

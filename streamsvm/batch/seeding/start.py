@@ -62,7 +62,7 @@ def with_mass(previous: Solution, leaving: np.ndarray) -> np.ndarray:
     return leaving[previous.dual_coef[leaving] != 0.0]
 
 
-def _violating(previous: Solution, entering: np.ndarray) -> np.ndarray:
+def violating(previous: Solution, entering: np.ndarray) -> np.ndarray:
     """The entering examples that 0 is not optimal for."""
     entering = np.asarray(entering, np.int64)
     return entering[previous.y[entering] * (previous.g[entering] - previous.bias) > 0.0]

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,8 @@ class Cell:
         Standard deviation of the metric over the splits.
     result
         The cross-validation, a `Result` or a `ClassResult`.
+    degree, coef0
+        The setting, if the grid has such an axis; otherwise None.
     """
 
     C: float
@@ -37,10 +39,15 @@ class Cell:
     score: float
     spread: float
     result: Any
+    degree: int | None = None
+    coef0: float | None = None
 
     def __repr__(self) -> str:
+        more = {"degree": self.degree, "coef0": self.coef0}
         return (
-            f"Cell(C={self.C:g}, gamma={self.gamma:g}, score={self.score:.4f}, spread={self.spread:.4f}, "
+            f"Cell(C={self.C:g}, gamma={self.gamma:g}, "
+            + "".join(f"{name}={value:g}, " for name, value in more.items() if value is not None)
+            + f"score={self.score:.4f}, spread={self.spread:.4f}, "
             f"{len(self.result.per_fold)} splits)"
         )
 
@@ -57,18 +64,24 @@ class Outcome:
     greater_is_better: bool
     refitted: Any
     seconds: float
+    degrees: list[int] = field(default_factory=list, kw_only=True)
+    coef0s: list[float] = field(default_factory=list, kw_only=True)
+    coarse: Any = field(default=None, kw_only=True)
 
     def to_frame(self) -> Any:
         """A pandas data frame with a row for each cell.
 
-        Its columns are C, gamma, score, spread and seconds; for two classes also iterations and kernel_evaluations.
+        Its columns are C, gamma, score, spread and seconds; for two classes also iterations and kernel_evaluations; and
+        degree and coef0, if the grid has these axes.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        columns = {name: [getattr(cell, name) for cell in self.table] for name in ("C", "gamma", "score", "spread")}
+        axes = [name for name in ("degree", "coef0") if getattr(self, f"{name}s")]
+        names = ("C", "gamma", *axes, "score", "spread")
+        columns = {name: [getattr(cell, name) for cell in self.table] for name in names}
         return frame(columns | {name: [getattr(cell.result, name) for cell in self.table] for name in self._COSTS})
 
     @property
@@ -94,8 +107,9 @@ class Outcome:
 
     @property
     def scores(self) -> np.ndarray:
-        """The mean score of each C and gamma, (len(Cs), len(gammas))."""
-        return np.array([cell.score for cell in self.table]).reshape(len(self.Cs), len(self.gammas))
+        """The mean score of each C and gamma, (len(Cs), len(gammas)), after the axes of degree and coef0, if any."""
+        axes = [axis for axis in (self.degrees, self.coef0s, self.Cs, self.gammas) if axis]
+        return np.array([cell.score for cell in self.table]).reshape([len(axis) for axis in axes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +130,11 @@ class Search(Outcome):
         Where the trainings started; the `result` of a cell has its own choice.
     seconds
         Wall-clock time of the whole search.
+    degrees, coef0s
+        The grid's other values, ascending; empty without such an axis.  The table has the cells of the first degree and
+        coef0 first.
+    coarse
+        With ``fine``, the search before, on the grid that was given; otherwise None.  It has its own seconds and costs.
     """
 
     _COSTS = ("iterations", "kernel_evaluations", "seconds")

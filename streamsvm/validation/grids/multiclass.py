@@ -33,6 +33,8 @@ class ClassSearch(Outcome):
         `solution`.
     seconds
         Wall-clock time of the whole search.
+    degrees, coef0s, coarse
+        As in `Search`.
     """
 
     def __repr__(self) -> str:

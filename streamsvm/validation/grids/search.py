@@ -3,7 +3,8 @@
 import copy
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Example
 from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
 from streamsvm.validation.grids.multiclass import search_classes
 from streamsvm.validation.grids.on_matrix import refitted
+from streamsvm.validation.grids.widened import widened
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.parallel import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
@@ -37,6 +39,9 @@ def grid_search(
     *,
     Cs: Iterable[float],
     gammas: Iterable[float] | None = None,
+    degrees: Iterable[int] | None = None,
+    coef0s: Iterable[float] | None = None,
+    fine: int = 0,
     k: int = 3,
     folds: Any = None,
     metric: Any = "accuracy",
@@ -63,6 +68,13 @@ def grid_search(
     gammas
         Values of gamma to try, positive, in any order.  Default: the model's gamma.  Leave it out with the linear
         kernel.
+    degrees, coef0s
+        Values of the kernel's degree and coef0 to try, in any order.  Default: the model's own.  Each pair of them has
+        kernel values of its own.
+    fine
+        Number of steps of a second, finer grid between the best setting of the first one and its neighbours, for C and
+        gamma.  4 makes steps of 2^0.5 out of steps of 2^2.  Beyond the edge of the first grid, there are as many.  0:
+        no second grid.
     k, folds, seed, sample_weight, progress, options
         As for `cross_validate`; all cells have the same folds.
     metric
@@ -90,7 +102,8 @@ def grid_search(
     -------
     Search or ClassSearch
         The best cell, the table of all cells, and the model of the best one.  For several classes the metric is
-        ``"accuracy"`` or a function of labels and predictions.
+        ``"accuracy"`` or a function of labels and predictions.  With `fine`, this is the search on the finer grid, and
+        its `coarse` is the first one.
 
     Raises
     ------
@@ -129,7 +142,25 @@ def grid_search(
     Cell(C=10, gamma=1, score=0.9333, spread=0.0471, 3 splits)
     >>> search.solution.decision_function([[1.0, 1.0], [-1.0, 1.0]]) > 0
     array([ True, False])
+    >>> finer = grid_search(LASVM(), X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.1, 1.0], fine=2)
+    >>> finer.gammas, finer.best.score >= finer.coarse.best.score
+    ([0.3162277660168379, 1.0, 3.1622776601683795], True)
     """
+    if fine or degrees is not None or coef0s is not None:
+        if seed is None:  # All grids have the same folds.
+            seed = int(np.random.default_rng().integers(2**32))
+        folds = list(folds) if isinstance(folds, Iterator) else folds
+        common: dict[str, Any] = {
+            "k": k,
+            "folds": folds,
+            "seed": seed,
+            "sample_weight": sample_weight,
+            "options": options,
+        }
+        common |= {"metric": metric, "greater": greater, "warm_start": warm_start, "seeding": seeding}
+        search = partial(grid_search, X=X, y=y, n_jobs=n_jobs, progress=progress, **common)
+        Cs, gammas = _ascending("Cs", Cs), None if gammas is None else _ascending("gammas", gammas)
+        return widened(search, model, Cs, gammas, degrees, coef0s, fine, refit)
     begin, given = time.perf_counter(), X
     up = greater_is_better(metric) if greater is None else greater
     if is_one_vs_one(model):

@@ -10,7 +10,7 @@ A training starts from one of these:
 
 - the *full* solution, over all examples (AVG, TOP, GREEDY, BEST, the exact path).  If no left-out example is a support
   vector of it, it is the fold's solution too, and nothing is trained;
-- the solution of the *fold before* (SIR, MIR, ATO), among all examples;
+- the solution of the *fold before* (SIR, MIR, ATO, the chained path), among all examples;
 - 0.
 
 `streamsvm.batch.seeding` makes these starts.  Every start is then solved to the tolerance.  So the start changes the
@@ -40,7 +40,7 @@ CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a si
 MANY_FOLDS = 30  # From as many folds on, the folds of a grid start from the full solution.
 HOPELESS = STEPS_PER_EXAMPLE // 20  # for a split, if all of them did not solve the full problem
 
-CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
+CHAINS = ("reuse", "sir", "mir", "ato", "chained")  # from the fold before
 FROM_FULL = ("skip", "avg", "top", "greedy", "best", "path")  # from the full solution
 SEEDINGS = ("auto", "none", *CHAINS, *FROM_FULL)
 
