@@ -89,14 +89,14 @@ def report(arguments: argparse.Namespace, runs: Kept) -> None:
         whole = [row for row in curves if None not in row]
         if whole:
             found[name] = np.array(whole)
-    print("\n| set | published | " + " | ".join(SELECTIONS) + " | difference | runs |")
+    print("\n## Accuracy over the curve\n\n| set | published | " + " | ".join(SELECTIONS) + " | difference | runs |")
     print("|---" * (4 + len(SELECTIONS)) + "|")
     for name, table in found.items():
         published = " / ".join(f"{value:.1f}" for value in PUBLISHED.get(name, ()))
         cells = " | ".join(f"{value:.1f}" for value in table.mean(axis=0))
         lead, error = _lead(table)
         print(f"| {name} | {published} | {cells} | {lead:+.2f} ({error:.2f}) | {len(table)} |")
-    print()
+    print("\n## Aims\n")
     for name, table in found.items():
         _claim(f"{name} is at most {MOST:g} below the best", _lead(table)[0], -MOST)
         if name in LEAST:

@@ -7,7 +7,8 @@
 Table 3 of Ertekin, Bottou, Giles, "Ignorance is Bliss: Non-Convex Online Support Vector Machines" (a manuscript; the
 published form is "Nonconvex online support vector machines", IEEE TPAMI 33, 2011), has the figures after one epoch
 without FINISH; so have ours.  `SVC` is scikit-learn's, as a reference for all four.  Then follow:
-which of the source's claims hold, `sparsify`, steps of two members against steps of one, speed, and sparse input.
+which of the source's claims hold, support vectors with its steps of one member, `sparsify`, what these steps cost,
+speed, and sparse input.
 Without --data, the sets come from OpenML; reuters is not there.
 
 Every fit runs in a process of its own with one thread; seconds are CPU seconds of the fit alone, with compiled code
@@ -24,7 +25,7 @@ from datasets import GAP_TASKS
 from gap.fits import BATCH, CACHE_MB, FAMILY, FORMS
 from gap.jobs import elsewhere, run_here
 from gap.split import PIECES
-from gap.table import means, table
+from gap.table import means, single, table
 from shared.tables import shown
 from shared.tables import table as markdown
 
@@ -108,7 +109,7 @@ def sparse(arguments: argparse.Namespace) -> None:
             )
 
 
-PARTS = {"table": table, "sparsify": sparsify, "steps": steps, "speed": speed, "sparse": sparse}
+PARTS = {"table": table, "single": single, "sparsify": sparsify, "steps": steps, "speed": speed, "sparse": sparse}
 QUICK_PARTS = ("table", "sparsify", "steps")
 
 

@@ -81,11 +81,12 @@ def digits(arguments: argparse.Namespace) -> None:
         rows.append([name, *ours, str(run["support"]), str(sum(run["each"])), *theirs])
     listed = " ".join(map(str, arguments.digits))
     print(
-        f"\nDigits {listed}, {arguments.n} examples, C = {C:g}, gamma = {GAMMA:g}; the paper's are of all ten, 60000\n"
+        f"\n## All digits together\n\nDigits {listed}, {arguments.n} examples, C = {C:g}, gamma = {GAMMA:g}; "
+        "the paper's are of all ten, 60000\n"
     )
     titles = "|error %|seconds|of LIBSVM|support vectors|sum of the classes'|paper's error %|paper's of LIBSVM"
     print(table(titles, rows))
-    print("\nEach digit against the rest: error in percent, support vectors, and seconds\n")
+    print("\n## Each digit against the rest\n\nError in percent, support vectors, and seconds:\n")
     cells = [zip(run["errors"], run["each"], run["of each"], strict=True) for run in runs.values()]
     rows = [
         [str(digit), *(f"{error:.2f}, {support}, {seconds:.2f}" for error, support, seconds in of_digit)]

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Data, prepared
-from ordinary import ENOUGH, REPEATS, THREADS, Engines, trained_fit, trained_intelex, trained_svc
+from ordinary import ENOUGH, REPEATS, THREADS, Engines, Trained, trained_fit, trained_intelex, trained_svc
 from shared.tables import shown, table
 from tqdm import tqdm
 
@@ -87,17 +87,17 @@ def load(task: Task, folder: Path | None) -> Data:
     return Data(X, y, X_test, y_test)
 
 
-def trained_pass(several: str, data: Data, task: Task) -> Any:
+def trained_pass(several: str, data: Data, task: Task) -> Trained:
     """One pass of `OneVsOne` or `OneVsRest`, and `finish`."""
     import streamsvm
 
     model = getattr(streamsvm, several)(streamsvm.LASVM(C=task.C, gamma=task.gamma))
     model.learn_many(data.X, data.y)
     model.finish()
-    return model
+    return Trained(model.predict_many, model.n_members, model.n_support, model.kernel_evaluations)
 
 
-ENGINES: dict[str, Callable[[Data, Task], Any]] = {
+ENGINES: dict[str, Callable[[Data, Task], Trained]] = {
     "pass, one-vs-one": lambda data, task: trained_pass("OneVsOne", data, task),
     "pass, one-vs-rest": lambda data, task: trained_pass("OneVsRest", data, task),
     "fit": trained_fit,
@@ -117,19 +117,16 @@ def measured(task: Task, engine: str, folder: Path | None) -> dict[str, float]:
         start = time.process_time()
         model = train(data, task)
         seconds.append(time.process_time() - start)
-    online = model if "pass" in engine else getattr(model, "model_", None)
-    learned = online.kernel_evaluations if online else 0
-    predict = model.predict_many if "pass" in engine else model.predict
-    predict(data.X_test[:300])
+    model.predict(data.X_test[:300])
     start = time.process_time()
-    said = np.asarray(predict(data.X_test))
+    said = np.asarray(model.predict(data.X_test))
     return {
         "seconds": min(seconds),
         "predict": time.process_time() - start,
         "error": 100.0 * float(np.mean(said != data.y_test)),
-        "kernel values": learned / 1e6,
-        "members": online.n_members if online else int(np.sum(model.n_support_)),
-        "support": online.n_support if online else int(np.sum(model.n_support_)),
+        "kernel values": model.kernel_values / 1e6,
+        "members": model.members,
+        "support": model.support,
         "rows": len(data.y),
         "classes": len(first),
     }

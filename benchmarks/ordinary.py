@@ -42,6 +42,7 @@ class Trained(NamedTuple):
     predict: Callable[[Any], Any]
     members: int
     support: int
+    kernel_values: int = 0  # 0: not counted
 
 
 def trained_pass(data: Data, task: Task) -> Trained:
@@ -59,7 +60,8 @@ def trained_fit(data: Data, task: Task) -> Trained:
     from streamsvm.sklearn_api import LASVMClassifier
 
     model = LASVMClassifier(C=task.C, gamma=task.gamma).fit(data.X, data.y)
-    return Trained(model.predict, model.model_.n_members, model.model_.n_support)
+    online = model.model_
+    return Trained(model.predict, online.n_members, online.n_support, online.kernel_evaluations)
 
 
 def trained_solve(data: Data, task: Task) -> Trained:

@@ -14,7 +14,7 @@ lines between them.  A title behind the command stands for the part of the outpu
 
 A command runs once for all of its places, from the root of the repository.  The second comment then says when and at
 which commit it ran, its CPU seconds, and how many cores other programs kept busy meanwhile.  The table of all of that
-is where a page says `printed by: pages.py`.
+is where a page says `printed by: pages.py`.  Then evidence.py renews the figures of evidence.md.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+import evidence
 from lasvm import THREADS
 from shared.tables import table
 
@@ -188,6 +189,7 @@ def main() -> None:
         print(f"{time.perf_counter() - start:8.0f} s  {command}: {note}", flush=True)
     for page in {place.page for place in places() if place.command == ITSELF}:
         fill(page, ITSELF, lambda _: overview(), "")
+    evidence.main()
     print(f"{time.perf_counter() - begin:8.0f} s  all")
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")

@@ -155,13 +155,14 @@ def results(records: list[Record]) -> dict[str, Result]:
 def show(track: str, n: int, found: dict[str, Result]) -> None:
     """Print the table of a track."""
     print(f"\n### {track}, {n} records\n")
+    binary = any(result.auc is not None for result in found.values())
     rows = []
     for name, result in sorted(found.items(), key=lambda item: -item[1].accuracy):
         published = PUBLISHED[track].get(name)
         accuracy = f"{result.accuracy:.2f}" + (f" / {published:.2f}" if published else "")
-        cells = [shown(result.auc, "{:.3f}"), shown(result.microseconds), shown(result.megabytes, "{:.3f}")]
-        rows.append([name, accuracy, *cells])
-    print(table("model|accuracy % / published|AUC|us|MB", rows), flush=True)
+        auc = [shown(result.auc, "{:.3f}")] if binary else []
+        rows.append([name, accuracy, *auc, shown(result.microseconds), shown(result.megabytes, "{:.3f}")])
+    print(table("model|accuracy % / published|" + ("AUC|" if binary else "") + "us|MB", rows), flush=True)
 
 
 def draw(track: str, found: dict[str, Result], folder: Path) -> None:

@@ -147,10 +147,18 @@ def test_a_configuration_loads(page, line, text, tmp_path):
     load(tmp_path / "app.toml", {})
 
 
-@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "benchmarks").glob("*.md")], ids=lambda page: page.name)
+def places(page):
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "benchmarks").rglob("*.md")], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if "://" not in link and not (page.parent / link).is_file()] == []
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)", page.read_text(encoding="utf-8"))
+    files = [(page.parent / link if link else page, place) for link, place in links if "://" not in link]
+    assert [file for file, _ in files if not file.is_file()] == []
+    assert [(file.name, place) for file, place in files if place and place not in places(file)] == []
 
 
 def test_every_example_is_listed():

@@ -88,7 +88,7 @@ class Undone(NamedTuple):
         The answer that it was about.
     outcome
         "open": the question is open again, and reserved for the annotator; "restored": the answer before it holds
-        again; "repeated": the step was undone before; "replaced": somebody else has replaced the answer since, and
+        again; "repeated": the step was undone before; "replaced": another annotator has replaced the answer since, and
         nothing was undone.
     """
 

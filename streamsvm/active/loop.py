@@ -71,7 +71,7 @@ class LabellingLoop(LoopState):
     name
         Part of the questions' ids: two loops whose keys may be equal need different names.
     seed
-        Of the random choices.
+        Seed of the generator that draws the random examples.
     is_alive
         Says whether an example can still be learned.  If not, it is not asked about, and its question is withdrawn.
         Default: every example can.

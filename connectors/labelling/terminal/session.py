@@ -217,7 +217,7 @@ def _about(undone: Undone | None) -> str:
     if undone is None:
         return "nothing to take back"
     if undone.outcome == "replaced":
-        return f"not taken back: somebody else has changed the answer for event {plain(str(undone.step.id))}"
+        return f"not taken back: another annotator has changed the answer for event {plain(str(undone.step.id))}"
     if undone.outcome == "restored":
         return f"your correction is taken back: event {plain(str(undone.step.id))} has its earlier answer again"
     return "your last answer is taken back"

@@ -138,7 +138,7 @@ class Votes:
             How many may wait for their first answer; 0: one for each annotator.
         keys
             The events with open questions.  Those that wait for further answers take no place of a new one, so that
-            nobody waits for somebody else; but of those that are not tied, only 20.
+            no annotator waits for another; but of those that are not tied, only 20.
         """
         begun, tied = self.begun(keys), self.unresolved(keys)
         return (most or self.n_people) + min(len(begun - tied), _MOST_SHARED) + len(tied)
