@@ -17,6 +17,7 @@ from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
     ACTIVE,
+    APART,
     CLIP,
     DUE,
     FAR,
@@ -38,6 +39,7 @@ from streamsvm.core.scaling import (
 )
 from streamsvm.core.scaling.state import OLD_ENOUGH
 from streamsvm.core.storage import owned
+from streamsvm.estimators.inputs.features import FeatureTable
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
@@ -133,11 +135,15 @@ class RunningScale:
         gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else FIRST_GAMMA
         return kernel._replace(gamma=gamma) if self.sets_gamma else kernel
 
-    def fit_room(self, n_features: int) -> None:
-        """Make room for so many features: compiled code checks no bounds."""
-        if n_features > len(self.state.place) and (self.tracks or self._shifts):
-            size = max(n_features, 2 * len(self.state.place))
-            self.state = scaling.with_room(self.state, size, len(self.state.m))
+    def fit_room(self, features: FeatureTable) -> None:
+        """Make room for all features, since compiled code checks no bounds, and mark new ones that stand apart."""
+        if not (self.tracks or self._shifts):
+            return
+        n = len(features)
+        if n > len(self.state.place):
+            self.state = scaling.with_room(self.state, max(n, 2 * len(self.state.place)), len(self.state.m))
+        if n > features.n_kept:
+            self.state.place[features.n_kept : n] = np.where(features.provisional_apart(), APART, -1)
 
     def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
         """How many of these examples to learn until the scale is due, and the state after them.
@@ -234,10 +240,10 @@ class RunningScale:
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def dump(self, n_features: int) -> dict[str, np.ndarray]:
-        """The arrays of a snapshot; none if no moments are kept."""
-        if not self.tracks:
-            return {}
+        """The arrays of a snapshot; none if no moments are kept and no feature stands apart."""
         c = self.state
+        if not self.tracks and not (c.place == APART).any():
+            return {}
         if n_features > len(c.place):
             c = scaling.with_room(c, n_features, len(c.m))
         n_places = int(c.counts[PLACES])
@@ -254,9 +260,12 @@ class RunningScale:
         counts = require_array(arrays, SAVED + "counts", np.int64, self.state.counts.shape)
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
-        require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
+        require(
+            counts[TRACKS] >= self.tracks and counts[SCALES] == self.state.counts[SCALES],
+            "the scale is of another kind",
+        )
         require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
-        flags = set(counts[[SPARSE, DUE, ACTIVE]].tolist())
+        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE]].tolist())
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")

@@ -105,6 +105,7 @@ class Merging(Rechecking):
         names = [tuple(model.feature_names) for model in models]
         for own in names:
             self._features.add(own)
+        self._scale.fit_room(self._features)
         self._features.n_kept = len(self._features.columns)
         return [self._features.lookup(own).copy() for own in names]
 

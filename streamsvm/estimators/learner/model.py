@@ -372,7 +372,7 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         warn_of_lacking(self._features, self._scale, columns, n)
 
     def _fit_scale(self) -> None:
-        self._scale.fit_room(len(self._features.columns))
+        self._scale.fit_room(self._features)
 
     def __getstate__(self) -> dict:
         """Everything except what can be computed again, as cached rows, and what lies on a device."""

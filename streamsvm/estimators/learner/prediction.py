@@ -34,7 +34,7 @@ class Prediction(OnlineModel):
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
         features, scale = self._features.copy(), self._scale.copy()
         for rows, raw in features.raw_batches(X, learning=True):
-            scale.fit_room(len(features))
+            scale.fit_room(features)
             if not is_bounded(self._kernel):
                 self._require_kernel(rows.start, scale.queries(raw).sq)
 

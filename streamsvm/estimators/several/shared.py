@@ -214,7 +214,7 @@ class SeveralModels(Storable, base.MiniBatchClassifier):
         scale, t, every, first = self._blank._scale, 0, np.ones(len(labels), bool), self.n_seen
         lo, hi, _ = self._blank._boxes_of(every, weights, born)
         counted = lo < hi
-        scale.fit_room(len(self._features.columns))
+        scale.fit_room(self._features)
         while t < len(labels):
             scale = self._rescale_if_due()
             ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
