@@ -21,7 +21,19 @@ from streamsvm.core.stream_warning import StreamWarning
 from streamsvm.features import saving
 from streamsvm.features.field import Field
 from streamsvm.features.summary import Summary, summary_of
-from streamsvm.features.values import EPOCHS, GIVEN, LARGEST, LEFT_OUT, LIST, NUMBER, READERS, UNFIT
+from streamsvm.features.values import (
+    CATEGORY,
+    EPOCHS,
+    GIVEN,
+    ID,
+    IGNORE,
+    LARGEST,
+    LEFT_OUT,
+    LIST,
+    NUMBER,
+    READERS,
+    UNFIT,
+)
 
 FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested objects
 DEEPEST = 16  # levels of nested objects
@@ -155,6 +167,9 @@ class Records(base.Transformer):
         """Take in a value; return its numbers, or None."""
         if not f.is_fixed:
             f.judge(v)
+        if f.kind in (ID, IGNORE):
+            f.n_present += READERS[CATEGORY](v) is not None
+            return None
         value = self._read(f, v)
         if value is None:
             return None

@@ -27,7 +27,7 @@ LARGEST = 1e18  # its square fits into float32
 LONGEST_LIST = 4096
 LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
 ABSENT = frozenset(("", "na", "n/a", "nan", "none", "null", "?", "-"))  # in the place of a number or a time
-ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?").fullmatch
+ISO = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?").fullmatch
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -64,7 +64,7 @@ def time_of(v: Any) -> Any:
         if not ISO(v):
             return UNFIT
         try:
-            v = datetime.fromisoformat(v)
+            v = datetime.fromisoformat(v.replace("/", "-"))
         except ValueError:
             return UNFIT
     elif isinstance(v, np.datetime64):

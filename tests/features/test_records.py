@@ -169,6 +169,7 @@ def test_kinds_are_found_out():
         (["1", "2", "12a"], "category"),
         (["2026-01-05", "2026-01-05 10:00", "2026-01-05T10:00:00.5+02:00"], "time"),
         ([datetime.date(2026, 1, 5), datetime.datetime(2026, 1, 5), np.datetime64("2026-01-05"), pd.NaT], "time"),
+        (["2026/01/05", "2026/01/06 10:00"], "time"),
         (["05/01/2026", "06/01/2026"], "category"),
         (["one two three four", "five six seven", "a b c d e"], "text"),
         (["the very same words"] * 9, "category"),
@@ -213,6 +214,8 @@ def test_ids_and_constants_are_named():
         "same": "one value so far",
         "city": "one value so far",
     }
+    records.learn_one({"id": "another"})
+    assert [f[2:5] for f in records.summary()] == [(256, 1, 0), (257, 0, 0), (256, 1, 0)]
     assert records.transform_one({"id": "u3", "same": 5, "city": "Rome"}) == {"same": 5.0, "~city=Rome": 1.0}
 
 
