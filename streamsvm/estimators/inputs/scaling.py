@@ -170,14 +170,21 @@ class RunningScale:
         return self._far[1]
 
     def _found_far(self) -> dict[int, float]:
-        """The running moments count an example as 0 where it does not name a feature; here, only the others count."""
+        """The running moments count an example as 0 where it does not name a feature; here, only the others count.
+
+        A feature that came late was 0 in the examples before it, so it has to be farther for a few examples.
+        """
         c, own = self.state, slice(self.n_places)
         places = np.flatnonzero((c.spread[own] > 0.0) & (c.times[c.feature[own]] >= OLD_ENOUGH))
         columns = c.feature[places]
         share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
         mean = c.m[places] / share
         mean_square = (c.S[places] / np.maximum(c.w[places], 1.0) + np.square(c.m[places])) / share
-        far = np.square(mean) > CLIP**2 * (mean_square - np.square(mean))
+        later = np.where(
+            c.began[columns] > 0, OLD_ENOUGH / np.maximum(c.w[places], 1.0), 0.0
+        )  # 0 before it got its place
+        square = np.square(mean) / (1.0 + later)
+        far = square > CLIP**2 * (mean_square - square)
         return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
 
     def still(self) -> Scaling:
