@@ -7,11 +7,13 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
+from streamsvm.features.records import Records
 from streamsvm.preprocessing import WarmupScaler
 
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
-    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne` or a `WarmupScaler`.
+    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a `WarmupScaler`
+    or a `Records`.
 
     Parameters
     ----------
@@ -42,8 +44,9 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     """
     data = snapshot.read(path)
     kind = snapshot.kind_of(data)
-    if kind == WarmupScaler.__name__:
-        return WarmupScaler.from_bytes(data)
+    for transformer in (WarmupScaler, Records):
+        if kind == transformer.__name__:
+            return transformer.from_bytes(data)
     for learner in (*LEARNERS.values(), OneVsRest, OneVsOne):
         if kind == learner.__name__:
             return learner.from_bytes(data, cache_mb, device)

@@ -29,7 +29,7 @@ FLOORS = [
     {"metrics"},
     {"validation"},
     {"active"},
-    {"preprocessing", "estimators"},
+    {"preprocessing", "estimators", "features"},
     {"sklearn_api", "loading"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
@@ -52,7 +52,7 @@ RESERVED = {
     "numba": {"core/compiling"},
     "llvmlite": {"core/compiling"},
     "cupy": {"core/device/gpu"},
-    "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
+    "river": {"active", "validation", "estimators", "features", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
     "confluent_kafka": {"connectors/logs/rdkafka"},

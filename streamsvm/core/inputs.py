@@ -12,6 +12,13 @@ import scipy.sparse as sp
 
 from streamsvm.core import arguments
 
+APART = "~"  # begins the name of a feature that stands apart
+
+
+def is_apart(name: Any) -> bool:
+    """Whether a feature of this name stands apart: models do not scale it, as a hashed word or a 0/1 column."""
+    return isinstance(name, str) and name.startswith(APART)
+
 
 def require_matrix(X: Any) -> None:
     """Raise unless this array or sparse matrix has two dimensions and holds unmasked numbers."""

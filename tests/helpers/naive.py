@@ -58,8 +58,8 @@ def compress(x, columns):
 class NaiveScale:
     """`core.scaling` for examples that are dicts {column: value}; a feature's moments are a dict of its own."""
 
-    def __init__(self, scales, memory=scaling.MEMORY, far=(np.inf, 0.0)):
-        self.scales, self.memory, self.far = scales, memory, far
+    def __init__(self, scales, memory=scaling.MEMORY, far=(np.inf, 0.0), apart=()):
+        self.scales, self.memory, self.far, self.apart = scales, memory, far, apart
         self.cut = scaling.CLIP if scales else np.inf
         self.n_seen = self.wait = self.renewed = 0
         self.sparse = self.due = False
@@ -93,6 +93,7 @@ class NaiveScale:
             self.due = self._has_moved() or is_too_young or (not sparse and any(deserving))
 
     def _note_names(self, x):
+        x = [d for d in x if d not in self.apart]
         again = [self.named.get(d) == self.n_seen - 1 or self.n_seen == 0 for d in x]
         self.share += ((np.mean(again) if x else 1.0) - self.share) / min(self.n_seen + 1, scaling.MEMORY)
         for d in x:
@@ -165,19 +166,24 @@ class NaiveScale:
 
     def renew(self, n_members):
         first = self.n_seen == 1 and 0 < len(self.began) <= renewal.AT_ONCE
-        latest = self.n_seen - 1
+        latest, known, was_active = self.n_seen - 1, len(self.moments), self.is_active
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):
-                w = float(min(latest - self.began[d], self.memory))
-                self.moments[d] = {"w": w, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
+                self.moments[d] = {"w": 0.0, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
+        self._take_into_use()
+        cuts = self.scales and self.is_active
+        if not was_active and (cuts or len(self.moments) > known):
+            self.norm = self.weight = 0.0
+            if cuts:
+                self._take_into_use()
+        self.renewed = self.n_seen
+        self.due, self.wait = False, self.n_seen + max(1, n_members)
+
+    def _take_into_use(self):
         self.spread = self._spread_now() or self.spread
         for f in self.moments.values():
             f["spread"] = self._wanted(f)
             f["shift"] = f["m"] if f["spread"] > 0 else 0.0
-        self.renewed = self.n_seen
-        self.due, self.wait = False, self.n_seen + max(1, n_members)
-        if first:
-            self.norm = 0.0
 
     def scaled(self, x):
         """The features as the kernel sees them: {column: float32 value}, without zeros."""
@@ -1227,7 +1233,7 @@ def faults_of_scale(c):
         == is_scaled.any(),
         "a place belongs to no feature": known,
         "a place belongs to another feature": [c.place[d] == p for p, d in enumerate(feature) if known[p]],
-        "a feature has no such place": np.count_nonzero(c.place >= 0) == n and np.all(c.place >= -1),
+        "a feature has no such place": np.count_nonzero(c.place >= 0) == n and np.all(c.place >= scaling.APART),
     }
     return [message for message, fits in sound.items() if not np.all(fits)]
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MAGIC = b"\x89SSVM\r\n\x1a"
-FORMAT = 2  # 1 had no scale of a model whose gamma is a number; such a model had not shifted its features
+FORMAT = 3  # 1 had no scale of a model whose gamma is a number, which did not shift; 1 and 2, no features apart
 PRELUDE = struct.Struct("<8sIQQ")
 DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64

@@ -6,7 +6,7 @@ from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
-from streamsvm.core.scaling import ACTIVE, PLACES, SPAN, Scaling
+from streamsvm.core.scaling import ACTIVE, APART, PLACES, SPAN, Scaling
 
 LARGEST_MEAN = math.sqrt(LARGEST_SQUARED_NORM)
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
@@ -90,4 +90,4 @@ def _fault_of_names(c, d):
         return NAMED
     if not 0 <= c.times[d] <= LARGEST_COUNT:
         return TIMES
-    return SOUND if c.place[d] >= -1 else NO_PLACE
+    return SOUND if c.place[d] >= APART else NO_PLACE

@@ -14,6 +14,7 @@ Which features are scaled?
 
 - Those with a *place*: the first example named them, or at least half of the examples do since one did.  A hostile
   example with many names costs no more than its own features.
+- Never those that stand *apart*, as hashed words do.  They get no place, and do not count in the next two rules.
 - Of these, all that had another value than 0 and 1.  The others are left alone.
 - None while the input is *sparse*: an example names few of the features that the example before it named, as in text.
 
@@ -26,12 +27,14 @@ gamma m^2 2^-24.  A constant that is subtracted from all examples changes no dis
 has moved as far from the one in use.  If gamma is a number, no moments are kept before an example has such a feature;
 then they begin with those that the members give (`awakened`).
 
-A feature that an example does not name is 0.  A feature that gets a place late counts as 0 before.
+A feature that an example does not name is 0.  The moments of a feature that gets a place late begin then.
 
 ``gamma="scale"`` is 1 / V.  The spread V is the sum of two terms:
 
 - the variances of the features with a place, as the kernel sees them;
-- the mean square of all features without a place.  Once w > 20, one example adds at most 25 V to it.
+- the mean square of all features without a place.  Once w > 20, one example adds at most 25 V to it.  While no scale is
+  active these are squares of values as they came.  So the mean begins anew when a scale becomes active, which cuts the
+  values, and when some of the features get a place before.
 
 V begins with the first example's squared norm, and stays while nothing varies.  So large features alone never make
 kernel values huge.
@@ -50,7 +53,7 @@ This depends on the raw features and on the number of members only, not on how a
 ========= ========================================================== ======= ==========================
 symbol    name                                                       shape   dtype
 ========= ========================================================== ======= ==========================
-place     place of a feature's moments, or -1                        (D,)    int64
+place     place of a feature's moments; -1, or `APART`, without one  (D,)    int64
 began     number of the first example that named the feature         (D,)    int64
 named     number of the last one, counted from 1                     (D,)    int64
 times     number of examples that named it                           (D,)    int64
@@ -76,6 +79,7 @@ from streamsvm.core.scaling.moments import observe_block as observe_block
 from streamsvm.core.scaling.renewal import awakened as awakened
 from streamsvm.core.scaling.renewal import renewed as renewed
 from streamsvm.core.scaling.state import ACTIVE as ACTIVE
+from streamsvm.core.scaling.state import APART as APART
 from streamsvm.core.scaling.state import CLIP as CLIP
 from streamsvm.core.scaling.state import CUT as CUT
 from streamsvm.core.scaling.state import DUE as DUE

@@ -7,6 +7,7 @@ import numpy as np
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.scaling.state import (
     ACTIVE,
+    APART,
     DUE,
     FAR_SPREADS,
     FAR_SQUARE,
@@ -48,20 +49,23 @@ def _deserves_place(c, d):
 
 @inner
 def _note_names(c, columns):
-    """Note which features an example names.
+    """Note which features an example names, except those apart.
 
     Returns the share that the last example named too, and whether one deserves a place.
     """
-    seen, again, deserving = c.counts[SEEN], 0, False
+    seen, n, again, deserving = c.counts[SEEN], 0, 0, False
     for t in range(columns.shape[0]):
         d = columns[t]
+        if c.place[d] == APART:
+            continue
+        n += 1
         if c.times[d] == 0:
             c.began[d] = seen
         again += c.named[d] == seen
         c.named[d] = seen + 1
         c.times[d] += 1
         deserving = deserving or (c.place[d] < 0 and _deserves_place(c, d))
-    return again / columns.shape[0] if columns.shape[0] > 0 else 1.0, deserving
+    return again / n if n > 0 else 1.0, deserving
 
 
 @inner

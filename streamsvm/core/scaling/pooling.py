@@ -6,7 +6,8 @@
     w = min(sum_k w_k, M),   S = v w
 
 A stream that never named a feature had only zeros there.  The pooled scale has a place for each feature that has one in
-some stream.  The streams' symbols are those of the folder's table.
+some stream.  One without, which stands apart in some stream, stands apart.  The streams' symbols are those of the
+folder's table.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamsvm.core.scaling.state import (
+    APART,
     FAR_SQUARE,
     NORM,
     OF_PLACES,
@@ -49,12 +51,14 @@ def pooled(scales: Sequence[Scaling], columns: Sequence[np.ndarray], n_features:
         return copy(first)
     seen = np.array([c.counts[SEEN] for c in scales], np.float64)
     shares = seen / max(1.0, seen.sum())
-    has_place = np.zeros(n_features, bool)
+    has_place, is_apart = np.zeros((2, n_features), bool)
     for c, own in zip(scales, columns, strict=True):
         has_place[own[c.feature[: c.counts[PLACES]]]] = True
+        is_apart[own[c.place[: len(own)] == APART]] = True
     feature = np.flatnonzero(has_place)
     n, kind = len(feature), (bool(first.counts[TRACKS]), bool(first.counts[SCALES]))
     new = empty(*kind, max(n_features, 1), max(n, 1), int(first.counts[SPAN]), tuple(first.limits[FAR_SQUARE:]))
+    new.place[is_apart] = APART
     new.place[feature], new.feature[:n] = np.arange(n), feature
     new.counts[SEEN], new.counts[PLACES] = int(seen.sum()), n
     new.counts[SPARSE] = shares @ [c.counts[SPARSE] for c in scales] > 0.5

@@ -14,12 +14,13 @@ from streamsvm.core.scaling.state import (
     OLD_ENOUGH,
     PLACES,
     RENEWED,
+    SCALES,
     SEEN,
-    SPAN,
     SPARSE,
     SPREAD,
     TRACKS,
     WAIT,
+    WEIGHT,
     Scaling,
     with_room,
 )
@@ -41,17 +42,21 @@ def awakened(c: Scaling, X: sp.csr_matrix) -> Scaling:
 
 def renewed(c: Scaling, n_members: int) -> Scaling:
     """A copy whose running moments are in use, until at least as many examples have passed as there are members."""
+    n_places, was_active = c.counts[PLACES], c.counts[ACTIVE] == 1
     c = _with_new_places(c)
     _take_into_use(c, n_members)
-    if c.counts[SEEN] == 1 and c.counts[PLACES] > 0:
-        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
+    cuts = c.counts[SCALES] == 1 and c.counts[ACTIVE] == 1
+    if not was_active and (cuts or c.counts[PLACES] > n_places):
+        c.totals[NORM] = c.totals[WEIGHT] = 0.0  # Squares as they came, of features that are cut or have a place now.
+        if cuts:
+            _take_into_use(c, n_members)
     return c
 
 
 def _with_new_places(c: Scaling) -> Scaling:
     """A copy with places for the features that deserve one."""
     n, latest = int(c.counts[PLACES]), int(c.counts[SEEN]) - 1
-    without = np.flatnonzero((c.place < 0) & (c.times > 0))
+    without = np.flatnonzero((c.place == -1) & (c.times > 0))
     age = latest - c.began[without]
     deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age)
     if latest == 0 and len(without) <= AT_ONCE:
@@ -61,7 +66,6 @@ def _with_new_places(c: Scaling) -> Scaling:
     new, own = without[deserving], slice(n, n + int(np.count_nonzero(deserving)))
     c = with_room(c, len(c.place), len(c.m) if own.stop <= len(c.m) else 2 * own.stop)
     c.place[new], c.feature[own] = np.arange(own.start, own.stop), new
-    c.w[own] = np.minimum(age[deserving], c.counts[SPAN])
     c.counts[PLACES] = own.stop
     return c
 

@@ -9,6 +9,7 @@ from streamsvm.core.compiling._reference import by_reference
 MEMORY = 2000  # examples, M, unless a model asks for another memory
 CLIP = 3.0
 FAR = 2.0**10  # of gamma m^2: of the 24 bits of single precision, distances between examples keep at least 14
+APART = -2  # in the place of a feature that never gets one
 OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
 # totals; NORM: running mean of the squares that have no moments; its WEIGHT; SPREAD: V in use
 WEIGHT, SHARE, NORM, SPREAD = range(4)

@@ -4,6 +4,7 @@
 - The new names of one example get their columns in order, numbers first and then strings: the order inside a dict does
   not matter.
 - A feature that an example lacks is 0.
+- A feature whose name begins with ``~`` stands apart: it is never scaled.  See `core.scaling`.
 - A feature without a column counts in a query's squared norm only.  It adds to the distance from every member.
 """
 
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
-from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, plain, without_duplicates
+from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, is_apart, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
@@ -141,6 +142,10 @@ class FeatureTable:
         """The names, in the order of their columns, without provisional ones."""
         self.settle()
         return list(self.columns)
+
+    def provisional_apart(self) -> list[bool]:
+        """For each provisional column, whether its feature stands apart."""
+        return [is_apart(name) for name in itertools.islice(self.columns, self.n_kept, None)]
 
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
         """The column of each name; -1 for a name without one."""

@@ -17,6 +17,7 @@ from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
     ACTIVE,
+    APART,
     CLIP,
     DUE,
     FAR,
@@ -38,6 +39,7 @@ from streamsvm.core.scaling import (
 )
 from streamsvm.core.scaling.state import OLD_ENOUGH
 from streamsvm.core.storage import owned
+from streamsvm.estimators.inputs.features import FeatureTable
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
@@ -138,11 +140,15 @@ class RunningScale:
         gamma = 1.0 / spread if spread * LARGEST_KERNEL_VALUE >= 1.0 else FIRST_GAMMA
         return kernel._replace(gamma=gamma) if self.sets_gamma else kernel
 
-    def fit_room(self, n_features: int) -> None:
-        """Make room for so many features: compiled code checks no bounds."""
-        if n_features > len(self.state.place) and (self.tracks or self._shifts):
-            size = max(n_features, 2 * len(self.state.place))
-            self.state = scaling.with_room(self.state, size, len(self.state.m))
+    def fit_room(self, features: FeatureTable) -> None:
+        """Make room for all features, since compiled code checks no bounds, and mark new ones that stand apart."""
+        if not (self.tracks or self._shifts):
+            return
+        n = len(features)
+        if n > len(self.state.place):
+            self.state = scaling.with_room(self.state, max(n, 2 * len(self.state.place)), len(self.state.m))
+        if n > features.n_kept:
+            self.state.place[features.n_kept : n] = np.where(features.provisional_apart(), APART, -1)
 
     def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
         """How many of these examples to learn until the scale is due, and the state after them.
@@ -169,14 +175,21 @@ class RunningScale:
         return self._far[1]
 
     def _found_far(self) -> dict[int, float]:
-        """The running moments count an example as 0 where it does not name a feature; here, only the others count."""
+        """The running moments count an example as 0 where it does not name a feature; here, only the others count.
+
+        A feature that came late was 0 in the examples before it, so it has to be farther for a few examples.
+        """
         c, own = self.state, slice(self.n_places)
         places = np.flatnonzero((c.spread[own] > 0.0) & (c.times[c.feature[own]] >= OLD_ENOUGH))
         columns = c.feature[places]
         share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
         mean = c.m[places] / share
         mean_square = (c.S[places] / np.maximum(c.w[places], 1.0) + np.square(c.m[places])) / share
-        far = np.square(mean) > CLIP**2 * (mean_square - np.square(mean))
+        later = np.where(
+            c.began[columns] > 0, OLD_ENOUGH / np.maximum(c.w[places], 1.0), 0.0
+        )  # 0 before it got its place
+        square = np.square(mean) / (1.0 + later)
+        far = square > CLIP**2 * (mean_square - square)
         return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
 
     def still(self) -> Scaling:
@@ -239,10 +252,10 @@ class RunningScale:
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def dump(self, n_features: int) -> dict[str, np.ndarray]:
-        """The arrays of a snapshot; none if no moments are kept."""
-        if not self.tracks:
-            return {}
+        """The arrays of a snapshot; none if no moments are kept and no feature stands apart."""
         c = self.state
+        if not self.tracks and not (c.place == APART).any():
+            return {}
         if n_features > len(c.place):
             c = scaling.with_room(c, n_features, len(c.m))
         n_places = int(c.counts[PLACES])
@@ -259,9 +272,12 @@ class RunningScale:
         counts = require_array(arrays, PREFIX + "counts", np.int64, self.state.counts.shape)
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
-        require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
+        require(
+            counts[TRACKS] >= self.tracks and counts[SCALES] == self.state.counts[SCALES],
+            "the scale is of another kind",
+        )
         require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
-        flags = set(counts[[SPARSE, DUE, ACTIVE]].tolist())
+        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE]].tolist())
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")

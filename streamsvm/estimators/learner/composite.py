@@ -133,7 +133,7 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         scale, t, first = self._common.scale, 0, self.n_seen
         lo, hi, _ = boxes_of(self._common, np.ones(len(labels), bool), weights, born)
         counted = lo < hi
-        scale.fit_room(len(self._features.columns))
+        scale.fit_room(self._features)
         while t < len(labels):
             scale = self._rescale_if_due()
             ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])

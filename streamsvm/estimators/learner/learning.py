@@ -60,7 +60,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     n_columns = len(state.features.columns)
     if len(columns) < n_columns:
         notice_lacking(state, columns, 1)
-    state.scale.fit_room(n_columns)
+    state.scale.fit_room(state.features)
     # 3. Which members leave before.  None does for an example that is refused afterwards.
     leaving = eviction.NO_SLOTS
     if id is not None:
@@ -165,7 +165,7 @@ def _learn_raw(
     state: State, first: int, raw: RawRows, examples: tuple, margins: np.ndarray, growth: np.ndarray
 ) -> None:
     """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
-    state.scale.fit_room(len(state.features.columns))
+    state.scale.fit_room(state.features)
     done, n = 0, len(raw.sq)
     lo, hi, *_ = examples
     counted, rows_of = lo[first : first + n] < hi[first : first + n], state.features.rows_of

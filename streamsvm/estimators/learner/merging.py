@@ -104,6 +104,7 @@ def take_names(state: State, models: Sequence[State]) -> list[np.ndarray]:
     names = [tuple(model.features.learned()) for model in models]
     for own in names:
         state.features.add(own)
+    state.scale.fit_room(state.features)
     state.features.n_kept = len(state.features.columns)
     return [state.features.lookup(own).copy() for own in names]
 

@@ -188,7 +188,7 @@ def batches(state: State, X: Any, learning: bool, at_once: int = BLOCK) -> Itera
         yield from state.features.batches(X, learning, at_once)
         return
     for rows, raw in state.features.raw_batches(X, learning, lambda *lacking: notice_lacking(state, *lacking)):
-        state.scale.fit_room(len(state.features.columns))
+        state.scale.fit_room(state.features)
         yield rows, state.scale.queries(raw)
 
 

@@ -25,7 +25,7 @@ def validate_many(state: State, X: Any) -> None:
     """Raise the ValueError or TypeError that learning would raise for these rows."""
     features, scale = state.features.copy(), state.scale.copy()
     for rows, raw in features.raw_batches(X, learning=True):
-        scale.fit_room(len(features))
+        scale.fit_room(features)
         if not is_bounded(state.kernel):
             require_kernel(state, rows.start, scale.queries(raw).sq)
 

@@ -67,7 +67,7 @@ class TunedClasses(BinaryModels):
         if own_id or label not in self._models or None in waiting:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._common.scale.fit_room(len(self._features.columns))
+        self._common.scale.fit_room(self._features)
         scale, n_seen, n_columns = self._common.scale, self.n_seen + 1, len(self._features)
         still, (_, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
 

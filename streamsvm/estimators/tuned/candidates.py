@@ -103,7 +103,7 @@ class CandidateModels(CompositeModel):
         if waiting is None:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._common.scale.fit_room(len(self._features.columns))
+        self._common.scale.fit_room(self._features)
         to_the_end(partial(self._take, waiting, self._common.scale.state))
         self._rescale_if_due()
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm.core import scaling
-from streamsvm.core.scaling import ACTIVE, DUE, NORM, OF_FEATURES, OF_PLACES, PLACES, SEEN, SPARSE, SPREAD
+from streamsvm.core.scaling import ACTIVE, APART, DUE, NORM, OF_FEATURES, OF_PLACES, PLACES, SEEN, SPARSE, SPREAD
 from streamsvm.estimators.inputs import raw_rows
 
 NOT_SHIFTED, WITH_A_NUMBER, WITH_SCALE = (np.inf, 0.0), (scaling.FAR / 0.5, 0.0), (0.0, scaling.FAR)
@@ -17,9 +17,10 @@ KINDS = [(True, NOT_SHIFTED), (False, NOT_SHIFTED), (False, WITH_A_NUMBER), (Fal
 class Pair:
     """The compiled scale and its twin, which see the same examples."""
 
-    def __init__(self, scales=True, n_features=40, memory=scaling.MEMORY, far=NOT_SHIFTED):
+    def __init__(self, scales=True, n_features=40, memory=scaling.MEMORY, far=NOT_SHIFTED, apart=()):
         self.fast = scaling.empty(True, scales, n_features, memory=memory, far=far)
-        self.slow = naive.NaiveScale(scales, memory, far)
+        self.fast.place[list(apart)] = APART
+        self.slow = naive.NaiveScale(scales, memory, far, apart)
         self.n_renewed = 0
 
     def observe(self, x, n_members=0):
@@ -109,10 +110,20 @@ def some_empty(rng, t):
     return dense(rng, t) if t % 3 else {}
 
 
+def large_after_the_first(rng, t):
+    return {0: float(rng.normal())} | ({1: float(rng.normal(5e4, 1e4))} if t else {})
+
+
+def words(rng, t):
+    """Beside numbers."""
+    return dense(rng, t) | {int(d): float(rng.random()) for d in rng.choice(range(10, 40), 8, replace=False)}
+
+
 STREAMS = (
     *(dense, outliers, constant, bits_that_vary, late, missing, text, text_then_dense, one_wide, other_units),
-    some_empty,
+    *(some_empty, large_after_the_first, words),
 )
+WORDS = range(10, 40)
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -129,6 +140,19 @@ def test_it_is_the_twins(stream, scales, far):
     assert pair.n_renewed > 1 or far == WITH_A_NUMBER  # which cares for features far from 0 only
 
 
+@pytest.mark.parametrize("stream", [words, one_wide])
+@pytest.mark.parametrize(("scales", "far"), KINDS)
+def test_it_is_the_twins_with_features_apart(stream, scales, far):
+    rng, pair = np.random.default_rng(0), Pair(scales, far=far, apart=WORDS)
+    for t in range(300):
+        pair.observe(stream(rng, t), n_members=t // 20)
+        if t % 10 == 0:
+            pair.check()
+            if pair.fast.counts[ACTIVE]:
+                pair.check_scaled(stream(rng, t))
+    assert (pair.fast.counts[SPARSE], pair.fast.counts[PLACES]) == (0, 5)
+
+
 values = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 0.5, 3.25, 1e6, -1e6, 1e-9, 1e15]),
     st.floats(-100, 100).map(lambda v: round(v, 3)),
@@ -138,9 +162,12 @@ examples = st.dictionaries(st.integers(0, 7), values, max_size=8)
 
 
 @settings(max_examples=300, derandomize=True)  # rounding may decide a tie
-@given(st.lists(st.tuples(examples, st.integers(0, 5)), max_size=60), st.sampled_from(KINDS), st.integers(1, 5))
-def test_whatever_comes_it_is_the_twins(stream, kind, repeated):
-    pair = Pair(kind[0], 8, far=kind[1])
+@given(
+    *(st.lists(st.tuples(examples, st.integers(0, 5)), max_size=60), st.sampled_from(KINDS), st.integers(1, 5)),
+    st.sets(st.integers(0, 7), max_size=4),
+)
+def test_whatever_comes_it_is_the_twins(stream, kind, repeated, apart):
+    pair = Pair(kind[0], 8, far=kind[1], apart=apart)
     for x, n_members in stream * repeated:
         pair.observe(x, n_members)
     pair.check()

@@ -1,0 +1,213 @@
+"""One field: the vote about its kind, what is known of its values, and the columns that it becomes.
+
+The kind is judged anew after each of the first `JUDGED` values that are present, and then stays:
+
+- 90 % numbers: a number.  90 % times: a time.  90 % lists of numbers: a list.
+- Otherwise, if the strings have three words, with blanks between, on average and half of the values differ: a text.
+- Otherwise a category.  If the first `OWN_VALUES` values of one all differ, it is an id, which is left out.
+
+=========== ======================================================================================================
+kind        columns of field f
+=========== ======================================================================================================
+number      f
+category    ~f=value for the first `OWN_VALUES` values, ~f#j for the others, ~f? for a missing one
+time        f.days since 1970; sine and cosine of f.hour, if times of day occur, of f.weekday and of f.yearday
+text        f.length (its logarithm), f.digits and f.capitals (shares); ~f#j for hashed words and n-grams
+list        f.0, f.1, ...
+=========== ======================================================================================================
+
+A column that begins with ~ stands apart: a model does not scale it.  The others are numbers.  They always have a value:
+`core.guesses` gives it if the record does not.
+"""
+
+import math
+import re
+import zlib
+from collections.abc import Hashable
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core.guesses import N, guess
+from streamsvm.core.hashed_text import LONGEST_GRAM, hash_text
+from streamsvm.core.inputs import APART
+from streamsvm.features.values import CATEGORY, EPOCH, ID, LIST, NUMBER, READERS, TEXT, TIME, vote_of
+
+JUDGED = 50  # values
+CLEAR = 0.9  # share of the values that decides a kind
+WORDS_OF_TEXT, DIFFERENT = 3.0, 0.5  # mean number of words, and share of different values, from which strings are texts
+OWN_VALUES, SHARED = 256, 256  # values of a category that get columns of their own; columns for all others
+LONGEST_TEXT = 10_000  # characters of a text that are read
+DAY = 86_400.0
+WORD = re.compile(r"\w+").findall
+
+
+class Field:
+    """What is known of one field."""
+
+    __slots__ = (
+        *(
+            "began",
+            "counted",
+            "different",
+            "has_clock",
+            "is_fixed",
+            "is_given",
+            "kind",
+            "length",
+            "n_present",
+            "n_unfit",
+        ),
+        *("name", "names", "rows", "told", "values", "votes", "words"),
+    )
+
+    def __init__(self, name: Hashable, kind: str | None, began: int) -> None:
+        self.name, self.kind, self.began = name, kind, began
+        self.is_given = self.is_fixed = kind is not None
+        self.n_present = self.n_unfit = self.words = self.counted = self.length = 0
+        self.told = self.has_clock = False
+        self.votes: dict[str, int] = {}
+        self.different: set[int] = set()  # checksums of the values that were judged
+        self.values: dict[str, str] = {}  # of a category, and the names of their columns
+        self.names: list[str] = []  # of the hashed columns of a text, once they are needed
+        self.rows: dict[str, int] = {}  # the first row of each kind in the state of the guesses
+
+    # ----------------------------------------------------------------------------------------------------------- kind
+
+    def judge(self, v: Any) -> None:
+        """Let a value vote, and decide anew."""
+        vote = vote_of(v)
+        if vote is None:
+            return
+        self.votes[vote] = self.votes.get(vote, 0) + 1
+        if vote != LIST:
+            word = READERS[CATEGORY](v)
+            self.words += len(word.split()) if vote == CATEGORY else 0
+            self.different.add(zlib.crc32(word.encode("utf-8", "replace")))
+        self.kind = self._elected()
+        if sum(self.votes.values()) >= JUDGED:
+            self.is_fixed = True
+            self.different.clear()
+
+    def _elected(self) -> str:
+        n, strings = sum(self.votes.values()), self.votes.get(CATEGORY, 0)
+        for kind in (NUMBER, TIME, LIST):
+            if self.votes.get(kind, 0) >= CLEAR * n:
+                return kind
+        is_text = self.words >= WORDS_OF_TEXT * strings and len(self.different) >= DIFFERENT * n
+        return TEXT if is_text else CATEGORY
+
+    def numbers_of(self, kind: str) -> int:
+        """Number of columns that are guessed if a value of this kind is missing."""
+        return self.length if kind == LIST else {TEXT: 3}.get(kind, 1)
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of columns of the field that are guessed if they are missing."""
+        return self.numbers_of(self.kind or "")
+
+    # --------------------------------------------------------------------------------------------------------- learning
+
+    def take_in(self, value: Any) -> Any:
+        """Note a value of the field's kind; return its numbers for the guesses, or None."""
+        if self.kind == CATEGORY:
+            self._note_word(value)
+            return None
+        if self.kind == NUMBER:
+            return value
+        if self.kind == TEXT:
+            return numbers_of_text(value)
+        if self.kind == LIST:
+            self.length = self.length or len(value)
+            return value
+        self.has_clock = self.has_clock or (value.hour, value.minute, value.second) != (0, 0, 0)
+        return days_of(value)
+
+    def _note_word(self, word: str) -> None:
+        self.counted += 1
+        if word not in self.values and len(self.values) < OWN_VALUES:
+            self.values[word] = f"{APART}{self.name}={word}"
+            if self.counted == len(self.values) == OWN_VALUES and not self.is_given:
+                self.kind, self.values = ID, {}
+
+    # ----------------------------------------------------------------------------------------------------- transforming
+
+    def write(self, value: Any, guesses: np.ndarray, width: int, out: dict[Hashable, float]) -> None:
+        """Write the columns of a value of the field's kind, or of None for a missing one."""
+        kind = self.kind
+        if kind == CATEGORY:
+            out[f"{APART}{self.name}?" if value is None else self._column_of(value)] = 1.0
+            return
+        row = self.rows.get(kind or "", -1)
+        known = row >= 0 and guesses[row, N] > 0.0
+        if kind == NUMBER:
+            if value is not None or known:
+                out[self.name] = guess(guesses[row]) if value is None else value
+        elif kind == TEXT:
+            self._write_text(value, guesses[row : row + 3] if known else None, width, out)
+        elif kind == LIST:
+            if value is not None or known:
+                numbers = map(guess, guesses[row : row + self.length]) if value is None else value.tolist()
+                out.update((f"{self.name}.{j}", v) for j, v in enumerate(numbers))
+        elif value is not None or known:
+            self._write_time(EPOCH + timedelta(days=guess(guesses[row])) if value is None else value, out)
+
+    def _column_of(self, word: str) -> str:
+        column = self.values.get(word)
+        if column is not None:
+            return column
+        if len(self.values) < OWN_VALUES:
+            return f"{APART}{self.name}={word}"
+        return f"{APART}{self.name}#{zlib.crc32(word.encode('utf-8', 'replace')) % SHARED}"
+
+    def _write_time(self, t: datetime, out: dict[Hashable, float]) -> None:
+        name = self.name
+        out[f"{name}.days"] = days_of(t)
+        if self.has_clock:
+            _write_turn(f"{name}.hour", (t.hour + t.minute / 60.0) / 24.0, out)
+        _write_turn(f"{name}.weekday", t.weekday() / 7.0, out)
+        _write_turn(f"{name}.yearday", t.timetuple().tm_yday / 366.0, out)
+
+    def _write_text(self, text: str | None, guesses: np.ndarray | None, width: int, out: dict[Hashable, float]) -> None:
+        name = self.name
+        if text is not None:
+            columns, values = hashed(text, width)
+            if not self.names:
+                self.names = [f"{APART}{name}#{j}" for j in range(width)]
+            out.update(
+                zip(itemgetter(*columns, 0)(self.names), values, strict=False)
+            )  # it gives no tuple for one column
+        numbers = numbers_of_text(text) if text is not None else None if guesses is None else map(guess, guesses)
+        if numbers is not None:
+            out.update(zip((f"{name}.length", f"{name}.digits", f"{name}.capitals"), numbers, strict=True))
+
+
+def days_of(t: datetime) -> float:
+    """Days since 1970."""
+    return t.timestamp() / DAY
+
+
+def _write_turn(name: str, share: float, out: dict[Hashable, float]) -> None:
+    angle = math.tau * share
+    out[f"{name}.sin"], out[f"{name}.cos"] = math.sin(angle), math.cos(angle)
+
+
+def numbers_of_text(text: str) -> tuple[float, float, float]:
+    """The logarithm of a text's length, and its shares of digits and of capital letters."""
+    text = text[:LONGEST_TEXT]
+    n = len(text)
+    return math.log1p(n), sum(map(str.isdigit, text)) / n, sum(map(str.isupper, text)) / n
+
+
+def hashed(text: str, width: int) -> tuple[list[int], list[float]]:
+    """The hashed columns of a text, and their values."""
+    words = WORD(text[:LONGEST_TEXT].lower())
+    if not words:
+        return [], []
+    letters = np.frombuffer(f" {' '.join(words)} ".encode("utf-8", "replace"), np.uint8)
+    most = len(letters) * LONGEST_GRAM
+    columns, values = np.empty(most, np.int64), np.empty(most)
+    n = hash_text(letters, np.zeros((2, width), np.int32), columns, values)
+    return columns[:n].tolist(), values[:n].tolist()

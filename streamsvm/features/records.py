@@ -1,0 +1,356 @@
+"""`Records`: raw records to numbers for a model, one at a time, in bounded memory."""
+
+import copy
+import hashlib
+import math
+import warnings
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.guesses import NUMBERS, learn_values
+from streamsvm.core.inputs import APART
+from streamsvm.core.saving import snapshot
+from streamsvm.core.stream_warning import StreamWarning
+from streamsvm.features import saving
+from streamsvm.features.field import Field
+from streamsvm.features.summary import Summary, summary_of
+from streamsvm.features.values import (
+    CATEGORY,
+    EPOCHS,
+    GIVEN,
+    ID,
+    IGNORE,
+    LARGEST,
+    LEFT_OUT,
+    LIST,
+    NUMBER,
+    READERS,
+    UNFIT,
+)
+
+FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested objects
+DEEPEST = 16  # levels of nested objects
+LONGEST_NAME = 200  # characters
+MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
+NAMES = (str, int, float, bool)  # types of names, as of a model's features
+
+
+@fixed_parameters
+class Records(base.Transformer):
+    """Turn raw records into numbers: tables, events and texts as they come.
+
+    It takes dicts, also nested ones, and rows of data frames and of CSV files.  It finds out what each field is and
+    gives a model columns: numbers, which a model scales, and columns that stand apart, whose names begin with ``~``.
+
+    - A *number* is its column, also if it is written as a string.  A boolean is 0 or 1.
+    - A *category* has a 0/1 column for each of the first 256 values.  All others share 256 columns.  A missing category
+      is a value, too.
+    - A *time* is the number of days since 1970, and where it stands in the day, the week and the year.
+    - A *text* is hashed words and n-grams, its length, and its shares of digits and capitals.
+    - A *list* of numbers has a column for each of them.
+
+    A missing number, time or list is guessed: by the running mean of the field or by its last value, whichever has been
+    closer so far.  None, NaN, blank strings, absent fields and values of another kind are missing.
+
+    A field's kind is decided by its first 50 values, by the rule in `docs/records.md`, and never changes on its own.
+
+    Parameters
+    ----------
+    kinds
+        The kind of some fields by name: ``"number"``, ``"category"``, ``"time"``, ``"text"``, ``"list"``,
+        ``"ignore"``, or ``"epoch_s"``, ``"epoch_ms"``, ``"epoch_us"`` for a time in seconds, milliseconds or
+        microseconds since 1970.  Nested fields have dotted names.  Default: all kinds are found out.
+    indicators
+        Whether a number, time, list or text has a further 0/1 column, ``~name?``, that tells that it was missing.
+    thousands
+        The sign between thousands in numbers that are written as strings, such as ``","``.  Default: none.
+    max_fields
+        Largest number of fields.  Further ones are left out, with a warning.
+    width
+        Number of hashed columns of each text.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    Learning looks at features only, never at labels, and transforming changes nothing.  Memory is bounded: for each
+    field at most 256 values of at most 64 characters, and five numbers for each column that may be guessed.
+
+    What a record leaves behind cannot be taken back: its part of a running mean, a last value until the next one comes,
+    and the values of categories among the first 256 of a field, which also name the model's columns.  Give the kind
+    ``"ignore"`` to fields that name people.
+
+    Examples
+    --------
+    >>> from streamsvm import AutoLASVM
+    >>> from streamsvm.features import Records
+    >>> model = Records() | AutoLASVM()
+    >>> model.learn_one({"age": "39", "job": "clerk", "home": {"zip": None}}, True)
+    >>> model["Records"].transform_one({"age": "", "job": "smith"})
+    {'age': 39.0, '~job=smith': 1.0}
+    """
+
+    def __init__(
+        self,
+        kinds: dict[Hashable, str] | None = None,
+        *,
+        indicators: bool = False,
+        thousands: str | None = None,
+        max_fields: int = 1000,
+        width: int = 4096,
+    ) -> None:
+        _require_kinds(kinds)
+        if thousands is not None and (
+            not isinstance(thousands, str) or len(thousands) != 1 or thousands in "+-.0123456789"
+        ):
+            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','")
+        arguments.require_count("max_fields", max_fields, 1)
+        arguments.require_count("width", width, 1)
+        self.kinds = kinds
+        self.indicators = indicators
+        self.thousands = thousands
+        self.max_fields = max_fields
+        self.width = width
+        self._n_seen = 0
+        self._n_refused = 0  # values of fields beyond the limits
+        self._fields: dict[Hashable, Field] = {}
+        self._guesses = np.zeros((16, NUMBERS))
+        self._n_numbers = 0  # rows of the guesses in use
+
+    def __copy__(self) -> Self:
+        """A deep copy: two transformers that shared fields would both be wrong."""
+        return copy.deepcopy(self)
+
+    # --------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: Mapping[Hashable, Any]) -> None:
+        """Take note of one record.
+
+        Raises
+        ------
+        TypeError
+            If it is not a dict, or a name in it is neither a string nor a number.
+        """
+        given = _flat(x)
+        fields = self._fields
+        if not given.keys() <= fields.keys():
+            self._know(given)
+        self._n_seen += 1
+        values = np.full(self._n_numbers, math.nan)
+        later = []
+        for name, v in given.items():
+            f = fields.get(name)
+            if f is None:
+                continue
+            if f.is_fixed and f.kind == NUMBER and type(v) is float and -LARGEST < v < LARGEST:
+                f.n_present += 1
+                values[f.rows[NUMBER]] = v
+            else:
+                numbers = self._learn_value(f, v)
+                if numbers is not None:
+                    later.append((f, numbers))
+        if later:
+            values = self._with_numbers(values, later)
+        learn_values(self._guesses, values)
+
+    def _learn_value(self, f: Field, v: Any) -> Any:
+        """Take in a value; return its numbers, or None."""
+        if not f.is_fixed:
+            f.judge(v)
+        if f.kind in (ID, IGNORE):
+            f.n_present += READERS[CATEGORY](v) is not None
+            return None
+        value = self._read(f, v)
+        if value is None:
+            return None
+        if value is UNFIT:
+            f.n_unfit += 1
+            if f.is_fixed and not f.told:
+                f.told = True
+                _warn_of_unfit(f, v)
+            return None
+        f.n_present += 1
+        return f.take_in(value)
+
+    def _read(self, f: Field, v: Any) -> Any:
+        """A value as one of the field's kind: None if it is missing or the field is left out, or `UNFIT`."""
+        kind = f.kind
+        if kind in LEFT_OUT:
+            return UNFIT if kind is None and v is not None and READERS[NUMBER](v) is UNFIT else None
+        if self.thousands is not None and isinstance(v, str) and (kind == NUMBER or kind in EPOCHS):
+            v = v.replace(self.thousands, "")
+        value = READERS[kind](v)
+        if kind == LIST and value is not None and value is not UNFIT:
+            has_room = f.length == len(value) or (f.length == 0 and self._n_numbers + len(value) <= MOST_NUMBERS)
+            return value if has_room else UNFIT
+        return value
+
+    def _with_numbers(self, values: np.ndarray, later: list[tuple[Field, Any]]) -> np.ndarray:
+        """The values of a record by row, with those of more fields, which get rows if they have none."""
+        for f in sorted((f for f, _ in later if f.kind not in f.rows), key=lambda f: _order(f.name)):
+            f.rows[f.kind or ""] = self._n_numbers
+            self._n_numbers += f.n_numbers
+        if self._n_numbers > len(self._guesses):
+            more = np.zeros((self._n_numbers, NUMBERS))
+            self._guesses = np.concatenate([self._guesses, more])
+        if self._n_numbers > len(values):
+            values = np.concatenate([values, np.full(self._n_numbers - len(values), math.nan)])
+        for f, numbers in later:
+            row = f.rows[f.kind or ""]
+            values[row : row + f.n_numbers] = numbers
+        return values
+
+    def _know(self, given: Mapping[Hashable, Any]) -> None:
+        """Begin the fields that are new, in an order that does not depend on the record's."""
+        for name in sorted((name for name in given if name not in self._fields), key=_order):
+            if type(name) not in NAMES or name != name:
+                raise TypeError(f"a field is named {name!r} ({type(name).__name__}); names are strings or numbers")
+            if len(self._fields) >= self.max_fields or len(str(name)) > LONGEST_NAME:
+                self._n_refused += 1
+                if self._n_refused == 1:
+                    _warn_of_fields(name, self.max_fields)
+                continue
+            self._fields[name] = Field(name, (self.kinds or {}).get(name), self._n_seen)
+
+    # ----------------------------------------------------------------------------------------------------- transforming
+
+    def transform_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
+        """The numbers of one record by the names of their columns; a new dict."""
+        given, out = _flat(x), {}
+        for name, f in self._fields.items():
+            kind = f.kind
+            if kind in LEFT_OUT:
+                continue
+            v = given.get(name)
+            if kind == NUMBER and type(v) is float and -LARGEST < v < LARGEST:
+                out[name] = v
+                continue
+            value = self._read(f, v)
+            if value is UNFIT:
+                value = None
+            f.write(value, self._guesses, self.width, out)
+            if value is None and self.indicators:
+                out[f"{APART}{name}?"] = 1.0
+        return out
+
+    def learn_many(self, X: Any) -> None:
+        """Take note of the rows of a data frame, or of a list of dicts, as `learn_one` does of each."""
+        for x in _rows(X):
+            self.learn_one(x)
+
+    def transform_many(self, X: Any) -> list[dict[Hashable, float]]:
+        """The rows of a data frame, or of a list of dicts, each as `transform_one` turns it into numbers."""
+        return [self.transform_one(x) for x in _rows(X)]
+
+    def summary(self) -> Summary:
+        """What became of each field; `print` shows a table."""
+        return summary_of(list(self._fields.values()), self._n_seen, self._guesses)
+
+    # -------------------------------------------------------------------------------------------------------- snapshots
+
+    def to_bytes(self) -> bytes:
+        """What was learned, with the parameters, as a snapshot."""
+        names = ("kinds", "indicators", "thousands", "max_fields", "width")
+        meta = {name: getattr(self, name) for name in names} | {"n_seen": self._n_seen, "n_refused": self._n_refused}
+        meta["kinds"] = None if self.kinds is None else [list(item) for item in self.kinds.items()]
+        meta["fields"] = [saving.dumped(f) for f in self._fields.values()]
+        return snapshot.pack("Records", meta, {"guesses": self._guesses[: self._n_numbers]})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Records":
+        """Read what `to_bytes` wrote; a SnapshotError if the data are damaged or of another kind."""
+        meta, arrays = snapshot.unpack(data, "Records")
+        with snapshot.reading("Records"):
+            kinds = snapshot.field(meta, "kinds", list, type(None))
+            records = cls(
+                None if kinds is None else dict(kinds),
+                indicators=snapshot.field(meta, "indicators", bool),
+                thousands=snapshot.field(meta, "thousands", str, type(None)),
+                max_fields=snapshot.count(meta, "max_fields"),
+                width=snapshot.count(meta, "width"),
+            )
+            records._n_seen, records._n_refused = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_refused")
+            fields = [saving.loaded(own) for own in snapshot.field(meta, "fields", list)]
+            records._fields = {f.name: f for f in fields}
+            records._guesses = saving.guesses_of(arrays, fields)
+            records._n_numbers = len(records._guesses)
+            snapshot.require(len(records._fields) == len(fields) <= records.max_fields, "too many fields, or one twice")
+        return records
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned: two transformers with the same digest continue alike."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the transformer to a file, atomically."""
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Records":
+        """Read the transformer from a file that `save` wrote."""
+        return cls.from_bytes(snapshot.read(path))
+
+
+def _require_kinds(kinds: Any) -> None:
+    if kinds is not None and not isinstance(kinds, dict):
+        raise TypeError(f"kinds={kinds!r} must be a dict of field names and kinds, or None")
+    for name, kind in (kinds or {}).items():
+        if kind not in GIVEN:
+            raise ValueError(f"kinds[{name!r}]={kind!r} is unknown; use one of {', '.join(map(repr, GIVEN))}")
+
+
+def _order(name: Hashable) -> tuple[str, str]:
+    """Sort key of a field's name."""
+    return str(name), type(name).__name__
+
+
+def _flat(x: Any) -> Mapping[Hashable, Any]:
+    """A record without nested objects: their fields get dotted names."""
+    if not isinstance(x, Mapping):
+        raise TypeError(f"a record is {x!r:.100} ({type(x).__name__}); it must be a dict of fields")
+    if set(map(type, x.values())) <= FLAT:
+        return x
+    return dict(_leaves(x, "", DEEPEST))
+
+
+def _leaves(x: Mapping, prefix: str, depth: int) -> Iterator[tuple[Hashable, Any]]:
+    for name, v in x.items():
+        own = f"{prefix}{name}" if prefix else name
+        if isinstance(v, Mapping) and depth:
+            yield from _leaves(v, f"{own}.", depth - 1)
+        else:
+            yield own, v
+
+
+def _rows(X: Any) -> Iterable[Mapping[Hashable, Any]]:
+    rows: Any = X if isinstance(X, list | tuple) else dataframe.into_frame(X).iter_rows(named=True)
+    return rows
+
+
+def _warn_of_unfit(f: Field, v: Any) -> None:
+    reason = "as given" if f.is_given else "by its first values"
+    warnings.warn(
+        f"field {f.name!r} is a {f.kind} {reason}, and {v!r:.60} is not: such values count as missing; `summary` tells "
+        f"how many there are, and kinds={{{f.name!r}: ...}} gives the field another kind",
+        StreamWarning,
+        stacklevel=4,
+    )
+
+
+def _warn_of_fields(name: Hashable, most: int) -> None:
+    warnings.warn(
+        f"field {str(name)[:60]!r} is left out, and so are others: there are at most {most} fields (max_fields), with "
+        f"names of at most {LONGEST_NAME} characters",
+        StreamWarning,
+        stacklevel=4,
+    )

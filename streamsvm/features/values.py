@@ -1,0 +1,160 @@
+"""One raw value: what kind it votes for, and what it is as a value of some kind.
+
+A reader returns None for a missing value, and `UNFIT` for one that is not of its kind.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from numbers import Number
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from streamsvm.core.arguments import is_missing
+
+NUMBER, CATEGORY, TIME, TEXT, LIST = "number", "category", "time", "text", "list"
+IGNORE, ID = "ignore", "id"
+EPOCHS = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6}  # kinds of times that are numbers: units in a second
+GIVEN = (NUMBER, CATEGORY, TIME, TEXT, LIST, IGNORE, *EPOCHS)  # kinds that a user may give
+
+LEFT_OUT = (None, IGNORE, ID)  # kinds without columns; None before the first value that is present
+
+UNFIT: Any = object()
+LARGEST = 1e18  # its square fits into float32
+LONGEST_LIST = 4096
+LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
+ABSENT = frozenset(("", "na", "n/a", "nan", "none", "null", "?", "-"))  # in the place of a number or a time
+ISO = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?").fullmatch
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def number_of(v: Any) -> Any:
+    """A number, also one that is written as a string."""
+    if isinstance(v, str):
+        v = v.strip()
+        if v.lower() in ABSENT:
+            return None
+        if "_" in v:  # which Python allows between digits
+            return UNFIT
+    elif v is None or isinstance(v, date | bytes):
+        return None if is_missing(v) else UNFIT
+    try:
+        v = float(v)
+    except (TypeError, ValueError, OverflowError):
+        return None if not isinstance(v, str) and is_missing_scalar(v) else UNFIT
+    if -LARGEST < v < LARGEST:
+        return v
+    return UNFIT if v == v else None  # NaN is missing
+
+
+def is_missing_scalar(v: Any) -> bool:
+    """Whether a value of any type is missing, as pandas' NA is; a container is not."""
+    return not isinstance(v, Mapping | list | tuple | np.ndarray) and is_missing(v)
+
+
+def time_of(v: Any) -> Any:
+    """A time with a zone: ISO text, a date, a `datetime` or numpy's; without a zone it is UTC."""
+    if isinstance(v, str):
+        v = v.strip()
+        if v.lower() in ABSENT:
+            return None
+        if not ISO(v):
+            return UNFIT
+        try:
+            v = datetime.fromisoformat(v.replace("/", "-"))
+        except ValueError:
+            return UNFIT
+    elif isinstance(v, np.datetime64):
+        v = None if np.isnat(v) else v.astype("datetime64[us]").item()
+    if is_missing_scalar(v):
+        return None
+    if not isinstance(v, date):
+        return UNFIT
+    if not isinstance(v, datetime):
+        v = datetime(v.year, v.month, v.day)
+    return v if v.tzinfo else v.replace(tzinfo=UTC)
+
+
+def epoch_reader(kind: str) -> Callable[[Any], Any]:
+    """The reader of times that are numbers since 1970, in the unit of this kind."""
+    unit = EPOCHS[kind]
+
+    def epoch_of(v: Any) -> Any:
+        number = number_of(v)
+        if number is None or number is UNFIT:
+            return number
+        try:
+            return EPOCH + timedelta(seconds=number / unit)
+        except OverflowError:
+            return UNFIT
+
+    return epoch_of
+
+
+def word_of(v: Any) -> Any:
+    """A category's value as a short string, which must be the same in every process."""
+    if isinstance(v, list | tuple | np.ndarray):
+        v = text_of(v)
+    elif not isinstance(v, str):
+        if is_missing_scalar(v):
+            return None
+        if not isinstance(v, Number | date | np.generic | UUID):
+            return UNFIT
+        v = str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
+    if v is None or v is UNFIT:
+        return v
+    word = v.strip()
+    if len(word) > LONGEST_WORD:
+        word = f"{word[:KEPT]}...{zlib.crc32(word.encode('utf-8', 'replace')):08x}"
+    return word or None
+
+
+def text_of(v: Any) -> Any:
+    """A text; a list of strings is one, too."""
+    if isinstance(v, str):
+        return v.strip() or None
+    if isinstance(v, list | tuple | np.ndarray) and all(isinstance(part, str) for part in v):
+        return " ".join(v).strip() or None
+    return None if is_missing_scalar(v) else UNFIT
+
+
+def list_of(v: Any) -> Any:
+    """An array of finite numbers, (n,) float64; an empty list is missing."""
+    if not isinstance(v, list | tuple | np.ndarray):
+        return None if number_of(v) is None else UNFIT
+    if len(v) == 0:
+        return None
+    try:
+        array = np.asarray(v)
+    except ValueError:
+        return UNFIT
+    if array.ndim != 1 or array.dtype.kind not in "fiub" or len(array) > LONGEST_LIST:
+        return UNFIT
+    array = array.astype(np.float64)
+    return array if np.all(np.abs(array) < LARGEST) else UNFIT
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    NUMBER: number_of,
+    CATEGORY: word_of,
+    TIME: time_of,
+    TEXT: text_of,
+    LIST: list_of,
+    **{kind: epoch_reader(kind) for kind in EPOCHS},
+}
+
+
+def vote_of(v: Any) -> str | None:
+    """The kind for which one value votes: a string that is no number and no time votes for `CATEGORY`."""
+    if isinstance(v, list | tuple | np.ndarray) and not isinstance(list_of(v), np.ndarray):
+        return CATEGORY if isinstance(word_of(v), str) else None
+    for kind in (NUMBER, TIME, LIST, CATEGORY):
+        found = READERS[kind](v)
+        if found is None:
+            return None
+        if found is not UNFIT:
+            return kind
+    return None

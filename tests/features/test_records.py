@@ -1,0 +1,366 @@
+"""`Records`: what raw fields become, that nothing is lost without a word, and that it is replayed bit for bit."""
+
+import datetime
+import json
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import checks
+
+from streamsvm import LASVM, SnapshotError, StreamWarning, load
+from streamsvm.core.saving import snapshot
+from streamsvm.features import Records
+from streamsvm.features.field import JUDGED, OWN_VALUES, SHARED
+
+DAY = datetime.timedelta(days=1)
+
+
+def after(rows, **parameters):
+    """A transformer that has learned these records."""
+    records = Records(**parameters)
+    for x in rows:
+        records.learn_one(x)
+    return records
+
+
+def event(t, rng):
+    """A record with a field of each kind; some values are missing."""
+    x = {
+        "amount": f"{rng.normal(100.0, 20.0):.2f}" if t % 2 else float(rng.normal(100.0, 20.0)),
+        "paid": bool(t % 3),
+        "job": ["clerk", "smith", "baker"][t % 3],
+        "at": f"2026-01-{1 + t % 28:02d}T{t % 24:02d}:30:00",
+        "note": f"Some words about case {t}, written by {rng.choice(['Ada', 'Bob'])}",
+        "shop": {"city": ["Rome", "Oslo"][t % 2], "area": int(rng.integers(10, 99))},
+        "vector": rng.normal(size=3).tolist(),
+    }
+    for name in list(x):
+        if rng.random() < 0.1:
+            x[name] = rng.choice([None, ""])
+    return x
+
+
+def events(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    return [event(t, rng) for t in range(n)]
+
+
+def kinds_of(records):
+    return {f.name: f.kind for f in records.summary()}
+
+
+# ------------------------------------------------------------------------------------------------------------ contracts
+
+
+@pytest.mark.long
+def test_every_check_of_river_passes():
+    collected = list(checks.yield_checks(Records()))
+    assert len(collected) == 26
+    for check in collected:
+        check(Records())
+
+
+def test_the_first_line_of_code():
+    model, rng, hits = Records() | LASVM(), np.random.default_rng(0), []
+    for _ in range(400):
+        age, job = rng.integers(20, 60), rng.choice(["clerk", "smith", "baker"])
+        x, y = {"age": str(age), "job": job, "empty": ""}, bool(age > 40) == (job == "smith")
+        hits.append(model.predict_one(x) == y)
+        model.learn_one(x, y)
+    assert np.mean(hits[-200:]) > 0.85
+
+
+def test_a_snapshot_of_any_moment_goes_on_bit_for_bit(tmp_path):
+    rows, records = events(), Records({"shop.area": "category"}, indicators=True)
+    for t, x in enumerate(rows):
+        if t in (0, 1, 20, 49, 51, 120):
+            records = Records.from_bytes(records.to_bytes())
+        records.learn_one(x)
+    other = after(rows, kinds={"shop.area": "category"}, indicators=True)
+    assert records.digest() == other.digest()
+    assert pickle.loads(pickle.dumps(records)).digest() == records.digest()  # noqa: S301 - our own
+    records.save(tmp_path / "records")
+    for loaded in (Records.load(tmp_path / "records"), load(tmp_path / "records")):
+        assert loaded.to_bytes() == records.to_bytes()
+        assert [loaded.transform_one(x) for x in rows] == [other.transform_one(x) for x in rows]
+        assert str(loaded.summary()) == str(other.summary())
+
+
+def test_the_order_of_fields_does_not_matter():
+    rows = events(80)
+    turned = [dict(reversed(x.items())) for x in rows]
+    assert after(rows).digest() == after(turned).digest()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame, list])
+def test_frames_and_lists_are_the_loop(frame):
+    rows = [{"a": float(t), "b": "xy"[t % 2], "c": None if t % 3 else "w"} for t in range(60)]
+    batch, loop = Records(), after(rows)
+    batch.learn_many(frame(rows))
+    assert batch.digest() == loop.digest()
+    assert batch.transform_many(frame(rows)) == [loop.transform_one(x) for x in rows]
+
+
+def test_transforming_changes_nothing():
+    records = after(events(70))
+    before = records.digest()
+    for x in [*events(20, seed=1), {}, {"new": 1}]:
+        records.transform_one(x)
+    assert records.digest() == before
+
+
+@pytest.mark.parametrize(
+    ("meta", "array"),
+    [
+        *(({"fields": [{}]}, None), ({"fields": 3}, None), ({"width": -1}, None)),
+        *(({"kinds": [["a", "odd"]]}, None), ({}, np.zeros((0, 5))), ({}, np.full((30, 5), np.nan))),
+    ],
+)
+def test_damaged_snapshots_are_refused(meta, array):
+    own, arrays = snapshot.unpack(after(events(60)).to_bytes(), "Records")
+    arrays |= {} if array is None else {"guesses": array}
+    with pytest.raises(SnapshotError):
+        Records.from_bytes(snapshot.pack("Records", own | meta, arrays))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        *(({"kinds": {"a": "odd"}}, ValueError), ({"kinds": ["a"]}, TypeError), ({"thousands": "1"}, ValueError)),
+        *(({"max_fields": 0}, ValueError), ({"width": 0}, ValueError)),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, error):
+    with pytest.raises(error, match=next(iter(parameters))):
+        Records(**parameters)
+
+
+@pytest.mark.parametrize("x", [{None: ["rest"]}, {("a", 1): 2}, "text", [1, 2]])
+def test_what_is_no_record_is_refused(x):
+    records = after(events(5))
+    before = records.digest()
+    with pytest.raises(TypeError):
+        records.learn_one(x)
+    assert records.digest() == before
+
+
+# ---------------------------------------------------------------------------------------------------------------- kinds
+
+
+def test_kinds_are_found_out():
+    kinds = {"amount": "number", "paid": "number", "job": "category", "at": "time", "note": "text", "vector": "list"}
+    nested = {"shop.city": "category", "shop.area": "number", "shop": None}  # which was absent as a whole, at times
+    assert kinds_of(after(events())) == kinds | nested
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", " 2.5 ", "-3e4", "", None, "n/a", "nan"], "number"),
+        ([1, 2.5, True, np.float32(3), np.int64(4), None, math.nan, pd.NA], "number"),
+        (["none", "one two", "x"], "category"),
+        (["1", "2", "12a"], "category"),
+        (["2026-01-05", "2026-01-05 10:00", "2026-01-05T10:00:00.5+02:00"], "time"),
+        ([datetime.date(2026, 1, 5), datetime.datetime(2026, 1, 5), np.datetime64("2026-01-05"), pd.NaT], "time"),
+        (["2026/01/05", "2026/01/06 10:00"], "time"),
+        (["05/01/2026", "06/01/2026"], "category"),
+        (["one two three four", "five six seven", "a b c d e"], "text"),
+        (["the very same words"] * 9, "category"),
+        ([[1, 2], (3, 4.0), np.array([5, 6])], "list"),
+        ([["red", "round"], ["blue"]], "category"),
+        ([b"\x00", {1, 2}, [None]], None),
+        ([None, "", math.nan], None),
+    ],
+)
+def test_the_kind_of_values(values, kind):
+    assert kinds_of(after([{"v": v} for v in values])) == {"v": kind}
+
+
+def test_a_kind_is_fixed_after_some_values_and_never_flips():
+    records = after([{"v": t} for t in range(JUDGED)])
+    with pytest.warns(StreamWarning, match="'v' is a number by its first values, and 'word' is not") as told:
+        records.learn_many([{"v": "word"}] * 200)
+    assert len(told) == 1
+    (found,) = records.summary()
+    assert found == ("v", "number", JUDGED, 0, 200, "")
+    assert records.transform_one({"v": "word"}) == records.transform_one({})
+
+
+def test_given_kinds_are_kept():
+    kinds = {"zip": "category", "name": "ignore", "ms": "epoch_ms", "title": "text"}
+    records = after(
+        [{"zip": 100 + t % 3, "name": "Ada", "ms": 1.7e12 + t, "title": "one"} for t in range(60)], kinds=kinds
+    )
+    x = records.transform_one({"zip": 101, "name": "Ada", "ms": 1_700_000_000_000, "title": "two"})
+    assert x["~zip=101"] == 1.0
+    assert x["ms.days"] == pytest.approx(1.7e9 / 86400)
+    assert not any("name" in column for column in x)
+    assert any(column.startswith("~title#") for column in x)
+    assert "left out, as given" in str(records.summary())
+
+
+def test_ids_and_constants_are_named():
+    records = after([{"id": f"u{t}", "same": 5, "city": "Rome"} for t in range(OWN_VALUES)])
+    remarks = {f.name: f.remark for f in records.summary()}
+    assert remarks == {
+        "id": "left out: the first 256 values all differ",
+        "same": "one value so far",
+        "city": "one value so far",
+    }
+    records.learn_one({"id": "another"})
+    assert [f[2:5] for f in records.summary()] == [(256, 1, 0), (257, 0, 0), (256, 1, 0)]
+    assert records.transform_one({"id": "u3", "same": 5, "city": "Rome"}) == {"same": 5.0, "~city=Rome": 1.0}
+
+
+# -------------------------------------------------------------------------------------------------------------- columns
+
+
+def test_numbers_in_words():
+    records = after([{"v": "1,234.5"}] * 3, thousands=",", kinds={"v": "number"})
+    assert records.transform_one({"v": " 2,000.25 "}) == {"v": 2000.25}
+    assert after([{"v": "1.5"}]).transform_one({"v": "1_0"}) == {"v": 1.5}
+
+
+def test_columns_of_categories():
+    records = after([{"v": f"v{t % 300}"} for t in range(900)], kinds={"v": "category"})
+    assert records.transform_one({"v": "v7"}) == records.transform_one({"v": " v7 "}) == {"~v=v7": 1.0}
+    assert records.transform_one({}) == records.transform_one({"v": ""}) == {"~v?": 1.0}
+    late = {name for t in range(256, 300) for name in records.transform_one({"v": f"v{t}"})}
+    assert len(late) > 30
+    assert all(int(name.removeprefix("~v#")) < SHARED for name in late)
+    long = "x" * 10_000
+    (name,) = after([{"v": long}], kinds={"v": "category"}).transform_one({"v": long})
+    assert len(name) < 100
+
+
+def test_columns_of_times():
+    rows = [{"at": f"2026-03-{1 + t:02d}"} for t in range(28)]
+    records = after(rows)
+    x = records.transform_one({"at": "2026-03-02"})
+    assert set(x) == {"at.days", "at.weekday.sin", "at.weekday.cos", "at.yearday.sin", "at.yearday.cos"}
+    assert x["at.days"] == 20514.0
+    assert (x["at.weekday.sin"], x["at.weekday.cos"]) == (0.0, 1.0)  # a Monday
+    assert records.transform_one({"at": "2026-03-02T00:00+02:00"})["at.days"] == pytest.approx(20514 - 1 / 12)
+    assert records.transform_one({}) == records.transform_one(rows[-1])  # times grow: the last one is the better guess
+    records.learn_one({"at": "2026-03-29 18:00"})
+    x = records.transform_one({"at": "2026-03-02 18:00"})
+    assert (x["at.hour.sin"], x["at.hour.cos"]) == pytest.approx((-1.0, 0.0))
+
+
+def test_columns_of_texts():
+    records = after(events(60))
+    x = {name: v for name, v in records.transform_one({"note": "Hello world 42"}).items() if "note" in name}
+    hashed = {name: v for name, v in x.items() if name.startswith("~note#")}
+    assert x.items() - hashed.items() == {
+        ("note.length", math.log1p(14)),
+        ("note.digits", 2 / 14),
+        ("note.capitals", 1 / 14),
+    }
+    assert sum(v * v for v in hashed.values()) == pytest.approx(9.0, rel=0.2)
+    same, other = (
+        {n: v for n, v in records.transform_one({"note": s}).items() if "#" in n} for s in ("hello World 42", "bye")
+    )
+    assert hashed == same
+    assert hashed.keys() != other.keys()
+    one = {name: v for name, v in records.transform_one({"note": "a"}).items() if "#" in name}
+    assert sum(v * v for v in one.values()) == pytest.approx(9.0)
+    assert not any("#" in name for name in records.transform_one({"note": "?!"}))
+
+
+def test_columns_of_lists_and_their_guesses():
+    records = after([{"v": [1.0, 10.0]}, {"v": [3.0, 30.0]}, {"v": [2.0, 20.0]}])
+    assert records.transform_one({"v": (5, 6)}) == {"v.0": 5.0, "v.1": 6.0}
+    assert records.transform_one({}) == {"v.0": 2.0, "v.1": 20.0}
+    records.learn_one({"v": [1.0]})
+    assert records.summary()[0].n_unfit == 1
+
+
+def test_a_missing_number_is_guessed_by_what_was_closer():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=300)).tolist()
+    records = after([{"walk": a, "coin": float(t % 2)} for t, a in enumerate(walk)], indicators=True)
+    assert records.transform_one({"walk": None}) == {
+        "walk": walk[-1],
+        "coin": pytest.approx(0.5),
+        "~walk?": 1.0,
+        "~coin?": 1.0,
+    }
+    for _ in range(50):
+        records.learn_one({"walk": math.nan})
+    assert records.transform_one({})["walk"] == walk[-1], "what is filled is not learned"
+
+
+def test_a_nested_object_that_is_absent_counts_as_missing():
+    records = after([{"w": {"t": 1.0}} if t % 2 else {} for t in range(10)])
+    (f,) = records.summary()
+    assert (f.name, f.n_present, f.n_missing) == ("w.t", 5, 4)  # from the first one that has it
+    assert records.transform_one({}) == {"w.t": 1.0}
+
+
+# --------------------------------------------------------------------------------------------------------------- limits
+
+
+def test_fields_beyond_the_limit_are_left_out_with_a_warning():
+    records = Records(max_fields=3)
+    with pytest.warns(StreamWarning, match="at most 3 fields"):
+        records.learn_one({f"f{t}": 1.0 for t in range(9)})
+    assert records.transform_one({f"f{t}": 1.0 for t in range(9)}) == {"f0": 1.0, "f1": 1.0, "f2": 1.0}
+
+
+def test_memory_is_bounded():
+    rng, records = np.random.default_rng(0), Records(max_fields=20)
+    sizes = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamWarning)
+        for t in range(3000):
+            records.learn_one({"v": f"v{rng.integers(50_000)}", "again": f"a{t % 2000}", f"f{t}": "x" * (t % 500)})
+            if t % 1000 == 999:
+                sizes.append(len(records.to_bytes()))
+    assert sizes[2] < 1.05 * sizes[1] < 60_000
+
+
+def test_deep_and_huge_values_do_no_harm():
+    deep = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    records = after([{"deep": deep, "big": 10**400, "long": [0.0] * 10_000, "text": "a b c " * 10_000}] * 3)
+    assert all(math.isfinite(v) for v in records.transform_one({"text": "a b c " * 10_000}).values())
+
+
+# -------------------------------------------------------------------------------------------------------------- fuzzing
+
+scalars = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.datetimes(), st.binary(max_size=3)),
+    st.sampled_from(
+        ["12", "1e5", "2026-01-05", "2026-13-45", "none", "three words here", "ünïcode ß", "\ud800", "9" * 400]
+    ),
+    st.sampled_from([np.float32(1.5), np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.array([1.0, 2.0]), object(), 1j]),
+)
+values = st.recursive(
+    scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from("abc."), v, max_size=3), max_leaves=6
+)
+records_ = st.dictionaries(st.sampled_from(["a", "b", "c", "a.b", "", "~", 0, 1.5, True]), values, max_size=5)
+
+
+@pytest.mark.long
+@settings(max_examples=100, deadline=None)
+@given(st.lists(records_, max_size=12), st.integers(1, 6))
+def test_whatever_comes_it_is_numbers_and_is_replayed(rows, repeated):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamWarning)
+        records = after(rows * repeated, max_fields=6)
+        middle = Records.from_bytes(after(rows, max_fields=6).to_bytes())
+        for x in rows * (repeated - 1):
+            middle.learn_one(x)
+    for x in rows:
+        out = records.transform_one(x)
+        assert all(type(v) is float and math.isfinite(v) for v in out.values())
+        assert middle.transform_one(x) == out
+    assert middle.digest() == records.digest()
+    assert json.dumps([f[:5] for f in records.summary()])
