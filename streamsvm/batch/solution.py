@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.kernels.rows import RowStore
 
 CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS = "converged", "max_iterations", "max_passes", "no_progress"
 
@@ -50,7 +50,7 @@ class Solution:
     ==================== ============================================================================================
     ``"converged"``      no pair violates the optimality conditions by more than `tol`
     ``"max_iterations"`` it had taken `max_iterations` pair steps
-    ``"max_passes"``     it had passed over all examples `max_passes` times (`chunks.solver` only)
+    ``"max_passes"``     it had passed over all examples `max_passes` times (`working_set.solver` only)
     ``"no_progress"``    the best step was too small to change a coefficient in float64: `tol` is below the rounding
     ==================== ============================================================================================
     """

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.chunks.pairs import PairOptimum
-from streamsvm.batch.chunks.solver import Optimum, members_of
+from streamsvm.batch.multiclass.class_pairs import PairOptimum
+from streamsvm.batch.problem import members_of
+from streamsvm.batch.working_set.solver import Optimum
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import Kernel, kernel_values
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.pairs import optima
-from streamsvm.batch.chunks.solver import Optimum, members_of, optimum
+from streamsvm.batch.kernels.features import Features
+from streamsvm.batch.multiclass.class_pairs import optima
 from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.problem import members_of
+from streamsvm.batch.working_set.solver import Optimum, optimum
 from streamsvm.core import arguments
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.expansion import EVALUATIONS

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from streamsvm.batch.chunks import solver
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.members import Active, take_steps
-from streamsvm.batch.chunks.solver import optimum
-from streamsvm.batch.conjugate import MOST
+from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.steps.conjugate import MOST
+from streamsvm.batch.working_set import solver
+from streamsvm.batch.working_set.members import Active, take_steps
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.hashing import row_hashes
 from streamsvm.core.kernels import NAMES, RBF, Linear, Sigmoid, make_kernel

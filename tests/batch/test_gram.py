@@ -8,9 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from streamsvm.batch import RowStore, SolverOptions, smo
-from streamsvm.batch.gram import series
-from streamsvm.batch.gram.matrix import Gram, Matrices
-from streamsvm.batch.gram.series import Series, scaled, too_coarse
+from streamsvm.batch.kernels.matrix import Gram, Matrices
+from streamsvm.batch.problem import too_coarse, violations
+from streamsvm.batch.working_set import series
+from streamsvm.batch.working_set.series import Series, scaled
+from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
 
 TOL = 1e-3
@@ -207,6 +209,5 @@ def test_near_is_the_distance_past_the_middle_on_the_side_that_violates():
     y, g = np.array([1.0, 1.0, 1.0, -1.0]), np.array([3.0, 3.0, 3.0, 3.0])
     lo, hi = np.minimum(y, 0.0), np.maximum(y, 0.0)
     hi[2] = 0.0  # held out
-    near = np.empty(4)
-    series._put_near(np.array([0.0, 1.0, 0.0, -1.0]), g, lo, hi, 1.0, near)
-    np.testing.assert_array_equal(near, [2.0, -2.0, -np.inf, 2.0])
+    near = violations(np.array([0.0, 1.0, 0.0, -1.0]), g, lo, hi, 1.0, 1.0)
+    np.testing.assert_array_equal(near, [2.0, -2.0, -FORBIDDEN, 2.0])

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.batch.chunks import pairs
-from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.kernels.features import Features
+from streamsvm.batch.multiclass import class_pairs as pairs
 from streamsvm.batch.options import SolverOptions
 from streamsvm.core.kernels import NAMES, RBF, Linear, make_kernel
 

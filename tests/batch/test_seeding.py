@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from streamsvm.batch import RowStore, SolverOptions, factor, seeding, smo
+from streamsvm.batch import RowStore, SolverOptions, seeding, smo
+from streamsvm.batch.path import factor
 from streamsvm.batch.seeding import along_c, chains, exact, repair
 from streamsvm.batch.seeding import full as full_seeds
 from streamsvm.batch.seeding import greedy as greedy_seeds

@@ -29,9 +29,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info
 
-from streamsvm.batch import RowStore, SolverOptions, newton, smo
-from streamsvm.batch.newton import direction, free_step, inside_step
-from streamsvm.batch.steps import TOP, Rule, iterate
+from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch.steps import newton
+from streamsvm.batch.steps.newton import direction, free_step, inside_step
+from streamsvm.batch.steps.pairs import TOP, Rule, iterate
 from streamsvm.core import threads
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
 

@@ -13,8 +13,8 @@ from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.splits import SEEDINGS
-from streamsvm.validation.results import Fold
 from streamsvm.validation.scale import resolve_scaling
 
 from ...report import charts as report

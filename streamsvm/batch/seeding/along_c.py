@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.seeding.start import Start, better, moved, settled_start, staying, view_of
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps import subtract_rows
+from streamsvm.batch.steps.pairs import subtract_rows
 
 
 def optimal_for_larger_boxes(previous: Solution) -> bool:

@@ -6,15 +6,15 @@ followed to its end; BEST takes over where that is not possible.
 
 import numpy as np
 
-from streamsvm.batch import path as exact
-from streamsvm.batch.factor import factorise
-from streamsvm.batch.rows import ROWS_FOR_PRODUCT
+from streamsvm.batch.kernels.rows import ROWS_FOR_PRODUCT
+from streamsvm.batch.path import follow as exact
+from streamsvm.batch.path.factor import factorise
+from streamsvm.batch.problem import survey
 from streamsvm.batch.seeding.full import best
 from streamsvm.batch.seeding.start import Start, settled_start, view_of
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps import kernel_among
+from streamsvm.batch.steps.pairs import kernel_among
 from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.expansion import FORBIDDEN
 
 ROOM = 80  # for examples that become free on the path of a few leaving ones
 
@@ -107,22 +107,3 @@ def _put_places(alpha, lo, hi, place, target):
         if lo[i] >= hi[i]:
             place[i] = exact.OUT
         target[i] = min(max(alpha[i], lo[i]), hi[i])
-
-
-@compiled
-def survey(alpha, g, lo, hi):
-    """The largest gradient that may rise, the smallest that may fall, the bias, and the number of free examples."""
-    top, bottom, total, free = -FORBIDDEN, FORBIDDEN, 0.0, 0
-    for i in range(g.shape[0]):
-        if alpha[i] < hi[i]:
-            top = max(top, g[i])
-        if alpha[i] > lo[i]:
-            bottom = min(bottom, g[i])
-        if lo[i] < alpha[i] < hi[i]:
-            total += g[i]
-            free += 1
-    if free > 0:
-        return top, bottom, total / free, free
-    if top == -FORBIDDEN or bottom == FORBIDDEN:
-        return top, bottom, top if top != -FORBIDDEN else bottom if bottom != FORBIDDEN else 0.0, free
-    return top, bottom, 0.5 * (top + bottom), free

@@ -37,14 +37,15 @@ from dataclasses import replace
 import numpy as np
 
 from streamsvm.batch import smo
+from streamsvm.batch.costs import path_seconds, step_seconds
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
-from streamsvm.batch.seeding.choice import path_seconds, step_seconds
-from streamsvm.batch.seeding.exact import path, survey
+from streamsvm.batch.problem import survey, violations
+from streamsvm.batch.seeding.exact import path
 from streamsvm.batch.seeding.methods import solved
 from streamsvm.batch.seeding.start import Start, view_of
 from streamsvm.batch.solution import CONVERGED, Solution
-from streamsvm.batch.steps import subtract_rows
+from streamsvm.batch.steps.pairs import subtract_rows
 
 LOOSE = 0.1  # the tolerance that says who is near the margin, and later the share of the largest violation
 FEW, SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
@@ -130,16 +131,10 @@ class Members:
 def _nearest(solution: Solution) -> np.ndarray:
     """Numbers of the support vectors, and of a third as many examples that are next to the margin."""
     top, bottom, _, _ = survey(solution.dual_coef, solution.g, solution.lo, solution.hi)
-    near = _violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
+    near = violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
     near[solution.support] = np.inf
     wanted = min(len(near), int(SPARE * len(solution.support)) + ROOM)
     return np.sort(np.argpartition(-near, wanted - 1)[:wanted])
-
-
-def _violations(alpha, g, lo, hi, top: float, bottom: float) -> np.ndarray:
-    """How far each example violates the conditions; if negative, how far it is from that."""
-    rise = np.where(alpha < hi, g - bottom, -np.inf)
-    return np.maximum(rise, np.where(alpha > lo, top - g, -np.inf))
 
 
 # ------------------------------------------------------------------------------------------------------------- training
@@ -192,7 +187,7 @@ class _Training:
 
     def recruits(self, top: float, bottom: float) -> tuple[np.ndarray, float]:
         """The worst violators among the examples that are no members, and the largest violation."""
-        away = _violations(self.alpha, self.g, self.lo, self.hi, top, bottom)
+        away = violations(self.alpha, self.g, self.lo, self.hi, top, bottom)
         away[self.members.ids] = -np.inf
         worst = float(away.max())
         bad = np.flatnonzero(away > max(self.options.tol, LOOSE * worst))

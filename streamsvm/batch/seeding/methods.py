@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from streamsvm.batch import smo
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.problem import survey
 from streamsvm.batch.seeding.along_c import averaged, best_reuse, direct, pairwise, scaled
 from streamsvm.batch.seeding.chains import mir, reuse, sir
-from streamsvm.batch.seeding.exact import path, survey
+from streamsvm.batch.seeding.exact import path
 from streamsvm.batch.seeding.full import avg, best, top
 from streamsvm.batch.seeding.greedy import greedy
 from streamsvm.batch.seeding.start import Start

@@ -27,10 +27,10 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.solver import optimum
+from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.options import SolverOptions
-from streamsvm.batch.steps import penalties
+from streamsvm.batch.problem import penalties
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core import storage
 from streamsvm.core.expansion import EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.pairs import PairOptimum
+from streamsvm.batch.multiclass.class_pairs import PairOptimum
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import Counts
 from streamsvm.online.outputs.calibration import new_calibration, note_margins

@@ -1,4 +1,4 @@
-"""The trainings of one gamma on one kernel matrix: every fold along rising C by itself, see `batch.gram`.
+"""The trainings of one gamma on one kernel matrix: every fold along rising C by itself, see `batch.working_set.series`.
 
 A fold starts from its own solution for the C before.  If most support vectors of that are at their bounds, all
 coefficients grow with C.  If none is, it solves the problem of every larger C, and nothing is trained.
@@ -12,13 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from streamsvm.batch import Solution, smo
-from streamsvm.batch.coarse import CLOSER, Rough, checked
-from streamsvm.batch.gram.matrix import Matrices
-from streamsvm.batch.gram.series import Series, Solved, scaled, too_coarse
+from streamsvm.batch.kernels.matrix import Matrices
+from streamsvm.batch.problem import too_coarse
 from streamsvm.batch.solution import NO_PROGRESS
+from streamsvm.batch.working_set.series import Series, Solved, scaled
+from streamsvm.batch.working_set.single_precision import CLOSER, Rough, checked
 from streamsvm.core.kernels import is_positive_semidefinite
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.problem import Problem
-from streamsvm.validation.results import Fold
 
 STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
 

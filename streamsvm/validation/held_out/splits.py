@@ -27,13 +27,13 @@ import numpy as np
 
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.path import Factor
+from streamsvm.batch.path.follow import Factor
 from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem
 from streamsvm.validation.held_out.work import in_parts, in_processes, workers
-from streamsvm.validation.results import Fold
 
 CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.
 MANY_FOLDS = 30  # From as many folds on, the folds of a grid start from the full solution.

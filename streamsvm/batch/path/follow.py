@@ -48,12 +48,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROW, diagonal_of, row_at, rows_of
-from streamsvm.batch.factor import add_multiple, directions, enter, leave
-from streamsvm.batch.piece import AT_LOWER as AT_LOWER
-from streamsvm.batch.piece import AT_UPPER as AT_UPPER
-from streamsvm.batch.piece import DRIVEN as DRIVEN
-from streamsvm.batch.piece import (
+from streamsvm.batch.kernels.cache import NO_ROW, diagonal_of, row_at, rows_of
+from streamsvm.batch.path.events import AT_LOWER as AT_LOWER
+from streamsvm.batch.path.events import AT_UPPER as AT_UPPER
+from streamsvm.batch.path.events import DRIVEN as DRIVEN
+from streamsvm.batch.path.events import (
     END,
     ENTERED,
     MET_BOUND,
@@ -61,8 +60,9 @@ from streamsvm.batch.piece import (
     next_event,
     rates,
 )
-from streamsvm.batch.piece import FREE as FREE
-from streamsvm.batch.piece import OUT as OUT
+from streamsvm.batch.path.events import FREE as FREE
+from streamsvm.batch.path.events import OUT as OUT
+from streamsvm.batch.path.factor import add_multiple, directions, enter, leave
 from streamsvm.core.compiling._jit import compiled, inner
 
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3

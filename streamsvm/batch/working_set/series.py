@@ -15,12 +15,6 @@ boxes.  Each is solved among *members* first, the examples that are near the mar
 
 From one C to the next, all coefficients and y - g grow alike: `scaled`.  That costs no kernel value.
 
-Single precision has a limit.  A kernel value is rounded by at most 2^-24 of it, and so a gradient by about
-
-    rounding = 2^-24 max_i k(x_i, x_i) sqrt(sum_i alpha_i^2)
-
-Where this is not far below the tolerance, `too_coarse` tells; such problems are for `smo`, in double precision.
-
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
@@ -35,19 +29,17 @@ vector machines", 1997.
 """
 
 import functools
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.cache import add_four
-from streamsvm.batch.chunks.members import Members
-from streamsvm.batch.chunks.solver import spread
-from streamsvm.batch.gram.matrix import Gram
+from streamsvm.batch.kernels.cache import add_four
+from streamsvm.batch.kernels.matrix import Gram
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.seeding.exact import survey
+from streamsvm.batch.problem import settled, survey, violations
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
-from streamsvm.batch.steps import settled
+from streamsvm.batch.working_set.members import Members
+from streamsvm.batch.working_set.solver import spread
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
@@ -55,8 +47,6 @@ SLACK = 0.5  # how far from a violation a member may be
 SPARED, SPARE = 1.5, 100  # members for each support vector, and some more; and before any leaves, for each one needed
 MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
 FIRST, SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
-PRECISION = 2.0**-24
-FRACTION = 0.5  # of the tolerance, that rounding may take
 
 
 class Solved(NamedTuple):
@@ -114,16 +104,6 @@ def _subtract_rows(K, places, change, g):
         c += 1
 
 
-@compiled
-def _put_near(alpha, g, lo, hi, middle, near):
-    """near = how far each gradient is beyond the middle of the extremes; negative if it does not violate."""
-    for i in range(g.shape[0]):
-        beyond = g[i] - middle
-        rises = beyond if alpha[i] < hi[i] else -np.inf
-        falls = -beyond if alpha[i] > lo[i] else -np.inf
-        near[i] = max(rises, falls)
-
-
 @functools.lru_cache(maxsize=64)  # the folds of a grid, which are the same for all gammas
 def _spread(positive: bytes) -> np.ndarray:
     return spread(np.frombuffer(positive, bool))
@@ -135,11 +115,6 @@ def scaled(before: Solved, y: np.ndarray, factor: float) -> Solved:
     upper, lower = before.alpha == before.hi, before.alpha == before.lo
     alpha[upper], alpha[lower] = hi[upper], lo[lower]
     return before._replace(alpha=alpha, g=y - factor * (y - before.g), lo=lo, hi=hi)
-
-
-def too_coarse(alpha: np.ndarray, diagonal: np.ndarray, tol: float) -> bool:
-    """Whether rounding to single precision matters for coefficients of this size."""
-    return PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha) > FRACTION * tol
 
 
 class Series:
@@ -250,7 +225,7 @@ class _Training:
                     status = MAX_ITERATIONS if self.steps >= limit else NO_PROGRESS
                     break
                 self.series.join(members, new)
-        self.alpha = settled(self.alpha, self.lo, self.hi, np.abs(self.alpha).max(initial=0.0))
+        self.alpha = settled(self.alpha, self.lo, self.hi)
         violation = max(0.0, top - bottom)
         return Solved(self.alpha, self.g, self.lo, self.hi, bias, violation, status, self.steps, self.newton_steps)
 
@@ -273,9 +248,7 @@ class _Training:
 
     def _near(self, middle: float) -> np.ndarray:
         """How far each gradient is beyond the middle of the extremes; negative if it does not violate."""
-        near = np.empty(len(self.g))
-        _put_near(self.alpha, self.g, self.lo, self.hi, middle, near)
-        return near
+        return violations(self.alpha, self.g, self.lo, self.hi, middle, middle)
 
     def _solve(self, members: Members, limit: int) -> bool:
         """Solve among the members, and bring all gradients up to date; False if that did not succeed."""

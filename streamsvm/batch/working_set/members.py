@@ -26,10 +26,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from streamsvm.batch.conjugate import MOST, conjugate_step
-from streamsvm.batch.newton import MAX_FREE, Newton
-from streamsvm.batch.square import square_of
-from streamsvm.batch.steps import BOTTOM, TOP, newton_partner, settled, update
+from streamsvm.batch.kernels.square import square_of
+from streamsvm.batch.problem import middle, settled
+from streamsvm.batch.steps.conjugate import MOST, conjugate_step
+from streamsvm.batch.steps.newton import MAX_FREE, Newton
+from streamsvm.batch.steps.pairs import BOTTOM, TOP, newton_partner, update
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
@@ -172,8 +173,7 @@ class Members:
     @property
     def middle(self) -> float:
         """The middle of the extremes, or the one that exists; 0 if none does."""
-        found = [extreme for extreme in self.extremes.tolist() if abs(extreme) < FORBIDDEN / 2]
-        return sum(found) / max(len(found), 1)
+        return float(middle(*self.extremes))
 
     @property
     def holders(self) -> tuple[int, int]:
@@ -249,7 +249,7 @@ class Members:
     def settle(self) -> None:
         """Put coefficients that rounding has left beside a bound onto it."""
         own = self._active
-        own.alpha[:] = settled(own.alpha, own.lo, own.hi, np.abs(own.alpha).max(initial=0.0))
+        own.alpha[:] = settled(own.alpha, own.lo, own.hi)
         _note_bounds(own, self.extremes)
 
     @property

@@ -20,7 +20,7 @@ parts     their parts of p                                                 (MOST
 product   Kp                                                               (m,) float64
 curvature p'Kp                                                             float64
 gamma     share of the old p that is taken out                             float64
-others    as in `steps`
+others    as in `pairs`
 ========= ================================================================ ================
 
 Source: Torres-Barran, Alaiz, Dorronsoro, "Faster SVM training via conjugate SMO", Pattern Recognition 111 (2021).
@@ -30,7 +30,7 @@ would cut short is a plain one.
 
 import numpy as np
 
-from streamsvm.batch.steps import BLOCK, BOTTOM, NO_CURVATURE, TOP, first_of_block, move_within, room_of, update
+from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, NO_CURVATURE, TOP, first_of_block, move_within, room_of, update
 from streamsvm.core.compiling._jit import inner
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
@@ -94,7 +94,7 @@ def _update_block(g, up, down, product, gamma, mu, K_i, K_j):
 
 @inner
 def _update(g, up, down, product, gamma, mu, K_i, K_j, extremes):
-    """Update Kp, and the gradient as `steps.update` does."""
+    """Update Kp, and the gradient as `pairs.update` does."""
     top, bottom, top_block = -FORBIDDEN, FORBIDDEN, 0
     for b in range(0, g.shape[0], BLOCK):
         e = min(b + BLOCK, g.shape[0])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.cache import (
+from streamsvm.batch.kernels.cache import (
     CLOCK,
     COMPUTED,
     COUNTS,

@@ -33,7 +33,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm.batch.square import square_of
+from streamsvm.batch.kernels.square import square_of
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 

@@ -32,18 +32,18 @@ The decision values of a chunk are those of a model that has not seen it.  They 
 them.
 
 Sources: Joachims, "Making large-scale SVM learning practical" (1999), for solving over a working set while the others
-are fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps`.  The chunks and the rounds over candidates are ours.
+are fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps.pairs`.  The chunks and the rounds over candidates are ours.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.given import KernelSource
-from streamsvm.batch.chunks.members import Members
+from streamsvm.batch.kernels.given import KernelSource
 from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.problem import middle, survey, violations
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS
-from streamsvm.core.expansion import FORBIDDEN
+from streamsvm.batch.working_set.members import Members
 from streamsvm.core.threads import one_blas_thread
 
 FIRST, FEWEST = 500, 20  # examples of the first chunk: at most, and at least if there are so many
@@ -122,7 +122,7 @@ def optimum(
 
     Examples
     --------
-    >>> from streamsvm.batch.chunks.features import Features
+    >>> from streamsvm.batch.kernels.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0], [3.0]]), Linear())
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
@@ -137,7 +137,7 @@ def optimum(
     return Optimum(
         alpha=training.alpha,
         g=g,
-        bias=middle(training.alpha, g, lo, hi),
+        bias=middle(*survey(training.alpha, g, lo, hi)[:2]),
         seen=np.concatenate([np.empty(0, np.int64), *training.seen]),
         decision_values=np.concatenate([np.empty(0), *training.decision_values]),
         status=status,
@@ -146,23 +146,6 @@ def optimum(
         newton_steps=members.newton_steps,
         kernel_evaluations=training.features.kernel_evaluations,
     )
-
-
-def middle(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
-    """The middle of the extremes of the gradient, or the one that exists; 0 if none does."""
-    rising, falling = g[alpha < hi], g[alpha > lo]
-    extremes = [float(pick(values)) for pick, values in ((np.max, rising), (np.min, falling)) if len(values)]
-    return sum(extremes) / max(len(extremes), 1)
-
-
-def members_of(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-    """Numbers of the examples that a solution rests on, rising: with a coefficient, or holding an extreme of g."""
-    holders = []
-    if (rising := np.flatnonzero(alpha < hi)).size:
-        holders.append(rising[np.argmax(g[rising])])
-    if (falling := np.flatnonzero(alpha > lo)).size:
-        holders.append(falling[np.argmin(g[falling])])
-    return np.union1d(np.flatnonzero(alpha), np.array(holders, np.int64))
 
 
 def spread(positive: np.ndarray) -> np.ndarray:
@@ -225,9 +208,8 @@ class _Training:
 
     def _violations(self, ids: np.ndarray, f: np.ndarray) -> np.ndarray:
         """How far the gradients of these examples are from where they do not violate; negative if they do not."""
-        beyond, alpha = self.y[ids] - f - self.members.middle, self.alpha[ids]
-        rising = np.where(alpha < self.hi[ids], beyond, -FORBIDDEN)
-        return np.maximum(rising, np.where(alpha > self.lo[ids], -beyond, -FORBIDDEN))
+        bias = self.members.middle
+        return violations(self.alpha[ids], self.y[ids] - f, self.lo[ids], self.hi[ids], bias, bias)
 
     def _add(self, ids: np.ndarray, f: np.ndarray) -> None:
         """Make members of these examples."""

@@ -1,6 +1,6 @@
-"""A start from single precision: the solution by `chunks`, with gradients in double precision.
+"""A start from single precision: the solution by `solver`, with gradients in double precision.
 
-`chunks` solves most large problems of `smo` in less time, but rounds kernel values to single precision.
+`solver` solves most large problems of `smo` in less time, but rounds kernel values to single precision.
 `smo` goes on from there.  As a rule it takes no step, because the gradients below show that the tolerance is reached:
 
 1. The gradients of the support vectors, and of all examples within a tolerance of a violation, are computed anew.
@@ -10,7 +10,7 @@
 
 A grid has its own solutions in single precision, see `validation.grids.on_matrix`; `checked` does the same for them.
 
-The rounding of a gradient grows with the coefficients, see `gram.series`.  So single precision solves to the tolerance
+The rounding of a gradient grows with the coefficients, see `problem`.  So single precision solves to the tolerance
 of `smo`, or to the rounding that the boxes allow if that is more; with very large boxes it is not asked.
 
 ========= ================================================================ ================
@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.chunks.features import MAX_WIDTH, Features
-from streamsvm.batch.chunks.solver import optimum
-from streamsvm.batch.gram.series import PRECISION
+from streamsvm.batch.kernels.features import MAX_WIDTH, Features
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.problem import PRECISION, violations
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.kernels import is_positive_semidefinite, kernel_values
 from streamsvm.core.threads import one_blas_thread
 
@@ -108,11 +108,11 @@ def _tolerance(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverO
 
 
 def _rounding(store: RowStore, alpha: np.ndarray) -> float:
-    """How far single precision may round a gradient with these coefficients, see `gram.series`."""
+    """How far single precision may round a gradient with these coefficients, see `problem`."""
     return PRECISION * float(store.diagonal.max() * np.linalg.norm(alpha))
 
 
-def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> Coarse:
+def start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> Coarse:
     """Solve in single precision, and check it in double precision; the arguments are those of `smo.train`."""
     X, trained = store.examples, np.flatnonzero(lo < hi)
     features = Features(X if len(trained) == len(y) else X[trained], store.kernel)
@@ -139,7 +139,7 @@ def checked(
     def exact(rows: np.ndarray) -> np.ndarray:
         return np.asarray(y[rows] - _sums(store, X, rows, support, alpha[support]))
 
-    beyond = np.maximum(np.where(alpha < hi, g - found.bias, -np.inf), np.where(alpha > lo, found.bias - g, -np.inf))
+    beyond = violations(alpha, g, lo, hi, found.bias, found.bias)
     is_near = (beyond > -options.tol) | (alpha != 0.0) | np.isnan(g)
     near, others = np.flatnonzero(is_near), np.flatnonzero(~is_near)
     rough, g[near] = g[near], exact(near)

@@ -1,7 +1,7 @@
 """The problems of all pairs of classes of one training set.
 
 A pair's problem is that of `solver`, over the examples of two classes.  Small classes make many small problems, and the
-calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled loop, `pair_steps`.
+calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled loop, `small_pairs`.
 It reads the kernel values of a class with itself, and of a class with the classes after it.  They are computed by a few
 matrix products, each value once, though a class is in many pairs.
 
@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.given import KernelSource
-from streamsvm.batch.chunks.pair_steps import Found, Work, solve_pairs
-from streamsvm.batch.chunks.solver import members_of, optimum
+from streamsvm.batch.kernels.given import KernelSource
+from streamsvm.batch.multiclass.small_pairs import Found, Work, solve_pairs
 from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.problem import members_of
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.threads import one_blas_thread
 
 LARGEST = 3000  # examples of a small pair
@@ -83,7 +84,7 @@ def optima(
 
     Examples
     --------
-    >>> from streamsvm.batch.chunks.features import Features
+    >>> from streamsvm.batch.kernels.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0]]), Linear())
     >>> for pair in optima(examples, np.array([0, 1, 2]), np.full(3, 10.0), SolverOptions(), 100):

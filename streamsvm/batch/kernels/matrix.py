@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.rows import RowStore
-from streamsvm.batch.square import put_square
+from streamsvm.batch.kernels.rows import RowStore
+from streamsvm.batch.kernels.square import put_square
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.exponentials import exp32
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row, self_products
@@ -80,7 +80,7 @@ def _put_block(P, sq, first, is_distance, S):
 
 
 class Gram:
-    """The kernel matrix of all examples, as `chunks.members.Members` takes its values.
+    """The kernel matrix of all examples, as `working_set.members.Members` takes its values.
 
     Parameters
     ----------
