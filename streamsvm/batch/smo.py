@@ -262,25 +262,18 @@ def train_anew(
     """As `train`, from 0; by a start from single precision where that saves time."""
     if not single_precision.pays(store, lo, hi, options):
         return train(store, y, lo, hi, options=options)
-    return refined(store, y, lo, hi, single_precision.start(store, y, lo, hi, options), options)
+    return refined(single_precision.start(store, y, lo, hi, options), options)
 
 
-def refined(
-    store: RowStore,
-    y: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    known: single_precision.Coarse,
-    options: SolverOptions = DEFAULTS,
-) -> Solution:
-    """As `train`, from a start that single precision has found."""
-    rest = replace(options, max_iterations=options.limit(len(y)) - known.steps)
-    found = train(store, y, lo, hi, known.alpha, known.g, rest)
+def refined(known: Solution, options: SolverOptions = DEFAULTS) -> Solution:
+    """As `train`, from what single precision has found, with its gradients in double precision."""
+    rest = replace(options, max_iterations=options.limit(len(known.y)) - known.iterations)
+    found = train(known.store, known.y, known.lo, known.hi, known.dual_coef, known.g, rest)
     return replace(
         found,
-        iterations=known.steps + found.iterations,
+        iterations=known.iterations + found.iterations,
         newton_steps=known.newton_steps + found.newton_steps,
-        values_computed=known.kernel_evaluations,
+        values_computed=known.values_computed,
     )
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from streamsvm.batch.problem import penalties, settled
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.smo import WORTH_SHRINKING
-from streamsvm.batch.steps.conjugate import MOST, conjugate_step
+from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
 from streamsvm.batch.steps.newton import MAX_FREE, Newton
 from streamsvm.batch.steps.pairs import newton_partner, update
 from streamsvm.core.compiling._dispatch import by_class
@@ -71,7 +71,7 @@ def solve_active(s, kernel, tol, max_steps):
     """
     n, self_k, extremes, rows = s.counts[SLOTS], s.self_k, s.extremes, s.rows
     alpha, g, lo, hi, up, down = s.alpha[:n], s.g[:n], s.lo, s.hi, s.up[:n], s.down[:n]
-    places, parts, product = np.empty(MOST + 2, np.int64), np.empty(MOST + 2), np.zeros(n)
+    places, parts, product = np.empty(MAX_MOVED + 2, np.int64), np.empty(MAX_MOVED + 2), np.zeros(n)
     count, curvature = 0, 0.0
     i = update(g, up, down, 0.0, g, g, extremes)
     for step in range(max_steps):

@@ -32,7 +32,7 @@ from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 STAGES = 3  # in which examples arrive: a quarter, half and all of them
-COARSE = 0.5  # tolerance while examples are still coming; a finer one costs a third more steps
+ROUGH = 0.5  # tolerance while examples are still coming; a finer one costs a third more steps
 
 
 class Work(NamedTuple):
@@ -180,7 +180,7 @@ def _solve(K_first, K_second, K_cross, rows, inverses, known, w, tol, max_steps,
     for stage in range(STAGES):
         b = middle(extremes[TOP], extremes[BOTTOM])
         arrived += _arrive(w, n_first, stage, b, f[arrived:], positive[arrived:])
-        goal = tol if stage == STAGES - 1 else max(tol, COARSE)
+        goal = tol if stage == STAGES - 1 else max(tol, ROUGH)
         left -= _take_steps(K_first, K_second, K_cross, rows, inverses, known, w, goal, left, extremes)
     return arrived
 

@@ -31,7 +31,7 @@ from streamsvm.batch.kernels.cache import add_four, dot
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm.core.threads import one_blas_thread
 
-SMALL = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
+OWN_LOOP = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
 NO_COMPLEMENT = 1e-10  # an example with a smaller Schur complement depends on those of M
 
 
@@ -121,7 +121,7 @@ def factorise(K_M: np.ndarray, jitter: float) -> tuple[np.ndarray, np.ndarray] |
     m = len(K_M)
     w = np.ones(m)
     K_M.reshape(-1)[:: m + 1] += jitter
-    if m <= SMALL:
+    if m <= OWN_LOOP:
         failed = not _decompose(K_M)
     else:
         with one_blas_thread():  # K_M.T is as LAPACK wants it, so nothing is copied.

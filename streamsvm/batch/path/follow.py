@@ -67,9 +67,8 @@ from streamsvm.core.compiling._jit import compiled, inner
 
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
 
-JITTER = 1e-5
-NO_LENGTH = 1e-13
-NO_MASS = 1e-14  # of the driven examples, relative to their coefficients
+PATH_JITTER = 1e-5  # over C, on the diagonal: an error of the path that the end of it takes back
+NOTHING = 1e-13  # of the whole way, and of the coefficients on it: the rounding of sums
 
 
 class State(NamedTuple):
@@ -182,7 +181,7 @@ def follow(store, state, way, beginning):
     m = _take_leave(F, w, members, m, driven)
     while True:
         h = d.sum()
-        if biased and m == 0 and abs(h) > NO_MASS * mass:
+        if biased and m == 0 and abs(h) > NOTHING * mass:
             s = counterpart(g, place, tabu, h < 0.0)
             if s < 0:
                 return STUCK, events
@@ -202,7 +201,7 @@ def follow(store, state, way, beginning):
         events += 1
         if events > limit:
             return TOO_LONG, events
-        if t * left > NO_LENGTH and any_tabu:
+        if t * left > NOTHING and any_tabu:
             tabu[:] = False
             any_tabu = False
         if what == MET_BOUND:
@@ -224,7 +223,7 @@ def follow(store, state, way, beginning):
                 return SINGULAR, events
             place[i] = FREE
             m += 1
-        if t * left <= NO_LENGTH:
+        if t * left <= NOTHING:
             tabu[i] = any_tabu = True
         left *= 1.0 - t
     for c in range(driven.shape[0]):

@@ -15,8 +15,7 @@ from streamsvm.batch.steps.pairs import subtract_rows
 
 def optimal_for_larger_boxes(previous: Solution) -> bool:
     """Whether the solution holds for every larger C as well, because no support vector is at its bound."""
-    at_bound = (previous.dual_coef == previous.lo) | (previous.dual_coef == previous.hi)
-    return not bool((at_bound & (previous.dual_coef != 0.0)).any())
+    return not bool(previous.at_bound.any())
 
 
 def direct(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.batch.costs import (
-    SECONDS_PER_AVG,
-    SECONDS_PER_COLD,
     SECONDS_PER_ELEMENT,
+    SECONDS_PER_FOLD,
     SECONDS_PER_SHARE,
     SECONDS_PER_SYSTEM,
     events_of,
@@ -20,14 +19,7 @@ from streamsvm.batch.solution import Solution
 ACTIVE = 1.5  # examples for each support vector
 WORTH = 0.8  # a seed must cost less than this share of a cold start
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
-FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
-SHARES = (
-    0.9,
-    0.9,
-    0.75,
-    0.4,
-    0.2,
-)  # of the steps that a seed leaves to do if a quarter of all is free
+MOST_OF_STEPS, SHARE_OF_STEPS, DECAY = 0.9, 1.3, 0.27  # that a seed leaves to do, if a quarter of all is free
 IF_BOUNDED, IF_FREE = 0.67, 2.0  # times as much, if none is free and if all are
 
 
@@ -86,11 +78,11 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     active = min(float(n), ACTIVE * support)
     newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
     steps = step_seconds(known.iterations, active) + newton
-    share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
+    share = min(MOST_OF_STEPS, SHARE_OF_STEPS / effective**DECAY)
     share *= IF_BOUNDED + (IF_FREE - IF_BOUNDED) * m / max(1, support)
-    cold = SECONDS_PER_COLD + steps
+    cold = SECONDS_PER_FOLD + steps
     path = path_seconds(events, m, n, k)
-    avg = SECONDS_PER_AVG + SECONDS_PER_SHARE * n * m + share * steps
+    avg = SECONDS_PER_FOLD + SECONDS_PER_SHARE * n * m + share * steps
     costs = (
         f"expected seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} "
         f"(members={n}, free={m}, leaving={r:.3g})"

@@ -62,18 +62,4 @@ def solved(
     top, bottom, bias, _ = survey(alpha, g, lo, hi)
     if top - bottom > options.tol:
         return smo.train(store, y, lo, hi, alpha, g, options)
-    return Solution(
-        store=store,
-        y=y,
-        lo=lo,
-        hi=hi,
-        dual_coef=alpha,
-        g=g,
-        bias=bias,
-        violation=max(0.0, top - bottom),
-        status=CONVERGED,
-        iterations=0,
-        planned=0,
-        newton_steps=0,
-        rows_computed=0,
-    )
+    return Solution(store, y, lo, hi, alpha, g, bias, max(0.0, top - bottom), CONVERGED)

@@ -48,13 +48,12 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
-NO_CURVATURE = 1e-12
-SINGULAR = 1e-12  # a determinant relative to the product of the curvatures; below it, two sets are as one
-ETA = 0.9
+NO_CURVATURE = 1e-12  # of a pair; also of a determinant, relative to its curvatures: below it, two sets are as one
+ETA = 0.9  # the source's
 BLOCK = 64  # examples; the search for an extreme's place covers one block
 TOP, BOTTOM = 0, 1
 STEPS, PLANNED, KINDS = 0, 1, 2
-MAX_PLANNING = 3
+MAX_PLANNING = 3  # recent sets; more gain nothing
 
 
 class View(NamedTuple):
@@ -244,7 +243,7 @@ def plan(alpha, g, lo, hi, planning, recent_i, recent_j, recent_q, i, j, q, K_i,
             break
         c = K_i[a] - K_i[b] - K_j[a] + K_j[b]
         determinant = q * q_2 - c * c
-        if not determinant > SINGULAR * q * q_2:
+        if not determinant > NO_CURVATURE * q * q_2:
             continue
         w_2 = g[a] - g[b]
         mu = (q_2 * w - c * w_2) / determinant

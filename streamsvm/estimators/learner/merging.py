@@ -87,10 +87,10 @@ class Merging(Rechecking):
         X = sp.csr_matrix((q.values, q.indices, q.indptr), shape=(examples.size, len(self._features.columns)))
         lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
         y, options = np.where(examples.positive, 1.0, -1.0), SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
-        found = optimum(Features(X, self._kernel), y, lo, hi, options)
-        support = np.flatnonzero(found.alpha)
+        found, _ = optimum(Features(X, self._kernel), y, lo, hi, options)
+        support = found.support
         s, n = self._with(self._expansion, examples.take(support)), len(support)
-        s.alpha[:n], s.g[:n] = found.alpha[support], found.g[support]
+        s.alpha[:n], s.g[:n] = found.dual_coef[support], found.g[support]
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
         s.counts[EVALUATIONS] += found.kernel_evaluations
         self._problem.note(s)

@@ -205,7 +205,7 @@ def _follow(
     n, limit = len(place), 4 * len(driven) + 50
     alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
     above, below, mu = beside
-    jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
+    jitter = path.PATH_JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
     found = factorise(kernel_among(s, kernel, M), jitter)
     if found is None:
         return False

@@ -31,7 +31,7 @@ from streamsvm.batch import costs
 from streamsvm.batch.path import follow as path
 from streamsvm.batch.path.factor import factorise
 from streamsvm.batch.problem import penalties, survey
-from streamsvm.batch.seeding.exact import ROOM
+from streamsvm.batch.seeding.exact import SPARE_ROOM
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
 from streamsvm.core.storage import keep, live_slots, row_width
@@ -156,11 +156,11 @@ class LeaveOut:
         M = np.flatnonzero(self.free)
         above, below, self._mu = tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
         widest = float((hi - lo).max(initial=0.0))
-        jitter = path.JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
+        jitter = path.PATH_JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
         found = factorise(kernel_among(s, self.kernel, M), jitter)
         place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE))
         self._place = np.where(lo >= hi, path.OUT, place).astype(np.int8)
-        room = len(M) + ROOM
+        room = len(M) + SPARE_ROOM
         return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 
     def _follow(self, mass: np.ndarray, c: np.ndarray, alpha, g, lo, hi) -> bool:

@@ -236,7 +236,7 @@ def _run_part(task: tuple[Plan, np.ndarray | None, range]) -> list[Fold]:
     members = None if ids is None else Members(store, ids)
     factor = plan.factor
     if factor is not None:
-        factor = factor._replace(workspace=_square(len(factor.members) + seeds.exact.ROOM))
+        factor = factor._replace(workspace=_square(len(factor.members) + seeds.exact.SPARE_ROOM))
     own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, factor=factor)
     first, *others = run(own, splits)
     rows = first.rows_computed + store.rows_computed - sum(part.rows_computed for part in (first, *others))
