@@ -28,8 +28,8 @@ from datasets import TASKS, load
 
 import streamsvm
 from streamsvm.batch import SolverOptions, smo
-from streamsvm.batch.rows import RowStore
-from streamsvm.batch.steps import penalties
+from streamsvm.batch.kernels.rows import RowStore
+from streamsvm.batch.problem import penalties
 from streamsvm.core import storage
 from streamsvm.core.device.choice import AUTO_WORK
 from streamsvm.core.device.evaluator import QUERIES_AT_ONCE

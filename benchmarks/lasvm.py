@@ -123,7 +123,7 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     from sklearn.svm import SVC
 
     import streamsvm
-    from streamsvm.batch.steps import Rule
+    from streamsvm.batch.steps.pairs import Rule
     from streamsvm.core import expansion, storage
     from streamsvm.online import finish, lasvm
 

@@ -47,6 +47,10 @@ CONNECTORS = [
     {"commands"},
 ]
 
+# Circles between the folders and files of a package that stand today.  The list may only shrink: an entry that is no
+# circle any more fails the test.
+STANDING_CIRCLES = {("streamsvm.estimators", frozenset({"learners", "several", "tuned"}))}
+
 # Third-party packages that only these rooms or files may import.
 RESERVED = {
     "numba": {"core/compiling"},
@@ -205,6 +209,52 @@ def test_no_files_import_each_other():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail("an import circle: " + " <- ".join(error.args[1]))
+
+
+def circles_of(graph):
+    """The sets of nodes that reach each other, by brute force: there are few nodes."""
+    reach = {node: set(targets) for node, targets in graph.items()}
+    for middle in reach:
+        for node in reach:
+            if middle in reach[node]:
+                reach[node] |= reach[middle]
+    return {
+        frozenset(other for other in reach if other in reach[node] and node in reach[other])
+        for node in reach
+        if node in reach[node]
+    }
+
+
+def circles_between_folders(files):
+    """The circles of every level: of each package, among its files and the folders in it, by the package's name."""
+    modules = {module_name(path): path for path in files}
+    graphs = {name: {} for name, path in modules.items() if path.name == "__init__.py"}
+    for name, path in modules.items():
+        for item in imports_of(path):
+            target = item.module if item.module in modules else item.module.rpartition(".")[0]
+            ours, theirs = name.split("."), target.split(".")
+            apart = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
+            if target in modules and apart:
+                graph = graphs[".".join(ours[:apart])]
+                graph.setdefault(ours[apart], set()).add(theirs[apart])
+                graph.setdefault(theirs[apart], set())
+    return {(package, circle) for package, graph in graphs.items() for circle in circles_of(graph)}
+
+
+def test_no_folders_import_each_other():
+    """At every level: what two folders need from each other has a home of its own, below both."""
+    assert circles_between_folders(PRODUCT) == STANDING_CIRCLES
+
+
+def test_a_circle_between_folders_is_seen(tmp_path, monkeypatch):
+    """Two folders in a circle, though none of their files are: a.x -> b.x, b.y -> a.y."""
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    files = {"a/x": "from p.b.x import One", "a/y": "", "b/x": "", "b/y": "from ..a import y", "c/x": "import p.a.x"}
+    for name, text in (files | dict.fromkeys(["__init__", "a/__init__", "b/__init__", "c/__init__"], "")).items():
+        path = tmp_path / "p" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert circles_between_folders(sorted(tmp_path.rglob("*.py"))) == {("p", frozenset({"a", "b"}))}
 
 
 def test_every_folder_is_a_package_that_is_shipped():

@@ -25,7 +25,7 @@ from shared.tables import table
 from sklearn.svm import SVC
 
 from streamsvm import LASVM, warmup
-from streamsvm.batch import path
+from streamsvm.batch.path import follow as path
 from streamsvm.online.removal.leave_one_out import UNKNOWN, LeaveOut
 
 SIZES = (200, 400, 800, 1600, 3200, 6400)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamsvm.batch.steps import MAX_PLANNING, Rule
+from streamsvm.batch.steps.pairs import MAX_PLANNING, Rule
 from streamsvm.core import arguments
 from streamsvm.core.device.choice import require_device
 

@@ -20,20 +20,20 @@ alpha     coefficients with their labels' signs                            (n,) 
 g         gradient y - K alpha, of held-out examples as well               (n,) float64
 y         labels, -1 or +1                                                 (n,) float64
 lo, hi    box                                                              (n,) float64
-K_i       kernel row, see `cache`                                          (n,) float64
+K_i       kernel row, see `kernels`                                          (n,) float64
 bias      the constant b of f(x) = sum_i alpha_i k(x_i, x) + b             float
 view      the active examples and their rows, see `steps`                  (m,) arrays
 ========= ================================================================ ================
 
 Four techniques make it fast.  None of them changes the solution:
 
-- *Second-order working sets* and *planning-ahead steps*, see `steps`.
-- *Newton steps* on the free set, see `newton`.
+- *Second-order working sets* and *planning-ahead steps*, see `steps.pairs`.
+- *Newton steps* on the free set, see `steps.newton`.
 - *Shrinking*: bounded examples that cannot be part of a violating pair now are set aside.  The arrays and rows of the
   others become contiguous.  When their problem is solved, the gradients of all examples are brought up to date.
-- *Kernel rows on demand*, shared by all problems over the same examples, see `cache`.
+- *Kernel rows on demand*, shared by all problems over the same examples, see `kernels.cache`.
 
-`solve` and `train_anew` start large problems from a solution in single precision, see `coarse`.
+`solve` and `train_anew` start large problems from a solution in single precision, see `working_set.single_precision`.
 
 Sources: Fan, Chen, Lin, "Working set selection using second order information for training support vector machines",
 JMLR 6 (2005), WSS 2, and its stopping condition; Chang, Lin, "LIBSVM: a library for support vector machines", section
@@ -51,13 +51,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROWS, Cache
-from streamsvm.batch.coarse import Coarse, coarse_start, pays
-from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.kernels.cache import NO_ROWS, Cache
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.problem import penalties, settled, survey
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS, Solution
-from streamsvm.batch.steps import (
+from streamsvm.batch.steps.newton import MAX_FREE, Newton
+from streamsvm.batch.steps.pairs import (
     BOTTOM,
     KINDS,
     PLANNED,
@@ -66,13 +66,11 @@ from streamsvm.batch.steps import (
     View,
     iterate,
     kernel_among,
-    penalties,
-    settled,
     subtract_from,
     subtract_rows,
 )
+from streamsvm.batch.working_set import single_precision
 from streamsvm.core import arguments
-from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.kernels import make_kernel
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two attempts to shrink
@@ -161,11 +159,7 @@ class _Training:
         self.view = self._view_of_all()
 
     def _settle(self) -> None:
-        """Put coefficients that rounding has left beside a bound onto it.
-
-        Otherwise such a coefficient could be the only free one, and decide on the bias.
-        """
-        alpha = settled(self.alpha, self.lo, self.hi, np.abs(self.alpha).max(initial=0.0))
+        alpha = settled(self.alpha, self.lo, self.hi)
         if np.array_equal(alpha, self.alpha):
             return
         self.alpha[:] = alpha
@@ -201,16 +195,6 @@ class _Training:
             if self.options.newton:
                 self.newton.after(self, done)
                 chunk = min(chunk, self.newton.wait(self))
-
-
-def _bias(training: _Training) -> float:
-    """The mean gradient of the free examples; without any, the mean of the extremes that exist."""
-    free = (training.lo < training.alpha) & (training.alpha < training.hi)
-    if free.any():
-        return float(training.g[free].mean())
-    top, bottom = training.view.extremes.tolist()
-    found = [extreme for extreme in (top, bottom) if abs(extreme) < FORBIDDEN / 2]
-    return float(np.mean(found)) if found else 0.0
 
 
 # -------------------------------------------------------------------------------------------------------------- solving
@@ -262,7 +246,7 @@ def train(
         hi=hi,
         dual_coef=alpha,
         g=g,
-        bias=_bias(training),
+        bias=survey(alpha, g, lo, hi)[2],
         violation=max(0.0, training.violation),
         status=status,
         iterations=int(training.tally[STEPS]),
@@ -276,22 +260,20 @@ def train_anew(
     store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions = DEFAULTS
 ) -> Solution:
     """As `train`, from 0; by a start from single precision where that saves time."""
-    if not pays(store, lo, hi, options):
+    if not single_precision.pays(store, lo, hi, options):
         return train(store, y, lo, hi, options=options)
-    return refined(store, y, lo, hi, coarse_start(store, y, lo, hi, options), options)
+    return refined(single_precision.start(store, y, lo, hi, options), options)
 
 
-def refined(
-    store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, known: Coarse, options: SolverOptions = DEFAULTS
-) -> Solution:
-    """As `train`, from a start that single precision has found."""
-    rest = replace(options, max_iterations=options.limit(len(y)) - known.steps)
-    found = train(store, y, lo, hi, known.alpha, known.g, rest)
+def refined(known: Solution, options: SolverOptions = DEFAULTS) -> Solution:
+    """As `train`, from what single precision has found, with its gradients in double precision."""
+    rest = replace(options, max_iterations=options.limit(len(known.y)) - known.iterations)
+    found = train(known.store, known.y, known.lo, known.hi, known.dual_coef, known.g, rest)
     return replace(
         found,
-        iterations=known.steps + found.iterations,
+        iterations=known.iterations + found.iterations,
         newton_steps=known.newton_steps + found.newton_steps,
-        values_computed=known.kernel_evaluations,
+        values_computed=known.values_computed,
     )
 
 
@@ -354,7 +336,7 @@ def solve(
         Examples to leave out, as a mask (n,) or as numbers.  `Solution.decision_values` has their decision values too.
     start
         Signed coefficients to start from, (n,), such as another solution's `dual_coef`.  Default: 0, or for large
-        problems a solution in single precision, see `streamsvm.batch.coarse`.
+        problems a solution in single precision, see `streamsvm.batch.working_set.single_precision`.
     options
         How to solve: the tolerance, the size of the cache, the device and more.
 

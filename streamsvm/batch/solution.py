@@ -1,11 +1,9 @@
-"""`Solution`: what the batch solver returns."""
+"""`Solution`: what the solvers return, in double precision and in single precision."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-
-from streamsvm.batch.rows import RowStore
 
 CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS = "converged", "max_iterations", "max_passes", "no_progress"
 
@@ -17,7 +15,7 @@ class Solution:
     Attributes
     ----------
     store
-        The examples and their kernel rows.
+        The examples and their kernel rows, a `RowStore`; in single precision, where the kernel values came from.
     y
         Labels, -1.0 and +1.0, (n,).
     lo, hi
@@ -42,6 +40,8 @@ class Solution:
         Number of kernel rows that this training added to the store.
     values_computed
         Number of kernel values that it computed besides these rows.
+    n_passes
+        Number of passes over all examples (`working_set` only).
 
     Notes
     -----
@@ -50,12 +50,12 @@ class Solution:
     ==================== ============================================================================================
     ``"converged"``      no pair violates the optimality conditions by more than `tol`
     ``"max_iterations"`` it had taken `max_iterations` pair steps
-    ``"max_passes"``     it had passed over all examples `max_passes` times (`chunks.solver` only)
+    ``"max_passes"``     it had passed over all examples `max_passes` times (`working_set` only)
     ``"no_progress"``    the best step was too small to change a coefficient in float64: `tol` is below the rounding
     ==================== ============================================================================================
     """
 
-    store: RowStore
+    store: Any
     y: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
@@ -64,11 +64,12 @@ class Solution:
     bias: float
     violation: float
     status: str
-    iterations: int
-    planned: int
-    newton_steps: int
-    rows_computed: int
+    iterations: int = 0
+    planned: int = 0
+    newton_steps: int = 0
+    rows_computed: int = 0
     values_computed: int = 0
+    n_passes: int = 0
 
     @property
     def converged(self) -> bool:
@@ -96,6 +97,11 @@ class Solution:
         return (self.lo < self.dual_coef) & (self.dual_coef < self.hi)
 
     @property
+    def at_bound(self) -> np.ndarray:
+        """Which support vectors are at their bounds, (n,) bool."""
+        return (self.dual_coef != 0.0) & ((self.dual_coef == self.lo) | (self.dual_coef == self.hi))
+
+    @property
     def support(self) -> np.ndarray:
         """Numbers of the support vectors."""
         return np.flatnonzero(self.dual_coef)
@@ -109,3 +115,10 @@ class Solution:
             f"Solution({self.status}: {len(self.y)} examples, {len(self.support)} support vectors, "
             f"objective={self.objective:.6g}, violation={self.violation:.2g}, iterations={self.iterations})"
         )
+
+
+class Arrivals(NamedTuple):
+    """Examples in the order in which they were learned, and f(x) of each by a model that had not seen it."""
+
+    ids: np.ndarray
+    decision_values: np.ndarray

@@ -2,11 +2,11 @@
 
 Three techniques make it fast.  None of them changes the solution:
 
-- *Working sets of two*.  With a bias: by second order and along conjugate directions, see `batch.conjugate`.
+- *Working sets of two*.  With a bias: by second order and along conjugate directions, see `batch.steps.conjugate`.
   Without: see `gap`.
 - *Shrinking*: members at a bound that cannot be part of a violation now are moved behind the active ones.  Steps read
   the active members only.  At the end, the gradients of the others are rebuilt from the coefficients that changed.
-- *Newton steps on the free set*, as in the batch solver, see `batch.newton`.
+- *Newton steps on the free set*, as in the batch solver, see `batch.steps.newton`.
 
 Source: the LASVM paper, see `lasvm`, and those that `batch.smo` names.  Deviations from the batch solver:
 
@@ -22,11 +22,12 @@ from typing import Protocol
 
 import numpy as np
 
-from streamsvm.batch.conjugate import MOST, conjugate_step
-from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.problem import penalties, settled
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.smo import WORTH_SHRINKING
-from streamsvm.batch.steps import newton_partner, penalties, settled, update
+from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
+from streamsvm.batch.steps.newton import MAX_FREE, Newton
+from streamsvm.batch.steps.pairs import newton_partner, update
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
@@ -72,11 +73,11 @@ class Problem(Protocol):
 def solve_active(s, kernel, tol, max_steps):
     """Take pair steps over the active members until the extremes differ by at most tol; return how many.
 
-    This is `batch.chunks.members.take_steps` with other rows.
+    This is `batch.working_set.members.take_steps` with other rows.
     """
     n, self_k, extremes, rows = s.counts[SLOTS], s.self_k, s.extremes, s.rows
     alpha, g, lo, hi, up, down = s.alpha[:n], s.g[:n], s.lo, s.hi, s.up[:n], s.down[:n]
-    places, parts, product = np.empty(MOST + 2, np.int64), np.empty(MOST + 2), np.zeros(n)
+    places, parts, product = np.empty(MAX_MOVED + 2, np.int64), np.empty(MAX_MOVED + 2), np.zeros(n)
     count, curvature = 0, 0.0
     i = update(g, up, down, 0.0, g, g, extremes)
     for step in range(max_steps):
@@ -320,7 +321,7 @@ def meet_bounds(s: Expansion) -> None:
     """
     n = int(s.counts[SLOTS])
     alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
-    alpha[:] = settled(alpha, lo, hi, np.abs(alpha).max(initial=0.0))
+    alpha[:] = settled(alpha, lo, hi)
     s.up[:n], s.down[:n] = penalties(alpha, lo, hi)
     find_extremes(s)
 

@@ -10,8 +10,8 @@ and starts in a sixth of the time.
 
 import numpy as np
 
+from streamsvm.batch.problem import penalties
 from streamsvm.batch.seeding.repair import repair
-from streamsvm.batch.steps import penalties
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, self_products

@@ -17,13 +17,15 @@ free      whether a coefficient takes part in the steps                    (n,) 
 Source: Nocedal and Wright, Numerical Optimization, second edition, section 16.5.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.chunks.pairs import PairOptimum
-from streamsvm.batch.chunks.solver import Optimum, members_of
+from streamsvm.batch.multiclass.class_pairs import PairOptimum
+from streamsvm.batch.problem import members_of
+from streamsvm.batch.solution import Solution
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import Kernel, kernel_values
 
@@ -31,14 +33,6 @@ LARGEST = 256  # examples of a small training set
 ROUNDING = 1e-11  # of the gradient, as a share of the largest kernel value times coefficient, or of 1
 RIDGE = 1e-10  # share of the kernel's largest value that makes the steps' matrix regular
 MAX_STEPS = 100
-
-
-class Exact(NamedTuple):
-    """The solution of a small problem; see `Optimum`."""
-
-    alpha: np.ndarray
-    g: np.ndarray
-    bias: float
 
 
 def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
@@ -50,10 +44,13 @@ def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
     return kernel_values(kernel, P, sq, sq[:, np.newaxis])
 
 
-def exact_optimum(found: Optimum, K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> Optimum:
+def exact_optimum(found: Solution, K: np.ndarray) -> Solution:
     """The solution of one problem to rounding, from one to the tolerance."""
-    exact = solved_on(K, y, lo, hi, found.alpha) if found.converged else None
-    return found if exact is None else found._replace(**exact._asdict())
+    exact = solved_on(K, found.y, found.lo, found.hi, found.dual_coef) if found.converged else None
+    if exact is None:
+        return found
+    alpha, g, bias = exact
+    return replace(found, dual_coef=alpha, g=g, bias=bias)
 
 
 def exact_pair(pair: PairOptimum, K: np.ndarray, classes: np.ndarray, box: np.ndarray) -> PairOptimum:
@@ -65,12 +62,15 @@ def exact_pair(pair: PairOptimum, K: np.ndarray, classes: np.ndarray, box: np.nd
     exact = solved_on(K[np.ix_(rows, rows)], y, lo, hi, alpha) if pair.converged else None
     if exact is None:
         return pair
-    kept = members_of(exact.alpha, exact.g, lo, hi)
-    return pair._replace(members=rows[kept], places=kept, alpha=exact.alpha[kept], g=exact.g[kept], bias=exact.bias)
+    alpha, g, bias = exact
+    kept = members_of(alpha, g, lo, hi)
+    return pair._replace(members=rows[kept], places=kept, alpha=alpha[kept], g=g[kept], bias=bias)
 
 
-def solved_on(K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alpha: np.ndarray) -> Exact | None:
-    """The optimum of a problem, from coefficients near it.
+def solved_on(
+    K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alpha: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """The optimum of a problem, from coefficients near it: the coefficients, their gradients, and the bias.
 
     None if that takes more than `MAX_STEPS` steps, or if a step has a singular matrix, which a kernel that is not
     positive semi-definite may have.  Also if one of the classes has the weight 0: then any bias from 1 on is optimal.
@@ -78,8 +78,8 @@ def solved_on(K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alph
     Examples
     --------
     >>> K, y = np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([-1.0, 1.0])
-    >>> exact = solved_on(K, y, np.array([-9.0, 0.0]), np.array([0.0, 9.0]), np.array([-1.9, 1.9]))
-    >>> exact.alpha.round(6), round(exact.bias, 6)
+    >>> alpha, _, bias = solved_on(K, y, np.array([-9.0, 0.0]), np.array([0.0, 9.0]), np.array([-1.9, 1.9]))
+    >>> alpha.round(6), round(bias, 6)
     (array([-2.,  2.]), -1.0)
     """
     if not (lo.any() and hi.any()):
@@ -94,7 +94,7 @@ def solved_on(K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alph
         if not (violation[free] > rounding).any():
             worst = int(violation.argmax())
             if violation[worst] <= rounding:
-                return Exact(alpha, g, bias)
+                return alpha, g, bias
             free[worst] = True
         try:
             alpha = _stepped(K, g, lo, hi, alpha, free, ridge)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from streamsvm.batch.chunks.given import GivenMatrix
-from streamsvm.batch.chunks.pairs import optima
+from streamsvm.batch.kernels.given import GivenMatrix
+from streamsvm.batch.multiclass.class_pairs import optima
 from streamsvm.batch.options import SolverOptions
 from streamsvm.estimators.multiclass.trained_pairs import trained
 from streamsvm.online.outputs.calibration import RUN

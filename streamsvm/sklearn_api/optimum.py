@@ -5,14 +5,16 @@ become the model's members, as if it had learned all examples and finished: the 
 hold the extremes of the gradient, which fix the bias where no coefficient is between its bounds.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.pairs import optima
-from streamsvm.batch.chunks.solver import Optimum, members_of, optimum
+from streamsvm.batch.kernels.features import Features
+from streamsvm.batch.multiclass.class_pairs import optima
 from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.problem import members_of
+from streamsvm.batch.solution import Arrivals, Solution
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core import arguments
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.expansion import EVALUATIONS
@@ -23,14 +25,6 @@ from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.online.from_batch import Members, with_members
 from streamsvm.online.outputs.calibration import note_margins
 from streamsvm.sklearn_api.exact import LARGEST, exact_optimum, exact_pair, matrix_of
-
-
-class _Solved(NamedTuple):
-    """The solution for one model."""
-
-    lo: np.ndarray
-    hi: np.ndarray
-    found: Optimum
 
 
 def learn_to_optimum(
@@ -45,10 +39,9 @@ def learn_to_optimum(
     """
     features = Features(X, model._state.kernel)
     _require_finite(model, features, X)
-    solved = _solve(model, features, X, positive, weights, max_passes)
-    found = solved.found
-    note_margins(model._state.calibration, positive[found.seen], found.decision_values)
-    _place_members(model, X, solved, ids)
+    found, arrived = _solve(model, features, X, positive, weights, max_passes)
+    note_margins(model._state.calibration, positive[arrived.ids], arrived.decision_values)
+    _place_members(model, X, found, ids)
     return found.n_passes, found.converged
 
 
@@ -60,22 +53,22 @@ def _require_finite(model: LASVM, features: Features, X: Any) -> None:
 
 def _solve(
     model: LASVM, features: Features, X: Any, positive: np.ndarray, weights: np.ndarray, max_passes: int
-) -> _Solved:
+) -> tuple[Solution, Arrivals]:
     box = arguments.boxes_of(model.C, weights, np.ones(len(weights)))
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
     options = SolverOptions(tol=model.tol, cache_mb=model.cache_mb)
     y = np.where(positive, 1.0, -1.0)
-    found = optimum(features, y, lo, hi, options, max_passes)
+    found, arrived = optimum(features, y, lo, hi, options, max_passes)
     if len(y) <= LARGEST:
-        found = exact_optimum(found, matrix_of(X, model._state.kernel), y, lo, hi)
-    return _Solved(lo, hi, found)
+        found = exact_optimum(found, matrix_of(X, model._state.kernel))
+    return found, arrived
 
 
-def _place_members(model: LASVM, X: Any, solved: _Solved, ids: np.ndarray) -> None:
+def _place_members(model: LASVM, X: Any, found: Solution, ids: np.ndarray) -> None:
     """Make the members of a solution those of a model without members."""
-    lo, hi, found = solved
-    kept = members_of(found.alpha, found.g, lo, hi)
-    members = Members(lo[kept], hi[kept], found.alpha[kept], found.g[kept], ids[kept], kept)
+    lo, hi = found.lo, found.hi
+    kept = members_of(found.dual_coef, found.g, lo, hi)
+    members = Members(lo[kept], hi[kept], found.dual_coef[kept], found.g[kept], ids[kept], kept)
     state = model._state
     blocks = [q for _, q in batches(state, X[kept], learning=True)]
     state.expansion = with_members(state.expansion, state.kernel, blocks, len(state.features), members)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.batch import RowStore
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.given import GivenMatrix, KernelSource
-from streamsvm.batch.chunks.pairs import PairOptimum, optima_along, solved_pair
+from streamsvm.batch.kernels.features import Features
+from streamsvm.batch.kernels.given import GivenMatrix, KernelSource
+from streamsvm.batch.multiclass.class_pairs import PairOptimum, optima_along, solved_pair
 from streamsvm.core import arguments, storage
 from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.kernels import make_kernel

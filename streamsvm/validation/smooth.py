@@ -35,9 +35,10 @@ from streamsvm.batch.ssvm.newton import Minimum, Problem, minimise
 from streamsvm.batch.ssvm.removal import Removal, without
 from streamsvm.batch.ssvm.systems import System
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.parallel import with_progress
 from streamsvm.validation.held_out.problem import NO_EXAMPLES
-from streamsvm.validation.results import Fold, Result
+from streamsvm.validation.results import Result
 
 FEW_SPLITS = 4  # So few splits do not pay for a shared factor.
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from streamsvm.batch.chunks import solver
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.members import Active, take_steps
-from streamsvm.batch.chunks.solver import optimum
-from streamsvm.batch.conjugate import MOST
+from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.steps.conjugate import MAX_MOVED
+from streamsvm.batch.working_set import solver
+from streamsvm.batch.working_set.members import Active, take_steps
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.hashing import row_hashes
 from streamsvm.core.kernels import NAMES, RBF, Linear, Sigmoid, make_kernel
@@ -36,7 +36,8 @@ def boxes(y, C):
 def solved(X, y, C, kernel, **options):
     lo, hi = boxes(y, C)
     max_passes = options.pop("max_passes", 100)
-    return optimum(Features(X, kernel), y, lo, hi, SolverOptions(**({"tol": TOL} | options)), max_passes), lo, hi
+    found, _ = optimum(Features(X, kernel), y, lo, hi, SolverOptions(**({"tol": TOL} | options)), max_passes)
+    return found, lo, hi
 
 
 def active_of(y, lo, hi):
@@ -49,15 +50,15 @@ def check(found, X, y, lo, hi, kernel):
     """Assert what must hold of every solution, computed anew in float64."""
     dense = np.float32(X.toarray() if sp.issparse(X) else X).astype(float)
     K = naive.gram(kernel, dense, dense)
-    g, size = naive.gradient(found.alpha, y, K), np.abs(found.alpha).sum()
+    g, size = naive.gradient(found.dual_coef, y, K), np.abs(found.dual_coef).sum()
     rounding = 1e-5 * (1.0 + size) * max(1.0, np.abs(K).max())
     assert found.converged
-    assert (lo <= found.alpha).all()
-    assert (found.alpha <= hi).all()
-    assert abs(found.alpha.sum()) <= 1e-9 * (1.0 + size)
-    assert naive.violation(found.alpha, g, lo, hi) <= TOL + 2.0 * rounding
+    assert (lo <= found.dual_coef).all()
+    assert (found.dual_coef <= hi).all()
+    assert abs(found.dual_coef.sum()) <= 1e-9 * (1.0 + size)
+    assert naive.violation(found.dual_coef, g, lo, hi) <= TOL + 2.0 * rounding
     np.testing.assert_allclose(found.g, g, atol=rounding)
-    assert abs(found.bias - naive.midpoint(found.alpha, g, lo, hi)) <= TOL + 2.0 * rounding
+    assert abs(found.bias - naive.midpoint(found.dual_coef, g, lo, hi)) <= TOL + 2.0 * rounding
 
 
 @given(
@@ -100,7 +101,7 @@ def test_the_memory_does_not_matter(cache_mb):
     kernel = RBF(0.5)
     found, lo, hi = solved(X, y, 3.0, kernel, cache_mb=cache_mb)
     check(found, X, y, lo, hi, kernel)
-    assert np.count_nonzero(found.alpha) > 150
+    assert np.count_nonzero(found.dual_coef) > 150
 
 
 @pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, np.asarray, np.float32], ids=lambda form: form.__name__)
@@ -126,7 +127,7 @@ def test_one_class_alone():
     X, y = problem(0, 50, 2)[0], np.ones(50)
     found, *_ = solved(X, y, 1.0, RBF(1.0))
     assert found.converged
-    assert not found.alpha.any()
+    assert not found.dual_coef.any()
     assert found.bias == 1.0
 
 
@@ -141,14 +142,14 @@ def test_a_kernel_that_is_not_positive_semidefinite_ends():
     X, y = problem(4, 400, 3)
     found, lo, hi = solved(X, y, 100.0, Sigmoid(2.0, -1.0), max_iterations=20_000)
     assert found.status in ("converged", "max_iterations", "no_progress")
-    assert (lo <= found.alpha).all()
-    assert (found.alpha <= hi).all()
+    assert (lo <= found.dual_coef).all()
+    assert (found.dual_coef <= hi).all()
 
 
 def test_limits_are_kept_and_told():
     X, y = problem(5, 500, 3)
     few_steps, *_ = solved(X, y, 100.0, RBF(1.0), max_iterations=50)
-    assert (few_steps.status, few_steps.steps) == ("max_iterations", 50)
+    assert (few_steps.status, few_steps.iterations) == ("max_iterations", 50)
     few_passes, *_ = solved(X, y, 100.0, RBF(1.0), max_passes=2)
     assert few_passes.n_passes == 2
     assert few_passes.status in ("max_passes", "converged")
@@ -164,10 +165,10 @@ def test_solutions_do_not_depend_on_the_order_of_the_examples_but_for_the_tolera
 def test_decision_values_of_a_chunk_are_those_of_a_model_that_has_not_seen_it():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(900, 2)), np.where(rng.random(900) < 0.5, 1.0, -1.0)  # labels are as good as random
-    found, *_ = solved(X, y, 100.0, RBF(20.0))
-    right = np.sign(found.decision_values) == y[found.seen]
-    assert sorted(found.seen) == sorted(set(found.seen))
-    assert len(found.seen) >= 400
+    found, arrived = optimum(Features(X, RBF(20.0)), y, *boxes(y, 100.0))
+    right = np.sign(arrived.decision_values) == y[arrived.ids]
+    assert sorted(arrived.ids) == sorted(set(arrived.ids))
+    assert len(arrived.ids) >= 400
     assert 0.4 < right.mean() < 0.6
     assert (np.sign(y - found.g + found.bias) == y).mean() > 0.8
 
@@ -187,7 +188,7 @@ def test_steps_are_those_of_the_twin(seed, C, n_steps):
     X, y = problem(seed, 60, 2)
     K = naive.gram(RBF(0.5), X, X).astype(np.float32)
     lo, hi = boxes(y, C)
-    alpha, g, steps = naive.conjugate_steps(K.astype(float), y, lo, hi, 0.01, n_steps, MOST)
+    alpha, g, steps = naive.conjugate_steps(K.astype(float), y, lo, hi, 0.01, n_steps, MAX_MOVED)
     active = active_of(y, lo, hi)
     assert take_steps(K, active, 0.01, n_steps, np.zeros(2)) == steps
     np.testing.assert_allclose(active.alpha, alpha, atol=1e-9)

@@ -8,9 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from streamsvm.batch import RowStore, SolverOptions, smo
-from streamsvm.batch.gram import series
-from streamsvm.batch.gram.matrix import Gram, Matrices
-from streamsvm.batch.gram.series import Series, scaled, too_coarse
+from streamsvm.batch.kernels.matrix import Gram, Matrices
+from streamsvm.batch.problem import too_coarse, violations
+from streamsvm.batch.working_set import series
+from streamsvm.batch.working_set.series import Series, scaled
+from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
 
 TOL = 1e-3
@@ -34,13 +36,13 @@ def gram_of(X, kernel):
 
 def check(found, X, y, kernel, tol=TOL):
     """Assert what must hold of every solution, computed anew in float64."""
-    g = naive.gradient(found.alpha, y, naive.gram(kernel, X, X))
-    rounding = 1e-5 * (1.0 + np.abs(found.alpha).sum())
+    g = naive.gradient(found.dual_coef, y, naive.gram(kernel, X, X))
+    rounding = 1e-5 * (1.0 + np.abs(found.dual_coef).sum())
     assert found.converged
-    assert (found.lo <= found.alpha).all()
-    assert (found.alpha <= found.hi).all()
-    assert abs(found.alpha.sum()) <= 1e-9 * (1.0 + np.abs(found.alpha).sum())
-    assert naive.violation(found.alpha, g, found.lo, found.hi) <= tol + 2.0 * rounding
+    assert (found.lo <= found.dual_coef).all()
+    assert (found.dual_coef <= found.hi).all()
+    assert abs(found.dual_coef.sum()) <= 1e-9 * (1.0 + np.abs(found.dual_coef).sum())
+    assert naive.violation(found.dual_coef, g, found.lo, found.hi) <= tol + 2.0 * rounding
     np.testing.assert_allclose(found.g, g, atol=rounding)
 
 
@@ -90,14 +92,14 @@ def test_a_solution_is_optimal(kernel, C):
 def test_folds_along_c_are_those_of_smo(first, most, monkeypatch):
     """Whichever members begin, and whether or not all examples are members."""
     monkeypatch.setattr(series, "FIRST", first)
-    monkeypatch.setattr(series, "MOST", most)
+    monkeypatch.setattr(series, "WHOLE_MATRIX", most)
     X, y = problem()
     kernel, options = RBF(gamma=0.5), SolverOptions(tol=1e-4)
     folds, found = Series(gram_of(X, kernel), options), None
     for C in (0.1, 0.5, 10.0, 100.0):
         for out in (range(100), range(100, 200)):
             lo, hi = boxes(y, C, out)
-            start = None if found is None else np.clip(found.alpha, lo, hi)
+            start = None if found is None else np.clip(found.dual_coef, lo, hi)
             if start is not None and abs(start.sum()) > 1e-9:
                 start = None
             found = folds.solve(y, lo, hi, start, None if start is None else y - naive.gram(kernel, X, X) @ start)
@@ -127,7 +129,7 @@ def test_few_support_vectors_have_few_members_though_all_examples_are_near_the_m
     few.restart()
     members, join = [], Series.join
     few.join = lambda own, ids: (join(few, own, ids), members.append(len(own)))
-    found = few.solve(y, *boxes(y, 0.2), before.alpha, before.g)
+    found = few.solve(y, *boxes(y, 0.2), before.dual_coef, before.g)
     check(found, X, y, RBF(gamma=0.5))
     assert 0 < max(members) < 200
 
@@ -136,24 +138,24 @@ def test_a_scaled_solution_keeps_its_bounds_and_its_gradient():
     X, y = problem()
     kernel = RBF(gamma=0.5)
     found = Series(gram_of(X, kernel)).solve(y, *boxes(y, 0.3))
-    larger = scaled(found, y, 7.0)
+    larger = scaled(found, 7.0)
     np.testing.assert_array_equal(larger.at_bound, found.at_bound)
-    np.testing.assert_allclose(larger.g, naive.gradient(larger.alpha, y, naive.gram(kernel, X, X)), atol=1e-3)
+    np.testing.assert_allclose(larger.g, naive.gradient(larger.dual_coef, y, naive.gram(kernel, X, X)), atol=1e-3)
 
 
 def test_a_solution_needs_no_step():
     X, y = problem()
     folds = Series(gram_of(X, RBF()))
     found = folds.solve(y, *boxes(y, 1.0))
-    again = folds.solve(y, *boxes(y, 1.0), found.alpha, found.g)
-    assert again.steps == 0
-    np.testing.assert_array_equal(again.alpha, found.alpha)
+    again = folds.solve(y, *boxes(y, 1.0), found.dual_coef, found.g)
+    assert again.iterations == 0
+    np.testing.assert_array_equal(again.dual_coef, found.dual_coef)
 
 
 def test_the_limit_of_steps_is_held():
     X, y = problem()
     found = Series(gram_of(X, RBF()), SolverOptions(max_iterations=3)).solve(y, *boxes(y, 10.0))
-    assert (found.status, found.steps) == ("max_iterations", 3)
+    assert (found.status, found.iterations) == ("max_iterations", 3)
     assert found.violation > TOL
 
 
@@ -207,6 +209,5 @@ def test_near_is_the_distance_past_the_middle_on_the_side_that_violates():
     y, g = np.array([1.0, 1.0, 1.0, -1.0]), np.array([3.0, 3.0, 3.0, 3.0])
     lo, hi = np.minimum(y, 0.0), np.maximum(y, 0.0)
     hi[2] = 0.0  # held out
-    near = np.empty(4)
-    series._put_near(np.array([0.0, 1.0, 0.0, -1.0]), g, lo, hi, 1.0, near)
-    np.testing.assert_array_equal(near, [2.0, -2.0, -np.inf, 2.0])
+    near = violations(np.array([0.0, 1.0, 0.0, -1.0]), g, lo, hi, 1.0, 1.0)
+    np.testing.assert_array_equal(near, [2.0, -2.0, -FORBIDDEN, 2.0])

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from streamsvm.batch import RowStore, SolverOptions, seeding, smo
-from streamsvm.batch.seeding.choice import path_seconds, step_seconds
+from streamsvm.batch.costs import path_seconds, step_seconds
 from streamsvm.core.kernels import make_kernel
 
 KERNELS = [("rbf", {"gamma": 0.5}), ("linear", {}), ("poly", {"gamma": 0.3, "coef0": 1.0, "degree": 2})]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from streamsvm.batch import newton, steps
-from streamsvm.batch.chunks import members
-from streamsvm.batch.gram import series
-from streamsvm.batch.square import put_square, square_of
-from streamsvm.batch.steps import BOTTOM, TOP
+from streamsvm.batch import problem
+from streamsvm.batch.kernels.square import put_square, square_of
+from streamsvm.batch.steps import newton
+from streamsvm.batch.steps.pairs import BOTTOM, TOP
+from streamsvm.batch.working_set import members
 from streamsvm.core.expansion import FORBIDDEN
 
 
@@ -24,7 +24,7 @@ def active(request):
 def test_the_penalties_and_extremes_of_a_state(active):
     extremes = np.empty(2)
     members._note_bounds(active, extremes)
-    up, down = steps.penalties(active.alpha, active.lo, active.hi)
+    up, down = problem.penalties(active.alpha, active.lo, active.hi)
     np.testing.assert_array_equal(active.up, up)
     np.testing.assert_array_equal(active.down, down)
     assert extremes[TOP] == (active.g + up).max(initial=-FORBIDDEN)
@@ -38,22 +38,28 @@ def test_the_number_of_free_coefficients(active):
 
 def test_how_far_gradients_violate(active):
     alpha, g, lo, hi = active[:4]
-    near = np.empty(len(g))
-    series._put_near(alpha, g, lo, hi, 0.3, near)
-    rises, falls = np.where(alpha < hi, g - 0.3, -np.inf), np.where(alpha > lo, 0.3 - g, -np.inf)
-    np.testing.assert_array_equal(near, np.maximum(rises, falls))
+    rises = np.where(alpha < hi, g - 0.1, -FORBIDDEN)
+    falls = np.where(alpha > lo, 0.3 - g, -FORBIDDEN)
+    np.testing.assert_array_equal(problem.violations(alpha, g, lo, hi, 0.3, 0.1), np.maximum(rises, falls))
+
+
+def test_the_middle_of_the_extremes_that_exist():
+    assert problem.middle(3.0, 1.0) == 2.0
+    assert problem.middle(-FORBIDDEN, 1.0) == 1.0
+    assert problem.middle(3.0, FORBIDDEN) == 3.0
+    assert problem.middle(-FORBIDDEN, FORBIDDEN) == 0.0
 
 
 @pytest.mark.parametrize("largest", [0.0, 1.0, 1e6])
 def test_coefficients_beside_a_bound_are_put_onto_it(active, largest):
     _, _, lo, hi = active[:4]
-    near = steps.DUST * np.minimum(hi - lo, largest)
+    near = problem.DUST * np.minimum(hi - lo, largest)
     at = np.arange(len(lo)) % 4
     alpha = np.choose(at, [lo + 0.9 * near, hi - 0.9 * near, lo + 3.0 * near, 0.5 * (lo + hi)])
     expected = np.where(hi - alpha <= near, hi, alpha)
     expected = np.where(expected - lo <= near, lo, expected)
     given = alpha.copy()
-    np.testing.assert_array_equal(steps.settled(alpha, lo, hi, largest), expected)
+    np.testing.assert_array_equal(problem.settled(alpha, lo, hi, largest), expected)
     np.testing.assert_array_equal(alpha, given)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from streamsvm.batch import RowStore, SolverOptions, factor, seeding, smo
+from streamsvm.batch import RowStore, SolverOptions, seeding, smo
+from streamsvm.batch.path import factor
 from streamsvm.batch.seeding import along_c, chains, exact, repair
 from streamsvm.batch.seeding import full as full_seeds
 from streamsvm.batch.seeding import greedy as greedy_seeds
@@ -365,7 +366,7 @@ def _directions_after(K, F, w, members, m, leaving, entering, jitter, biased, h,
     return m
 
 
-@pytest.mark.parametrize("small", [factor.SMALL, 0], ids=["own", "LAPACK"])
+@pytest.mark.parametrize("small", [factor.OWN_LOOP, 0], ids=["own", "LAPACK"])
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize(
     ("m", "leaving", "entering"),
@@ -380,7 +381,7 @@ def _directions_after(K, F, w, members, m, leaving, entering, jitter, biased, h,
 )
 def test_the_factor_solves_what_numpy_solves(m, leaving, entering, biased, small, monkeypatch):
     """The bordered system, and once more for the rest of the jitter; examples leave and enter in between."""
-    monkeypatch.setattr(factor, "SMALL", small)
+    monkeypatch.setattr(factor, "OWN_LOOP", small)
     rng, jitter, n = np.random.default_rng(m), 0.1, 16
     A = rng.normal(size=(n, 20))
     K, k, h = A @ A.T, rng.normal(size=n), 0.7
@@ -403,9 +404,9 @@ def test_the_factor_solves_what_numpy_solves(m, leaving, entering, biased, small
     np.testing.assert_allclose(change[: size + 1], x, atol=1e-10)
 
 
-@pytest.mark.parametrize("small", [factor.SMALL, 0], ids=["own", "LAPACK"])
+@pytest.mark.parametrize("small", [factor.OWN_LOOP, 0], ids=["own", "LAPACK"])
 def test_a_matrix_that_is_not_positive_definite_has_no_factor(small, monkeypatch):
-    monkeypatch.setattr(factor, "SMALL", small)
+    monkeypatch.setattr(factor, "OWN_LOOP", small)
     K = np.diag([1.0, -1.0, 2.0])
     assert factor.factorise(K, 0.1) is None
     assert factor.factorise(np.full((2, 2), np.nan), 0.1) is None

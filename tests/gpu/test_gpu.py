@@ -8,7 +8,7 @@ import pytest
 
 from streamsvm import LASVM, FullSVM
 from streamsvm.batch import SolverOptions, smo
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.core.device.gpu import CHUNK_BYTES
 from streamsvm.core.kernels import make_kernel
 from streamsvm.validation import cross_validate, grid_search, leave_one_out

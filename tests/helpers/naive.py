@@ -844,7 +844,7 @@ def margin_exhausted(answers, pool):
 
 
 class NaivePlanner:
-    """SMO with second-order working sets and planned steps, on a kernel matrix: `streamsvm.batch.steps` step by step.
+    """SMO with second-order working sets and planned steps, on a kernel matrix: `batch.steps.pairs` step by step.
 
     A working set is (i, j) with its direction e_i - e_j.  `history` holds the sets of all steps, `planned` how many
     were planned; the last planned step is kept as the set that was to follow, and its size relative to the Newton step.

@@ -11,7 +11,7 @@ from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
 from streamsvm.core.kernel_table import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
-from streamsvm.validation.results import Fold
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.scale import resolve_scaling
 
 from ...runtime.text import aligned, plural

@@ -10,13 +10,12 @@ import numpy as np
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.seeding.start import Start, better, moved, settled_start, staying, view_of
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps import subtract_rows
+from streamsvm.batch.steps.pairs import subtract_rows
 
 
 def optimal_for_larger_boxes(previous: Solution) -> bool:
     """Whether the solution holds for every larger C as well, because no support vector is at its bound."""
-    at_bound = (previous.dual_coef == previous.lo) | (previous.dual_coef == previous.hi)
-    return not bool((at_bound & (previous.dual_coef != 0.0)).any())
+    return not bool(previous.at_bound.any())
 
 
 def direct(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:

@@ -5,27 +5,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.batch.costs import (
+    SECONDS_PER_ELEMENT,
+    SECONDS_PER_FOLD,
+    SECONDS_PER_SHARE,
+    SECONDS_PER_SYSTEM,
+    events_of,
+    path_seconds,
+    step_seconds,
+)
 from streamsvm.batch.solution import Solution
 
-# Measured.
-SECONDS_PER_PRODUCT = 0.25e-9  # of a path's matrices with vectors
-SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 1.3e-9  # of a pair step, and per active example
-SECONDS_PER_SYSTEM = 8e-12  # of a Newton step, per m^3
 ACTIVE = 1.5  # examples for each support vector
-SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_AVG = 1e-4, 1e-4, 2e-4  # for any size
-SHARED = 0.4e-9  # of AVG, per free support vector and per example
 WORTH = 0.8  # a seed must cost less than this share of a cold start
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
-FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
-SHARES = (
-    0.9,
-    0.9,
-    0.75,
-    0.4,
-    0.2,
-)  # of the steps that a seed leaves to do if a quarter of all is free
+MOST_OF_STEPS, SHARE_OF_STEPS, DECAY = 0.9, 1.3, 0.27  # that a seed leaves to do, if a quarter of all is free
 IF_BOUNDED, IF_FREE = 0.67, 2.0  # times as much, if none is free and if all are
-EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0  # per leaving free one, and per root of the leaving bounded ones
 
 
 class Choice(NamedTuple):
@@ -56,21 +51,6 @@ def effective_folds(n: int, folds: Sequence[np.ndarray]) -> float:
     return n / max(1.0, sum(len(fold) for fold in folds) / max(1, len(folds)))
 
 
-def events_of(r_free: float, r_bounded: float) -> float:
-    """The expected number of events of a path on which so many free and bounded support vectors leave."""
-    return EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * float(np.sqrt(r_bounded))
-
-
-def step_seconds(steps: float, active: float) -> float:
-    """The expected cost of pair steps over so many active examples."""
-    return steps * (SECONDS_PER_STEP + SECONDS_PER_ELEMENT * active)
-
-
-def path_seconds(events: float, m: int, n: int, k: int) -> float:
-    """The expected cost of a path among n examples, of which m are free, if k paths share the factor."""
-    return SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / max(1, k))
-
-
 def choose(known: Solution, effective: float, k: int) -> Choice:
     """Choose the seed from the full solution that solves the folds soonest, or none.
 
@@ -98,11 +78,11 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     active = min(float(n), ACTIVE * support)
     newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
     steps = step_seconds(known.iterations, active) + newton
-    share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
+    share = min(MOST_OF_STEPS, SHARE_OF_STEPS / effective**DECAY)
     share *= IF_BOUNDED + (IF_FREE - IF_BOUNDED) * m / max(1, support)
-    cold = SECONDS_PER_COLD + steps
+    cold = SECONDS_PER_FOLD + steps
     path = path_seconds(events, m, n, k)
-    avg = SECONDS_PER_AVG + SHARED * n * m + share * steps
+    avg = SECONDS_PER_FOLD + SECONDS_PER_SHARE * n * m + share * steps
     costs = (
         f"expected seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} "
         f"(members={n}, free={m}, leaving={r:.3g})"

@@ -6,17 +6,17 @@ its source prints, which follows such a path roughly.
 
 import numpy as np
 
-from streamsvm.batch import path as exact
-from streamsvm.batch.factor import factorise
-from streamsvm.batch.rows import ROWS_FOR_PRODUCT
+from streamsvm.batch.kernels.rows import LEAST_OF_PRODUCT
+from streamsvm.batch.path import follow as exact
+from streamsvm.batch.path.factor import factorise
+from streamsvm.batch.problem import survey
 from streamsvm.batch.seeding.full import best
 from streamsvm.batch.seeding.start import Start, settled_start, view_of
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps import kernel_among
+from streamsvm.batch.steps.pairs import kernel_among
 from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.expansion import FORBIDDEN
 
-ROOM = 80  # for examples that become free on the path of a few leaving ones
+SPARE_ROOM = 100  # for examples that become free on the path of a few leaving ones
 
 
 def factor_of(previous: Solution) -> exact.Factor | None:
@@ -27,11 +27,11 @@ def factor_of(previous: Solution) -> exact.Factor | None:
     store.fill(members)
     K_M = np.empty((len(members), len(members)))
     kernel_among(store.data, view_of(store, previous.g), members, K_M)
-    jitter = exact.JITTER / max(float((previous.hi - previous.lo).max(initial=0.0)), 1e-300)
+    jitter = exact.PATH_JITTER / max(float((previous.hi - previous.lo).max(initial=0.0)), 1e-300)
     found = factorise(K_M, jitter)
     if found is None:
         return None
-    room = len(members) + ROOM
+    room = len(members) + SPARE_ROOM
     return exact.Factor(*found, members, jitter, *_tolerances(previous), np.empty((room, room)))
 
 
@@ -86,7 +86,7 @@ def _followed(previous, factor: exact.Factor, entering, lo, hi, max_events: int 
     target[V] = np.where(previous.y[V] > 0.0, hi[V], lo[V])
     limit = 4 * len(driven) + 50 if max_events is None else max_events
     beginning = factor.beginning(min(len(factor.members) + limit, len(alpha)) + 2, mu)
-    if len(driven) >= ROWS_FOR_PRODUCT:
+    if len(driven) >= LEAST_OF_PRODUCT:
         store.fill(driven)
     state = exact.State(True, alpha, g, lo, hi, place)
     outcome, events = exact.follow(store.data, state, exact.Way(driven, target[driven], limit), beginning)
@@ -107,22 +107,3 @@ def _put_places(alpha, lo, hi, place, target):
         if lo[i] >= hi[i]:
             place[i] = exact.OUT
         target[i] = min(max(alpha[i], lo[i]), hi[i])
-
-
-@compiled
-def survey(alpha, g, lo, hi):
-    """The largest gradient that may rise, the smallest that may fall, the bias, and the number of free examples."""
-    top, bottom, total, free = -FORBIDDEN, FORBIDDEN, 0.0, 0
-    for i in range(g.shape[0]):
-        if alpha[i] < hi[i]:
-            top = max(top, g[i])
-        if alpha[i] > lo[i]:
-            bottom = min(bottom, g[i])
-        if lo[i] < alpha[i] < hi[i]:
-            total += g[i]
-            free += 1
-    if free > 0:
-        return top, bottom, total / free, free
-    if top == -FORBIDDEN or bottom == FORBIDDEN:
-        return top, bottom, top if top != -FORBIDDEN else bottom if bottom != FORBIDDEN else 0.0, free
-    return top, bottom, 0.5 * (top + bottom), free

@@ -6,10 +6,10 @@ moved.  This may be a leaving example of the other sign.  The positive coefficie
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROW, diagonal_of, row_at, rows_of
+from streamsvm.batch.kernels.cache import NO_ROW, diagonal_of, row_at, rows_of
 from streamsvm.batch.seeding.start import Start, settled_start, with_mass
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps import BLOCK
+from streamsvm.batch.steps.pairs import BLOCK
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN

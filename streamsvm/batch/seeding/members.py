@@ -37,22 +37,21 @@ from dataclasses import replace
 import numpy as np
 
 from streamsvm.batch import smo
+from streamsvm.batch.costs import events_of, path_seconds, step_seconds
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
-from streamsvm.batch.seeding.choice import path_seconds, step_seconds
-from streamsvm.batch.seeding.exact import path, survey
+from streamsvm.batch.problem import survey, violations
+from streamsvm.batch.seeding.exact import SPARE_ROOM, path
 from streamsvm.batch.seeding.methods import solved
 from streamsvm.batch.seeding.start import Start, view_of
 from streamsvm.batch.solution import CONVERGED, Solution
-from streamsvm.batch.steps import subtract_rows
+from streamsvm.batch.steps.pairs import subtract_rows
+from streamsvm.batch.working_set.solver import LOOSE
 
-LOOSE = 0.1  # the tolerance that says who is near the margin, and later the share of the largest violation
-FEW, SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
-SPARE, ROOM = 1.3, 100  # members for each support vector, and some more
-EVENTS = 3  # of a path, for each example that enters
-MOST = 0.7  # of all examples; more members save no time
-GROWTH = 1.25  # of the memory for K
-COUNTS = ("iterations", "planned", "newton_steps")  # of a `Solution`, that several trainings add up
+RECRUITS, RECRUITS_SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
+PER_SUPPORT = 1.3  # members for each support vector, and some more; also room for more, for each member
+WORTH_CHOOSING = 0.7  # of all examples; more members save no time
+ADDED_UP = ("iterations", "planned", "newton_steps")  # of a `Solution`, that several trainings add up
 
 
 class Members:
@@ -76,7 +75,7 @@ class Members:
         self.all_rows, self.store = all_rows, all_rows
         self.ids = np.zeros(0, np.int64)
         self._K = np.empty((0, 0))
-        if len(ids) < MOST * len(all_rows) and self.has_room(len(ids)):
+        if len(ids) < WORTH_CHOOSING * len(all_rows) and self.has_room(len(ids)):
             self._add(ids)
         else:
             self.ids = np.arange(len(all_rows))
@@ -113,7 +112,7 @@ class Members:
         begin, m = len(self.ids), len(self.ids) + len(ids)
         self.ids = np.concatenate([self.ids, ids])
         if m > len(self._K):
-            room = min(int(GROWTH * m) + ROOM, len(self.all_rows))
+            room = min(int(PER_SUPPORT * m) + SPARE_ROOM, len(self.all_rows))
             K, self._K = self._K, np.empty((room, room))
             self._K[:begin, :begin] = K[:begin, :begin]
         self.all_rows.put_square(self.ids, begin, self._K)
@@ -130,16 +129,10 @@ class Members:
 def _nearest(solution: Solution) -> np.ndarray:
     """Numbers of the support vectors, and of a third as many examples that are next to the margin."""
     top, bottom, _, _ = survey(solution.dual_coef, solution.g, solution.lo, solution.hi)
-    near = _violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
+    near = violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
     near[solution.support] = np.inf
-    wanted = min(len(near), int(SPARE * len(solution.support)) + ROOM)
+    wanted = min(len(near), int(PER_SUPPORT * len(solution.support)) + SPARE_ROOM)
     return np.sort(np.argpartition(-near, wanted - 1)[:wanted])
-
-
-def _violations(alpha, g, lo, hi, top: float, bottom: float) -> np.ndarray:
-    """How far each example violates the conditions; if negative, how far it is from that."""
-    rise = np.where(alpha < hi, g - bottom, -np.inf)
-    return np.maximum(rise, np.where(alpha > lo, top - g, -np.inf))
 
 
 # ------------------------------------------------------------------------------------------------------------- training
@@ -192,11 +185,11 @@ class _Training:
 
     def recruits(self, top: float, bottom: float) -> tuple[np.ndarray, float]:
         """The worst violators among the examples that are no members, and the largest violation."""
-        away = _violations(self.alpha, self.g, self.lo, self.hi, top, bottom)
+        away = violations(self.alpha, self.g, self.lo, self.hi, top, bottom)
         away[self.members.ids] = -np.inf
         worst = float(away.max())
         bad = np.flatnonzero(away > max(self.options.tol, LOOSE * worst))
-        most = max(FEW, int(SHARE * np.count_nonzero(self.alpha)))
+        most = max(RECRUITS, int(RECRUITS_SHARE * np.count_nonzero(self.alpha)))
         if len(bad) > most:
             bad = np.sort(bad[np.argpartition(-away[bad], most)[:most]])
         return bad, max(0.0, worst)
@@ -227,7 +220,7 @@ class _Training:
     def path_pays(self, entering: int) -> bool:
         """Whether the path to so many new members costs less than the steps and the path that led here."""
         spent = step_seconds(self.iterations, len(self.members)) + self.path_seconds
-        return path_seconds(EVENTS * entering, self.free, len(self.members), 1) < spent
+        return path_seconds(events_of(entering, 0.0), self.free, len(self.members), 1) < spent
 
     def path_to(self, entering: int, bias: float) -> Start:
         """The start that the exact path leads to, when the latest members enter the problem."""
@@ -259,7 +252,7 @@ class _Training:
         all_rows = self.members.all_rows
         options = replace(self.options, max_iterations=self.options.limit(len(self.y)) - self.iterations)
         rest = solved(all_rows, self.y, self.lo, self.hi, self.alpha, self.g, options)
-        counts = {name: getattr(self, name) + getattr(rest, name) for name in COUNTS}
+        counts = {name: getattr(self, name) + getattr(rest, name) for name in ADDED_UP}
         return replace(rest, rows_computed=all_rows.rows_computed - self.rows_before, **counts)
 
 
@@ -330,5 +323,5 @@ def refined(members: Members, rough: Solution, options: SolverOptions = DEFAULTS
         return members, rough
     own = replace(options, max_iterations=options.limit(len(rough.y)) - rough.iterations)
     found = train(members, rough.y, rough.lo, rough.hi, rough.dual_coef, rough.g, own)
-    counts = {name: getattr(rough, name) + getattr(found, name) for name in (*COUNTS, "rows_computed")}
+    counts = {name: getattr(rough, name) + getattr(found, name) for name in (*ADDED_UP, "rows_computed")}
     return members.joined_by(np.setdiff1d(found.support, members.ids)), replace(found, **counts)

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from streamsvm.batch import smo
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.problem import survey
 from streamsvm.batch.seeding.along_c import averaged, best_reuse, direct, pairwise, scaled
 from streamsvm.batch.seeding.ato import ato
 from streamsvm.batch.seeding.chains import mir, reuse, sir
-from streamsvm.batch.seeding.exact import path, survey
+from streamsvm.batch.seeding.exact import path
 from streamsvm.batch.seeding.full import avg, best, top
 from streamsvm.batch.seeding.greedy import greedy
 from streamsvm.batch.seeding.start import Start
@@ -63,18 +64,4 @@ def solved(
     top, bottom, bias, _ = survey(alpha, g, lo, hi)
     if top - bottom > options.tol:
         return smo.train(store, y, lo, hi, alpha, g, options)
-    return Solution(
-        store=store,
-        y=y,
-        lo=lo,
-        hi=hi,
-        dual_coef=alpha,
-        g=g,
-        bias=bias,
-        violation=max(0.0, top - bottom),
-        status=CONVERGED,
-        iterations=0,
-        planned=0,
-        newton_steps=0,
-        rows_computed=0,
-    )
+    return Solution(store, y, lo, hi, alpha, g, bias, max(0.0, top - bottom), CONVERGED)

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROWS
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.kernels.cache import NO_ROWS
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.seeding.repair import is_settled, repair
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps import View, subtract_rows
+from streamsvm.batch.steps.pairs import View, subtract_rows
 
 
 class Start(NamedTuple):

@@ -33,10 +33,10 @@ from streamsvm.core.threads import one_blas_thread
 
 DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
 HALVINGS = 40  # of a step, before the search gives up
-MAX_STEPS = 200  # of Newton's method; three to nine are usual
-ROUNDING = 1e-13  # of the objective: a smaller decrease cannot be seen
-SMALL = 1_000_000  # numbers in D; up to so many, threads cost more than they gain
-RESIDUAL = 1e-8  # a direction with a larger |H z + g| / |g| is refined, and then computed anew
+MAX_NEWTON_STEPS = 200  # of Newton's method; three to nine are usual
+UNSEEN = 1e-13  # of the objective: a smaller decrease cannot be seen
+ONE_THREAD = 1_000_000  # numbers in D; up to so many, threads cost more than they gain
+RESIDUAL = 1e-8  # relative, about eps |H|: a direction with a larger one is refined, and then computed anew
 
 
 class Problem:
@@ -73,7 +73,7 @@ class Problem:
 
     def threads(self) -> AbstractContextManager[None]:
         """Limit BLAS to one thread if the systems are too small for more."""
-        return one_blas_thread() if self.D.size <= SMALL else nullcontext()
+        return one_blas_thread() if self.D.size <= ONE_THREAD else nullcontext()
 
     def part(self, out: np.ndarray = NONE, held: np.ndarray = NONE) -> "Part":
         """The problem without these examples and features."""
@@ -153,7 +153,7 @@ def minimise(
         is_exact = aimed is not None and np.array_equal(aimed, support)
         if is_small and (is_exact or is_last):
             break
-        if steps == MAX_STEPS:
+        if steps == MAX_NEWTON_STEPS:
             status = MAX_ITERATIONS
             break
         z, Dz = direction(system, D, support, g, part.held)
@@ -202,7 +202,7 @@ def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.n
     slope, before = float(g @ z), objective(u, v, trained)
     if not slope < 0.0:
         return 0.0
-    if -slope <= ROUNDING * before:
+    if -slope <= UNSEEN * before:
         return 1.0
     step = 1.0
     for _ in range(HALVINGS):

@@ -23,12 +23,11 @@ every fold and every step start from the same factor, and `newton.minimise` chec
 
 import numpy as np
 
-from streamsvm.batch.ssvm.newton import Minimum, Part, Problem
+from streamsvm.batch.ssvm.newton import RESIDUAL, Minimum, Part, Problem
 from streamsvm.batch.ssvm.systems import System, factor_of, solve_by
 
 AIMS = 20  # before Newton's method with its line search takes over
-PRECISE = 1e-8  # an aim with at most this relative error, about eps |H|, counts as exact
-LARGEST = 0.5  # r / p; above it, a new factor is cheaper
+WORTH_REMOVING = 0.5  # r / p; above it, a new factor is cheaper
 
 
 class Removal:
@@ -51,7 +50,7 @@ class Removal:
         system.move(minimum.support)
         self._W = system.solve(problem.D.T).T  # (n, p)
         A = problem.D[minimum.support]
-        self._is_precise = np.finfo(float).eps * np.vdot(A, A) <= PRECISE
+        self._is_precise = np.finfo(float).eps * np.vdot(A, A) <= RESIDUAL
         if len(A) < A.shape[1]:  # then H^-1 A' is A' (I + A A')^-1, where solve() takes a difference
             self._W[minimum.support] = solve_by(factor_of(A.T), A)
         self._W_held = system.solve(np.eye(problem.D.shape[1])) if holds else np.empty((0, problem.D.shape[1]))
@@ -66,7 +65,7 @@ class Removal:
         (u, v), aimed, aims = without(self._problem, u0, v0, part), None, 0
         while aims < AIMS:
             changed = np.flatnonzero(support != S0)
-            if len(changed) + len(part.held) > LARGEST * D.shape[1]:
+            if len(changed) + len(part.held) > WORTH_REMOVING * D.shape[1]:
                 break
             W = np.concatenate([self._W[changed], self._W_held[part.held]])
             M = np.concatenate([D[changed] @ W.T, W[:, part.held].T])

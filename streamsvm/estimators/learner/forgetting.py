@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.steps import penalties
+from streamsvm.batch.problem import penalties
 from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion

@@ -27,10 +27,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.solver import optimum
+from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.options import SolverOptions
-from streamsvm.batch.steps import penalties
+from streamsvm.batch.problem import penalties
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core import storage
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled
@@ -88,10 +88,10 @@ def _take_optimum(state: State, examples: Sample) -> None:
     lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
     y, cache_mb = np.where(examples.positive, 1.0, -1.0), float(state.expansion.counts[CACHE_BYTES]) / 2**20
     options = SolverOptions(tol=state.tol, cache_mb=cache_mb)
-    found = optimum(Features(X, state.kernel), y, lo, hi, options)
-    support = np.flatnonzero(found.alpha)
+    found, _ = optimum(Features(X, state.kernel), y, lo, hi, options)
+    support = found.support
     s, n = finishing.with_examples(state, state.expansion, examples.take(support)), len(support)
-    s.alpha[:n], s.g[:n] = found.alpha[support], found.g[support]
+    s.alpha[:n], s.g[:n] = found.dual_coef[support], found.g[support]
     s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
     s.counts[EVALUATIONS] += found.kernel_evaluations
     state.problem.note(s)

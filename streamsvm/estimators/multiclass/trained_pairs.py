@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.pairs import PairOptimum
+from streamsvm.batch.multiclass.class_pairs import PairOptimum
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import Counts
 from streamsvm.estimators.learner.state import State, note

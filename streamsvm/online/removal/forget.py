@@ -18,7 +18,7 @@ symbol    name                                                     shape, dtype
 ========= ======================================================== ================
 leaving   slots of the members to be forgotten                     (r,) int64
 M         free members that stay, lo < alpha < hi                  (m,) int64
-F, w      factor of the kernel among M, see `batch.factor`         (m, m), (m,)
+F, w      factor of the kernel among M, see `batch.path.factor`         (m, m), (m,)
 ========= ======================================================== ================
 
 Sources: algorithm of Karasuyama and Takeuchi as in `batch.path`; decremental removal goes back to Cauwenberghs, Poggio,
@@ -30,13 +30,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import path
-from streamsvm.batch.cache import diagonal_of, places_of, row_at, rows_of
-from streamsvm.batch.factor import factorise
-from streamsvm.batch.seeding import choice
-from streamsvm.batch.seeding.exact import survey
+from streamsvm.batch import costs
+from streamsvm.batch.kernels.cache import diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch.path import follow as path
+from streamsvm.batch.path.factor import factorise
+from streamsvm.batch.problem import penalties, settled, survey
 from streamsvm.batch.seeding.greedy import forced_steps
-from streamsvm.batch.steps import penalties, settled
 from streamsvm.core.compiling._jit import compiled, compiled_for
 from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import AGAIN, G_DOWN, G_UP, SLOTS, Expansion, bury
@@ -147,7 +146,7 @@ def _leave(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: 
     alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
     free = _is_free(s)
     M, leaves_free = np.flatnonzero(free & stays), int(np.count_nonzero(free[mass]))
-    events = choice.events_of(leaves_free, len(mass) - leaves_free)
+    events = costs.events_of(leaves_free, len(mass) - leaves_free)
     if not _path_pays(n, len(M), events, _remembered(s) * seconds_by_steps(n, len(M), len(mass), tol)):
         return False
     place = places(alpha, lo, hi)
@@ -168,7 +167,7 @@ def _enter(s: Expansion, kernel: Kernel, entering: np.ndarray, tol: float) -> bo
     driven, M = entering[violates], np.flatnonzero(_is_free(s))
     steps = ENTERING * np.sqrt(float((hi - lo).max()) * float(s.self_k[:n].max()))
     expected = steps * _remembered(s) * seconds_by_steps(n, len(M), len(driven), tol)
-    if not len(driven) or not _path_pays(n, len(M), choice.events_of(len(driven), 0.0), expected):
+    if not len(driven) or not _path_pays(n, len(M), costs.events_of(len(driven), 0.0), expected):
         return False
     place = places(alpha, lo, hi)
     place[driven] = path.DRIVEN
@@ -193,7 +192,7 @@ def jitter_of(s: Expansion) -> float:
     """What is added to the diagonal of K_MM, so that it has a factor."""
     n = int(s.counts[SLOTS])
     widest = float((s.hi[:n] - s.lo[:n]).max(initial=0.0))
-    return path.JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
+    return path.PATH_JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
 
 
 def _follow(
@@ -233,12 +232,12 @@ def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
 
 def seconds_along(n: int, m: int, events: float) -> float:
     """What so many events of a path are expected to take among n members, m of them free, when there is a factor."""
-    return choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
+    return costs.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
 
 
 def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
     """What it is expected to take to solve again to `tol` after r of n members have left, with m free ones."""
-    return choice.step_seconds(expected_steps(m, r, tol), n)
+    return costs.step_seconds(expected_steps(m, r, tol), n)
 
 
 def expected_steps(m: int, r: int, tol: float) -> float:

@@ -9,7 +9,7 @@ symbol    name                                                     shape, dtype
 ========= ======================================================== ================
 c         slots of the members that are left out together          (r,) int64
 M         free members, lo < alpha < hi                            (m,) int64
-F, w      factor of the kernel among M, see `batch.factor`         (m, m), (m,)
+F, w      factor of the kernel among M, see `batch.path.factor`         (m, m), (m,)
 v         violation of the model as it is                          float
 ========= ======================================================== ================
 
@@ -27,11 +27,11 @@ running model is solved up to v only, so each bound has to hold by more than v.
 
 import numpy as np
 
-from streamsvm.batch import path
-from streamsvm.batch.factor import factorise
-from streamsvm.batch.seeding import choice
-from streamsvm.batch.seeding.exact import ROOM, survey
-from streamsvm.batch.steps import penalties
+from streamsvm.batch import costs
+from streamsvm.batch.path import follow as path
+from streamsvm.batch.path.factor import factorise
+from streamsvm.batch.problem import penalties, survey
+from streamsvm.batch.seeding.exact import SPARE_ROOM
 from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
@@ -144,7 +144,7 @@ class LeaveOut:
         """Whether paths, and the factor, are expected to cost less than steps."""
         n, m = self.n, int(np.count_nonzero(self.free))
         r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
-        events = choice.events_of(r_free, r - r_free)
+        events = costs.events_of(r_free, r - r_free)
         along, by_steps = forget.seconds_along(n, m, events), forget.seconds_by_steps(n, m, r, self.tol)
         times = min(times, seconds / max(by_steps, 1e-9))
         saved = times * (by_steps - along)
@@ -158,7 +158,7 @@ class LeaveOut:
         jitter = forget.jitter_of(s)
         found = factorise(kernel_among(s, self.kernel, M), jitter)
         self._place = forget.places(alpha, lo, hi)
-        room = len(M) + ROOM
+        room = len(M) + SPARE_ROOM
         return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 
     def _follow(self, mass: np.ndarray, c: np.ndarray, alpha, g, lo, hi) -> bool:

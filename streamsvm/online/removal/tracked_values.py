@@ -28,8 +28,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streamsvm.batch.cache import add_four
-from streamsvm.batch.factor import add_multiple
+from streamsvm.batch.kernels.cache import add_four
+from streamsvm.batch.path.factor import add_multiple
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.compiling._jit import compiled

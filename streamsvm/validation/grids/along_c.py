@@ -21,16 +21,16 @@ import numpy as np
 
 from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.gram.matrix import Matrices
-from streamsvm.batch.gram.series import Series
+from streamsvm.batch.kernels.matrix import Matrices
+from streamsvm.batch.working_set.series import Series
 from streamsvm.core.costs import PAIR
 from streamsvm.core.threads import chained, threads_for
 from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.parallel import in_processes
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.held_out.splits import outcome_of, plan_of, run
-from streamsvm.validation.results import Fold
 
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
 WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)

@@ -1,4 +1,4 @@
-"""The trainings of one gamma on one kernel matrix: every fold along rising C by itself, see `batch.gram`.
+"""The trainings of one gamma on one kernel matrix: every fold along rising C by itself, see `batch.working_set.series`.
 
 A fold starts from its own solution for the C before.  If most support vectors of that are at their bounds, all
 coefficients grow with C.  If none is, it solves the problem of every larger C, and nothing is trained.
@@ -12,13 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from streamsvm.batch import Solution, smo
-from streamsvm.batch.coarse import CLOSER, Rough, checked
-from streamsvm.batch.gram.matrix import Matrices
-from streamsvm.batch.gram.series import Series, Solved, scaled, too_coarse
+from streamsvm.batch.kernels.matrix import Matrices
+from streamsvm.batch.problem import too_coarse
 from streamsvm.batch.solution import NO_PROGRESS
+from streamsvm.batch.working_set.series import Series, scaled
+from streamsvm.batch.working_set.single_precision import CLOSER, checked
 from streamsvm.core.kernels import is_positive_semidefinite
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.problem import Problem
-from streamsvm.validation.results import Fold
 
 STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
 
@@ -39,10 +40,9 @@ def refitted(matrices: Matrices, problem: Problem, alphas: list[np.ndarray]) -> 
     if too_coarse(alpha, gram.diagonal, options.tol):
         return None
     found = series.solve(y, lo, hi, alpha)
-    if not found.converged or too_coarse(found.alpha, gram.diagonal, options.tol):
+    if not found.converged or too_coarse(found.dual_coef, gram.diagonal, options.tol):
         return None
-    rough = Rough(found.alpha, found.g, found.bias, found.steps, found.newton_steps, gram.n**2)
-    return smo.refined(store, y, lo, hi, checked(store, y, lo, hi, rough, options), options)
+    return smo.refined(checked(store, replace(found, values_computed=gram.n**2), options), options)
 
 
 class FoldOnMatrix:
@@ -61,7 +61,7 @@ class FoldOnMatrix:
         self._series, self._tol = series, series.options.tol
         self._test, self._out = test, out
         self._C = 0.0
-        self._before: Solved | None = None
+        self._before: Solution | None = None
 
     def trained(self, problem: Problem, C: float) -> Fold | None:
         """The outcome for a C, larger than those before; None if single precision is not enough."""
@@ -77,8 +77,8 @@ class FoldOnMatrix:
             predictions=f > 0.0,
             start=start,
             status=solved.status,
-            n_support=int(np.count_nonzero(solved.alpha)),
-            iterations=solved.steps,
+            n_support=len(solved.support),
+            iterations=solved.iterations,
             newton_steps=solved.newton_steps,
             seconds=time.perf_counter() - begin,
         )
@@ -87,27 +87,27 @@ class FoldOnMatrix:
     def alpha(self) -> np.ndarray:
         """The coefficients of the last outcome, (n,)."""
         assert self._before is not None
-        return self._before.alpha
+        return self._before.dual_coef
 
-    def _solved(self, problem: Problem, C: float) -> tuple[str, Solved | None]:
+    def _solved(self, problem: Problem, C: float) -> tuple[str, Solution | None]:
         """The start of the training, and the solution."""
         before, (lo, hi) = self._before, problem.boxes_without(self._out)
         if before is None:
             return "cold", self._solution(problem.y, lo, hi)
         at_bound = np.count_nonzero(before.at_bound)
         if before.converged and not at_bound:
-            return STOPPED, before._replace(lo=lo, hi=hi, steps=0, newton_steps=0)
-        if 2 * at_bound > np.count_nonzero(before.alpha):
-            grown = scaled(before, problem.y, C / self._C)
-            return "scaled", self._solution(problem.y, grown.lo, grown.hi, grown.alpha, grown.g)
-        return "direct", self._solution(problem.y, lo, hi, before.alpha, before.g)
+            return STOPPED, replace(before, lo=lo, hi=hi, iterations=0, newton_steps=0)
+        if 2 * at_bound > len(before.support):
+            grown = scaled(before, C / self._C)
+            return "scaled", self._solution(problem.y, grown.lo, grown.hi, grown.dual_coef, grown.g)
+        return "direct", self._solution(problem.y, lo, hi, before.dual_coef, before.g)
 
-    def _solution(self, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, *start: np.ndarray) -> Solved | None:
+    def _solution(self, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, *start: np.ndarray) -> Solution | None:
         """The solution; None if single precision is not enough for it, or for the start."""
         if self._is_coarse(start[0] if start else hi - lo):
             return None
         solved = self._series.solve(y, lo, hi, *start)
-        return None if self._is_coarse(solved.alpha) or solved.status == NO_PROGRESS else solved
+        return None if self._is_coarse(solved.dual_coef) or solved.status == NO_PROGRESS else solved
 
     def _is_coarse(self, alpha: np.ndarray) -> bool:
         return too_coarse(alpha, self._series.gram.diagonal, self._tol)

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.gram.matrix import Matrices
+from streamsvm.batch.kernels.matrix import Matrices
 from streamsvm.core import arguments
 from streamsvm.core.kernels import about
 from streamsvm.core.threads import SHARES, one_blas_thread

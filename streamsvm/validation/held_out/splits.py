@@ -28,13 +28,13 @@ import numpy as np
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.options import STEPS_PER_EXAMPLE
-from streamsvm.batch.path import Factor
+from streamsvm.batch.path.follow import Factor
 from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem
-from streamsvm.validation.results import Fold
 
 CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.
 MANY_FOLDS = 30  # From as many folds on, the folds of a grid start from the full solution.
@@ -237,7 +237,7 @@ def _run_part(task: tuple[Plan, np.ndarray | None, range]) -> list[Fold]:
     members = None if ids is None else Members(store, ids)
     factor = plan.factor
     if factor is not None:
-        factor = factor._replace(workspace=_square(len(factor.members) + seeds.exact.ROOM))
+        factor = factor._replace(workspace=_square(len(factor.members) + seeds.exact.SPARE_ROOM))
     own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, factor=factor)
     first, *others = run(own, splits)
     rows = first.rows_computed + store.rows_computed - sum(part.rows_computed for part in (first, *others))

@@ -16,7 +16,7 @@ import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.active import ActiveSelection, ArrayPool, AutoActiveSelection
 from streamsvm.batch import SolverOptions, smo
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.connectors.records.models import pack_model, unpack_model
 from streamsvm.core.device import choice, vectors
 from streamsvm.core.device.evaluator import Evaluator

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, merge
 from streamsvm.active import MaxLabels, label_pool
-from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.kernels.features import Features
 from streamsvm.core.kernels import RBF, Linear
 from streamsvm.core.scaling import FAR, PLACES, SEEN, TRACKS
 from streamsvm.estimators.learner.advice import StreamWarning

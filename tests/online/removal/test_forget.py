@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from tight import LEARNERS, TIGHT, learned, noisy
 
 from streamsvm import LASVM, LASVMG, FullSVM
-from streamsvm.batch import path
+from streamsvm.batch.path import follow as path
 from streamsvm.core import storage
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.online import finish as finishing

@@ -43,10 +43,10 @@ from streamsvm.core.inputs import narrow, without_duplicates
 from streamsvm.core.kernels import Kernel, map_row, self_products
 from streamsvm.core.rows import add_columns, add_lists
 
-MIN_DENSITY = 0.1  # of non-zero features, below which vector additions are faster than BLAS
-MAX_WIDTH = 4096  # features; a matrix of more columns would not stay in the cache
-ROWS, COLUMNS = 256, 512  # of P, which then stays in the second-level cache
-NOTHING = np.zeros((0, 0), np.float32)
+MIN_DENSITY_OF_BLAS = 0.1  # of non-zero features, below which vector additions are faster than BLAS
+MAX_COLUMNS = 4096  # features; a matrix of more columns would not stay in the cache
+BLOCK_ROWS, BLOCK_COLUMNS = 256, 512  # of P, which then stays in the second-level cache
+NO_COLUMNS = np.zeros((0, 0), np.float32)
 
 
 class Others(NamedTuple):
@@ -120,19 +120,19 @@ class Features:
         X, _ = narrow(X)
         self.n, self.n_features = X.shape
         self.kernel_evaluations = 0
-        self._memory = np.empty(ROWS * COLUMNS, np.float32)
-        self._X = NOTHING
+        self._memory = np.empty(BLOCK_ROWS * BLOCK_COLUMNS, np.float32)
+        self._X = NO_COLUMNS
         if sp.issparse(X):
             X = without_duplicates(sp.csr_matrix(X))
         X = centred(X, centre_of(X, kernel))
-        if sp.issparse(X) and X.nnz < MIN_DENSITY * self.n * self.n_features:
+        if sp.issparse(X) and X.nnz < MIN_DENSITY_OF_BLAS * self.n * self.n_features:
             self._compress(X)
         else:
             X = X.toarray() if sp.issparse(X) else X
             self._X = X = np.ascontiguousarray(X, np.float32)
             self.sq = np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(np.float32)
-            if np.count_nonzero(X) < MIN_DENSITY * X.size:
-                self._X = NOTHING
+            if np.count_nonzero(X) < MIN_DENSITY_OF_BLAS * X.size:
+                self._X = NO_COLUMNS
                 self._compress(sp.csr_matrix(X))
         self.diagonal = self_products(kernel, self.sq)
 
@@ -148,16 +148,16 @@ class Features:
 
     def _tiles(self, ids: np.ndarray) -> list[_Tile]:
         """These examples, ready to be multiplied with, some at a time."""
-        parts = [ids[c : c + COLUMNS] for c in range(0, len(ids), COLUMNS)]
-        return [_Tile(c * COLUMNS, self._others(part), self.sq[part]) for c, part in enumerate(parts)]
+        parts = [ids[c : c + BLOCK_COLUMNS] for c in range(0, len(ids), BLOCK_COLUMNS)]
+        return [_Tile(c * BLOCK_COLUMNS, self._others(part), self.sq[part]) for c, part in enumerate(parts)]
 
     def _others(self, ids: np.ndarray) -> Any:
         if len(self._X):
             return np.ascontiguousarray(self._X[ids].T)
-        if self.n_features > MAX_WIDTH:
+        if self.n_features > MAX_COLUMNS:
             by_feature = self._compressed[ids].tocsc()
             lists = by_feature.indptr.astype(np.int64), by_feature.indices.astype(np.int32), by_feature.data
-            return Others(NOTHING, *lists)
+            return Others(NO_COLUMNS, *lists)
         some = self._compressed[ids]
         columns = np.zeros((max(self.n_features, 1), len(ids)), np.float32)
         columns[some.indices, np.repeat(np.arange(len(ids)), np.diff(some.indptr))] = some.data
@@ -206,4 +206,4 @@ class Features:
 
 def _at_once(n_ids: int) -> int:
     """The number of rows of a block: narrow ones may be long."""
-    return ROWS * max(1, COLUMNS // max(n_ids, 1))
+    return BLOCK_ROWS * max(1, BLOCK_COLUMNS // max(n_ids, 1))

@@ -1,7 +1,8 @@
-"""The kernel values of some examples with each other, from a matrix of the values of more examples."""
+"""What is read from a kernel matrix: the values of some examples with each other, and sums of rows."""
 
 import numpy as np
 
+from streamsvm.batch.kernels.cache import add_four
 from streamsvm.core.compiling._jit import compiled
 
 
@@ -37,3 +38,18 @@ def square_of(K: np.ndarray, ids: np.ndarray) -> np.ndarray:
     out = np.empty((len(ids), len(ids)))
     put_square(K, ids, 0, out)
     return out
+
+
+@compiled
+def subtract_rows(K, places, change, g):
+    """g -= sum_c change_c K_c, four rows at a time; rows may be longer than g."""
+    c = 0
+    while c + 4 <= places.shape[0]:
+        a, b, d, e = places[c], places[c + 1], places[c + 2], places[c + 3]
+        add_four(g, -change[c], -change[c + 1], -change[c + 2], -change[c + 3], K[a], K[b], K[d], K[e])
+        c += 4
+    while c < places.shape[0]:
+        row, a = K[places[c]], change[c]
+        for t in range(g.shape[0]):
+            g[t] -= a * np.float64(row[t])
+        c += 1

@@ -15,12 +15,6 @@ boxes.  Each is solved among *members* first, the examples that are near the mar
 
 From one C to the next, all coefficients and y - g grow alike: `scaled`.  That costs no kernel value.
 
-Single precision has a limit.  A kernel value is rounded by at most 2^-24 of it, and so a gradient by about
-
-    rounding = 2^-24 max_i k(x_i, x_i) sqrt(sum_i alpha_i^2)
-
-Where this is not far below the tolerance, `too_coarse` tells; such problems are for `smo`, in double precision.
-
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
@@ -35,93 +29,22 @@ vector machines", 1997.
 """
 
 import functools
-import math
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
-from streamsvm.batch.cache import add_four
-from streamsvm.batch.chunks.members import Members
-from streamsvm.batch.chunks.solver import spread
-from streamsvm.batch.gram.matrix import Gram
+from streamsvm.batch.kernels.matrix import Gram
+from streamsvm.batch.kernels.square import subtract_rows
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.seeding.exact import survey
-from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
-from streamsvm.batch.steps import settled
-from streamsvm.core.compiling._jit import compiled
+from streamsvm.batch.problem import settled, survey, violations
+from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS, Solution
+from streamsvm.batch.working_set.members import Members
+from streamsvm.batch.working_set.solver import SLACK, SPARED, spread
 from streamsvm.core.threads import one_blas_thread
 
-SLACK = 0.5  # how far from a violation a member may be
-SPARED, SPARE = 1.5, 100  # members for each support vector, and some more; and before any leaves, for each one needed
-MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
-FIRST, SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
-PRECISION = 2.0**-24
-FRACTION = 0.5  # of the tolerance, that rounding may take
-
-
-class Solved(NamedTuple):
-    """The solution of one problem.
-
-    Attributes
-    ----------
-    alpha, g
-        Coefficients with their labels' signs, and gradients, (n,).
-    lo, hi
-        Box of each coefficient, (n,).
-    bias
-        The constant b of f(x_i) = y_i - g_i + b.
-    violation
-        The largest violation of the optimality conditions by a pair.
-    status
-        Why the solver stopped, as in `batch.Solution`.
-    steps, newton_steps
-        Number of pair steps, and of linear systems solved.
-    """
-
-    alpha: np.ndarray
-    g: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
-    bias: float
-    violation: float
-    status: str
-    steps: int
-    newton_steps: int
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver reached the tolerance."""
-        return self.status == CONVERGED
-
-    @property
-    def at_bound(self) -> np.ndarray:
-        """Which support vectors are at their bounds, (n,) bool."""
-        return (self.alpha != 0.0) & ((self.alpha == self.lo) | (self.alpha == self.hi))
-
-
-@compiled
-def _subtract_rows(K, places, change, g):
-    """g -= sum_c change_c K_c, four rows at a time."""
-    c = 0
-    while c + 4 <= places.shape[0]:
-        a, b, d, e = places[c], places[c + 1], places[c + 2], places[c + 3]
-        add_four(g, -change[c], -change[c + 1], -change[c + 2], -change[c + 3], K[a], K[b], K[d], K[e])
-        c += 4
-    while c < places.shape[0]:
-        row, a = K[places[c]], change[c]
-        for t in range(g.shape[0]):
-            g[t] -= a * np.float64(row[t])
-        c += 1
-
-
-@compiled
-def _put_near(alpha, g, lo, hi, middle, near):
-    """near = how far each gradient is beyond the middle of the extremes; negative if it does not violate."""
-    for i in range(g.shape[0]):
-        beyond = g[i] - middle
-        rises = beyond if alpha[i] < hi[i] else -np.inf
-        falls = -beyond if alpha[i] > lo[i] else -np.inf
-        near[i] = max(rises, falls)
+SPARE = 100  # members beside `SPARED` for each support vector, and before any leaves for each one needed
+WHOLE_MATRIX = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
+FIRST, FIRST_SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
 
 
 @functools.lru_cache(maxsize=64)  # the folds of a grid, which are the same for all gammas
@@ -129,17 +52,12 @@ def _spread(positive: bytes) -> np.ndarray:
     return spread(np.frombuffer(positive, bool))
 
 
-def scaled(before: Solved, y: np.ndarray, factor: float) -> Solved:
+def scaled(before: Solution, factor: float) -> Solution:
     """The solution with all boxes and coefficients multiplied, and its gradient."""
-    alpha, lo, hi = factor * before.alpha, factor * before.lo, factor * before.hi
-    upper, lower = before.alpha == before.hi, before.alpha == before.lo
+    alpha, lo, hi, y = factor * before.dual_coef, factor * before.lo, factor * before.hi, before.y
+    upper, lower = before.dual_coef == before.hi, before.dual_coef == before.lo
     alpha[upper], alpha[lower] = hi[upper], lo[lower]
-    return before._replace(alpha=alpha, g=y - factor * (y - before.g), lo=lo, hi=hi)
-
-
-def too_coarse(alpha: np.ndarray, diagonal: np.ndarray, tol: float) -> bool:
-    """Whether rounding to single precision matters for coefficients of this size."""
-    return PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha) > FRACTION * tol
+    return replace(before, dual_coef=alpha, g=y - factor * (y - before.g), lo=lo, hi=hi)
 
 
 class Series:
@@ -157,7 +75,7 @@ class Series:
     >>> K = np.exp(-np.square(np.subtract.outer(np.arange(4.0), np.arange(4.0)))).astype(np.float32)
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> found = Series(Gram(K, np.ones(4))).solve(y, np.minimum(10 * y, 0), np.maximum(10 * y, 0))
-    >>> found.alpha.round(2)
+    >>> found.dual_coef.round(2)
     array([-0.55, -1.28,  1.28,  0.55])
     """
 
@@ -178,7 +96,7 @@ class Series:
         hi: np.ndarray,
         alpha: np.ndarray | None = None,
         g: np.ndarray | None = None,
-    ) -> Solved:
+    ) -> Solution:
         """Solve a problem, from any feasible start.
 
         Parameters
@@ -196,7 +114,7 @@ class Series:
     def members_for(self, wanted: np.ndarray) -> Members:
         """Members that hold at least these examples, (n,) bool; their state is unknown."""
         count = int(np.count_nonzero(wanted))
-        if count > MOST * self.gram.n:
+        if count > WHOLE_MATRIX * self.gram.n:
             return self._all
         few = self._few
         if len(few) > SPARED * count + SPARE:
@@ -228,11 +146,11 @@ class _Training:
         self.g = y.copy() if g is None else g.copy()
         if g is None and alpha is not None:
             support = np.flatnonzero(alpha)
-            _subtract_rows(series.gram.K, support, alpha[support], self.g)
+            subtract_rows(series.gram.K, support, alpha[support], self.g)
         self.y = y
         self.steps = self.newton_steps = 0
 
-    def run(self) -> Solved:
+    def run(self) -> Solution:
         """Solve."""
         tol, limit = self.series.options.tol, self.series.options.limit(len(self.y))
         top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
@@ -250,15 +168,26 @@ class _Training:
                     status = MAX_ITERATIONS if self.steps >= limit else NO_PROGRESS
                     break
                 self.series.join(members, new)
-        self.alpha = settled(self.alpha, self.lo, self.hi, np.abs(self.alpha).max(initial=0.0))
-        violation = max(0.0, top - bottom)
-        return Solved(self.alpha, self.g, self.lo, self.hi, bias, violation, status, self.steps, self.newton_steps)
+        self.alpha = settled(self.alpha, self.lo, self.hi)
+        return Solution(
+            store=self.series.gram,
+            y=self.y,
+            lo=self.lo,
+            hi=self.hi,
+            dual_coef=self.alpha,
+            g=self.g,
+            bias=bias,
+            violation=max(0.0, top - bottom),
+            status=status,
+            iterations=self.steps,
+            newton_steps=self.newton_steps,
+        )
 
     def _first(self) -> np.ndarray:
         """The first members of a problem that starts from 0."""
         open_ = np.flatnonzero(self.lo < self.hi)
         wanted = np.zeros(len(self.y), bool)
-        wanted[open_[_spread((self.y[open_] > 0.0).tobytes())[: max(FIRST, len(open_) // SHARE)]]] = True
+        wanted[open_[_spread((self.y[open_] > 0.0).tobytes())[: max(FIRST, len(open_) // FIRST_SHARE)]]] = True
         return wanted
 
     def _nearest(self, middle: float) -> np.ndarray:
@@ -273,9 +202,7 @@ class _Training:
 
     def _near(self, middle: float) -> np.ndarray:
         """How far each gradient is beyond the middle of the extremes; negative if it does not violate."""
-        near = np.empty(len(self.g))
-        _put_near(self.alpha, self.g, self.lo, self.hi, middle, near)
-        return near
+        return violations(self.alpha, self.g, self.lo, self.hi, middle, middle)
 
     def _solve(self, members: Members, limit: int) -> bool:
         """Solve among the members, and bring all gradients up to date; False if that did not succeed."""
@@ -288,6 +215,6 @@ class _Training:
         change = members.alpha - self.alpha[ids]
         moved = np.flatnonzero(change)
         if len(ids) < len(self.g):
-            _subtract_rows(self.series.gram.K, ids[moved], change[moved], self.g)
+            subtract_rows(self.series.gram.K, ids[moved], change[moved], self.g)
         self.alpha[ids], self.g[ids] = members.alpha, members.g
         return is_solved

@@ -32,69 +32,26 @@ The decision values of a chunk are those of a model that has not seen it.  They 
 them.
 
 Sources: Joachims, "Making large-scale SVM learning practical" (1999), for solving over a working set while the others
-are fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps`.  The chunks and the rounds over candidates are ours.
+are fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps.pairs`.  The chunks and the rounds over candidates are
+ours.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.given import KernelSource
-from streamsvm.batch.chunks.members import Members
+from streamsvm.batch.kernels.given import KernelSource
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS
-from streamsvm.core.expansion import FORBIDDEN
+from streamsvm.batch.problem import middle, survey, violations
+from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS, Arrivals, Solution
+from streamsvm.batch.working_set.members import Members
 from streamsvm.core.threads import one_blas_thread
 
-FIRST, FEWEST = 500, 20  # examples of the first chunk: at most, and at least if there are so many
+FIRST_CHUNK, SMALLEST_CHUNK = 500, 20  # examples: at most, and at least if there are so many
 GROWTH = 1.5  # of the examples learned, from one chunk to the next
-REST = 0.8  # share of the examples from which on the next chunk takes all the others
-LOOSE = 0.1  # tolerance while examples are still coming
+LOOSE = 0.1  # tolerance while examples are coming; then share of the worst violation, which a round leaves alone
 SLACK = 0.5  # how far a member must be from a violation for it to leave
 NEAR = 0.3  # how far a candidate may be from one
 SPARED = 1.5  # members for each that would stay, below which none leaves: to move the matrix would cost more
 AT_LEAST, SHARE = 400, 4  # violating examples that become members in a round: at least; one for so many members
-SHARE_OF_WORST = 0.1  # of the worst violation, which a round leaves alone
-
-
-class Optimum(NamedTuple):
-    """The solution of one problem.
-
-    Attributes
-    ----------
-    alpha
-        Coefficients with their labels' signs, (n,).
-    g
-        Gradients y - K alpha, (n,).
-    bias
-        The constant of f(x): the middle of the extremes of the gradient.
-    seen
-        Numbers of the examples in the order in which they were learned, without the first chunk.
-    decision_values
-        f(x) of each of these, by a model that had not seen it.
-    status
-        Why the solver stopped, as in `Solution`.
-    n_passes
-        Number of passes over all examples.
-    steps, newton_steps, kernel_evaluations
-        Number of pair steps, of linear systems solved, and of kernel values.
-    """
-
-    alpha: np.ndarray
-    g: np.ndarray
-    bias: float
-    seen: np.ndarray
-    decision_values: np.ndarray
-    status: str
-    n_passes: int
-    steps: int
-    newton_steps: int
-    kernel_evaluations: int
-
-    @property
-    def converged(self) -> bool:
-        """Whether the solver reached its tolerance."""
-        return self.status == CONVERGED
 
 
 def optimum(
@@ -104,8 +61,8 @@ def optimum(
     hi: np.ndarray,
     options: SolverOptions = DEFAULTS,
     max_passes: int = 100,
-) -> Optimum:
-    """Solve a problem with a bias over all examples.
+) -> tuple[Solution, Arrivals]:
+    """Solve a problem with a bias over all examples; the first chunk does not count as arrived.
 
     Parameters
     ----------
@@ -122,47 +79,35 @@ def optimum(
 
     Examples
     --------
-    >>> from streamsvm.batch.chunks.features import Features
+    >>> from streamsvm.batch.kernels.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0], [3.0]]), Linear())
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
-    >>> found = optimum(examples, y, np.minimum(10 * y, 0), np.maximum(10 * y, 0))
-    >>> found.alpha.round(3)
+    >>> found, _ = optimum(examples, y, np.minimum(10 * y, 0), np.maximum(10 * y, 0))
+    >>> found.dual_coef.round(3)
     array([ 0., -2.,  2.,  0.])
     """
     with one_blas_thread():
         training = _Training(features, y, lo, hi, options, max_passes)
         status = training.run()
     members, g = training.members, y - training.base
-    return Optimum(
-        alpha=training.alpha,
+    top, bottom, _, _ = survey(training.alpha, g, lo, hi)
+    found = Solution(
+        store=features,
+        y=y,
+        lo=lo,
+        hi=hi,
+        dual_coef=training.alpha,
         g=g,
-        bias=middle(training.alpha, g, lo, hi),
-        seen=np.concatenate([np.empty(0, np.int64), *training.seen]),
-        decision_values=np.concatenate([np.empty(0), *training.decision_values]),
+        bias=middle(top, bottom),
+        violation=max(0.0, top - bottom),
         status=status,
-        n_passes=training.n_passes,
-        steps=members.steps,
+        iterations=members.steps,
         newton_steps=members.newton_steps,
-        kernel_evaluations=training.features.kernel_evaluations,
+        values_computed=training.features.kernel_evaluations,
+        n_passes=training.n_passes,
     )
-
-
-def middle(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
-    """The middle of the extremes of the gradient, or the one that exists; 0 if none does."""
-    rising, falling = g[alpha < hi], g[alpha > lo]
-    extremes = [float(pick(values)) for pick, values in ((np.max, rising), (np.min, falling)) if len(values)]
-    return sum(extremes) / max(len(extremes), 1)
-
-
-def members_of(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-    """Numbers of the examples that a solution rests on, rising: with a coefficient, or holding an extreme of g."""
-    holders = []
-    if (rising := np.flatnonzero(alpha < hi)).size:
-        holders.append(rising[np.argmax(g[rising])])
-    if (falling := np.flatnonzero(alpha > lo)).size:
-        holders.append(falling[np.argmin(g[falling])])
-    return np.union1d(np.flatnonzero(alpha), np.array(holders, np.int64))
+    return found, Arrivals(*(np.concatenate(parts) for parts in zip(*training.arrived, strict=True)))
 
 
 def spread(positive: np.ndarray) -> np.ndarray:
@@ -198,8 +143,7 @@ class _Training:
         self.members, self.is_member = Members(features, options.cache_mb), np.zeros(n, bool)
         self.alpha, self.f, self.f_alpha = np.zeros(n), np.zeros(n), np.zeros(n)
         self.base, self.base_alpha = np.zeros(n), np.zeros(n)
-        self.seen: list[np.ndarray] = []
-        self.decision_values: list[np.ndarray] = []
+        self.arrived = [Arrivals(np.empty(0, np.int64), np.empty(0))]
         self.is_stuck = False
 
     def run(self) -> str:
@@ -225,9 +169,8 @@ class _Training:
 
     def _violations(self, ids: np.ndarray, f: np.ndarray) -> np.ndarray:
         """How far the gradients of these examples are from where they do not violate; negative if they do not."""
-        beyond, alpha = self.y[ids] - f - self.members.middle, self.alpha[ids]
-        rising = np.where(alpha < self.hi[ids], beyond, -FORBIDDEN)
-        return np.maximum(rising, np.where(alpha > self.lo[ids], -beyond, -FORBIDDEN))
+        bias = self.members.middle
+        return violations(self.alpha[ids], self.y[ids] - f, self.lo[ids], self.hi[ids], bias, bias)
 
     def _add(self, ids: np.ndarray, f: np.ndarray) -> None:
         """Make members of these examples."""
@@ -273,17 +216,16 @@ class _Training:
     def _learn_chunks(self) -> None:
         """Learn all examples, chunk after chunk."""
         order, n = spread(self.y > 0.0), self.features.n
-        done = min(n, self.members.room, FIRST, max(n // 4, FEWEST))
+        done = min(n, self.members.room, FIRST_CHUNK, max(n // 4, SMALLEST_CHUNK))
         self._add(order[:done], np.zeros(done))
         self._solve(LOOSE)
         while done < n:
             self._drop(SLACK)
             end = int(GROWTH * done)
-            rows = order[done : end if end < REST * n else n]
+            rows = order[done : end if GROWTH * end < n else n]
             done += len(rows)
             f = self._sums(rows, self.alpha)
-            self.seen.append(rows)
-            self.decision_values.append(f + self.members.middle)
+            self.arrived.append(Arrivals(rows, f + self.members.middle))
             v = self._violations(rows, f)
             new = worst(v, np.flatnonzero(v > LOOSE), self.members.room - len(self.members))
             self._add(rows[new], f[new])
@@ -319,13 +261,13 @@ class _Training:
                     break
                 self._solve(self.tol)
             else:
-                bad = np.flatnonzero(v > max(0.5 * self.tol, SHARE_OF_WORST * largest))
+                bad = np.flatnonzero(v > max(0.5 * self.tol, LOOSE * largest))
                 bad = worst(v, bad, max(AT_LEAST, int(np.count_nonzero(self.members.alpha)) // SHARE))
                 left = [self._drop(SLACK), self._make_room(len(bad))]
                 bad = worst(v, bad, self.members.room - len(self.members))
                 new, candidates = candidates[bad], np.concatenate([np.delete(candidates, bad), *left])
                 self._add(new, self.f[new])
-                tol = max(self.tol, min(tol, SHARE_OF_WORST * largest))
+                tol = max(self.tol, min(tol, LOOSE * largest))
                 self._solve(tol)
             self._check(candidates)
         return tol

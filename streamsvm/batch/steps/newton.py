@@ -33,7 +33,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm.batch.square import square_of
+from streamsvm.batch.costs import UNITS_PER_ELEMENT, system_units
+from streamsvm.batch.kernels.square import square_of
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
@@ -104,7 +105,7 @@ def _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum) -> tuple[int, float, np.ndar
     d, inside, cost = np.zeros(len(alpha)), np.ones(len(alpha), bool), 0.0
     for tries in range(1, MAX_ROUNDS + 1):
         F, B = np.flatnonzero(inside), np.flatnonzero(~inside)
-        cost += _system(len(F))
+        cost += system_units(len(F))
         K, g = (K_F, g_F) if len(B) == 0 else (square_of(K_F, F), (g_F - K_F @ np.where(inside, 0.0, d))[F])
         part = direction(K, g, fixed_sum, float(d[B].sum()))
         if part is None:
@@ -130,7 +131,7 @@ def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool
     """Change the free coefficients and gradient in place; the number of systems, their cost, and if it was full."""
     inside, cost = np.arange(len(alpha)), 0.0
     for tries in range(1, MAX_TRIES + 1):
-        cost += _system(len(inside))
+        cost += system_units(len(inside))
         K = K_F if len(inside) == len(alpha) else square_of(K_F, inside)
         d = direction(K, g_F[inside], fixed_sum)
         if d is None:
@@ -181,13 +182,13 @@ class Newton:
         m, n = _count_free(alpha, lo, hi), len(alpha)
         if not 2 <= m <= active.max_free:
             return 2**31
-        return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (3.0 * n)))
+        return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (UNITS_PER_ELEMENT * n)))
 
     def after(self, active: ActiveSet, steps: int) -> None:
         """Count the pair steps, and take a Newton step if it is due."""
         alpha, g, lo, hi = active.state
         F, n = _free(active), len(alpha)
-        self._work += 3.0 * n * steps
+        self._work += UNITS_PER_ELEMENT * n * steps
         if not 2 <= len(F) <= active.max_free:
             return
         if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
@@ -198,7 +199,7 @@ class Newton:
             tries, cost, full = step(alpha_F, g[F], K_F, lo[F], hi[F], self._fixed_sum)
         active.move(F, alpha_F)
         self.steps += tries
-        self._work = _system(len(F)) - cost  # the wait covered the first system, not the others
+        self._work = system_units(len(F)) - cost  # the wait covered the first system, not the others
         self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
 
 
@@ -217,10 +218,5 @@ def _free(active: ActiveSet) -> np.ndarray:
 
 
 def _cost(m: int, n: int) -> float:
-    """The cost of a try; a pair step costs 3 units per active example."""
-    return _system(m) + 3.0 * m * n
-
-
-def _system(m: int) -> float:
-    """The measured cost of one linear system, in the same units."""
-    return m**3 / 12 + 4.0 * m * m
+    """The cost of a try, in the units of `costs`."""
+    return system_units(m) + UNITS_PER_ELEMENT * m * n

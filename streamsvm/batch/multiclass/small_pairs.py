@@ -1,4 +1,4 @@
-"""One compiled loop over the problems of pairs of classes; see `pairs`.
+"""One compiled loop over the problems of pairs of classes; see `class_pairs`.
 
 1. A quarter of each class's examples arrives first, then another quarter, then the rest.  The pair steps stop at a
    coarse tolerance until all have arrived.  The gradients of all examples are kept up to date.  So the decision values
@@ -25,13 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.steps import BLOCK, BOTTOM, DUST, NO_CURVATURE, TOP, step_along, update
+from streamsvm.batch.problem import DUST, middle, settle
+from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, NO_CURVATURE, TOP, step_along, update
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 STAGES = 3  # in which examples arrive: a quarter, half and all of them
-COARSE = 0.5  # tolerance while examples are still coming; a finer one costs a third more steps
+ROUGH = 0.5  # tolerance while examples are still coming; a finer one costs a third more steps
 
 
 class Work(NamedTuple):
@@ -96,7 +97,7 @@ def _largest_gain(g_i, g, down, inverse):
 
 @inner
 def _partner(g_i, g, down, inverse):
-    """The j that may fall with the largest Newton gain along (i, j), or -1; as `steps.newton_partner`."""
+    """The j that may fall with the largest Newton gain along (i, j), or -1; as `pairs.newton_partner`."""
     best, best_block = 0.0, -1
     for b in range(0, g.shape[0], BLOCK):
         e = min(b + BLOCK, g.shape[0])
@@ -132,17 +133,6 @@ def _take_steps(K_first, K_second, K_cross, rows, inverses, known, w, tol, max_s
         if i < 0:
             return step
     return max_steps
-
-
-@inner
-def _middle(extremes):
-    """The middle of the extremes, or the one that exists; 0 if none does."""
-    top, bottom = extremes[TOP], extremes[BOTTOM]
-    if top < -0.5 * FORBIDDEN:
-        top = bottom
-    if bottom > 0.5 * FORBIDDEN:
-        bottom = top
-    return 0.5 * (top + bottom) if abs(top) < 0.5 * FORBIDDEN else 0.0
 
 
 @inner
@@ -188,9 +178,9 @@ def _solve(K_first, K_second, K_cross, rows, inverses, known, w, tol, max_steps,
         _take_steps(K_first, K_second, K_cross, rows, inverses, known, w, tol, left, extremes)
         return 0
     for stage in range(STAGES):
-        b = _middle(extremes)
+        b = middle(extremes[TOP], extremes[BOTTOM])
         arrived += _arrive(w, n_first, stage, b, f[arrived:], positive[arrived:])
-        goal = tol if stage == STAGES - 1 else max(tol, COARSE)
+        goal = tol if stage == STAGES - 1 else max(tol, ROUGH)
         left -= _take_steps(K_first, K_second, K_cross, rows, inverses, known, w, goal, left, extremes)
     return arrived
 
@@ -198,15 +188,9 @@ def _solve(K_first, K_second, K_cross, rows, inverses, known, w, tol, max_steps,
 @inner
 def _end(w, extremes, is_member):
     """Put coefficients beside a bound onto it, and mark the members; return the constant of f(x)."""
-    largest, bottom = 0.0, -1
+    bottom = -1
+    settle(w.alpha, w.lo, w.hi, 0.0)
     for s in range(w.alpha.shape[0]):
-        largest = max(largest, abs(w.alpha[s]))
-    for s in range(w.alpha.shape[0]):
-        near = DUST * min(w.hi[s] - w.lo[s], largest)
-        if w.hi[s] - w.alpha[s] <= near:
-            w.alpha[s] = w.hi[s]
-        if w.alpha[s] - w.lo[s] <= near:
-            w.alpha[s] = w.lo[s]
         is_member[s] = w.alpha[s] != 0.0
         set_penalties(w.alpha, w.lo, w.hi, w.up, w.down, s)
         if w.down[s] == 0.0 and (bottom < 0 or w.g[s] < w.g[bottom]):
@@ -216,7 +200,7 @@ def _end(w, extremes, is_member):
         is_member[top] = True
     if bottom >= 0:
         is_member[bottom] = True
-    return _middle(extremes)
+    return middle(extremes[TOP], extremes[BOTTOM])
 
 
 @inner

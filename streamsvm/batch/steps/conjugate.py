@@ -10,17 +10,17 @@ After a full step along the old p, the slope along it is 0.  So the slope along 
 curvature is at most Q_BB.  The gain is at least the Newton gain of the pair, and plain steps converge.
 
 The direction begins anew with a pair if a bound would cut the step short, if the pair depends on the direction up to
-rounding, and if the direction moves more than MOST examples.
+rounding, and if the direction moves more than MAX_MOVED examples.
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
-places    examples that p moves; the first `count` of them are in use      (MOST+2,) int64
-parts     their parts of p                                                 (MOST+2,) float64
+places    examples that p moves; the first `count` of them are in use      (MAX_MOVED+2,) int64
+parts     their parts of p                                                 (MAX_MOVED+2,) float64
 product   Kp                                                               (m,) float64
 curvature p'Kp                                                             float64
 gamma     share of the old p that is taken out                             float64
-others    as in `steps`
+others    as in `pairs`
 ========= ================================================================ ================
 
 Source: Torres-Barran, Alaiz, Dorronsoro, "Faster SVM training via conjugate SMO", Pattern Recognition 111 (2021).
@@ -30,12 +30,12 @@ would cut short is a plain one.
 
 import numpy as np
 
-from streamsvm.batch.steps import BLOCK, BOTTOM, NO_CURVATURE, TOP, first_of_block, move_within, room_of, update
+from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, NO_CURVATURE, TOP, first_of_block, move_within, room_of, update
 from streamsvm.core.compiling._jit import inner
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
-MOST = 16  # with 64 or 256, as many steps of a higher cost
+MAX_MOVED = 16  # with 64 or 256, as many steps of a higher cost
 LEAST_CURVATURE = 1e-3  # of the pair's
 
 
@@ -94,7 +94,7 @@ def _update_block(g, up, down, product, gamma, mu, K_i, K_j):
 
 @inner
 def _update(g, up, down, product, gamma, mu, K_i, K_j, extremes):
-    """Update Kp, and the gradient as `steps.update` does."""
+    """Update Kp, and the gradient as `pairs.update` does."""
     top, bottom, top_block = -FORBIDDEN, FORBIDDEN, 0
     for b in range(0, g.shape[0], BLOCK):
         e = min(b + BLOCK, g.shape[0])
@@ -116,7 +116,7 @@ def conjugate_step(
     the next one has to begin anew; and its curvature.
     """
     w, q = g[i] - g[j], max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
-    if 0 < count <= MOST:
+    if 0 < count <= MAX_MOVED:
         gamma = (product[i] - product[j]) / curvature
         rest = q - gamma * gamma * curvature
         mu = w / rest

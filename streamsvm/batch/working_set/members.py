@@ -26,16 +26,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from streamsvm.batch.conjugate import MOST, conjugate_step
-from streamsvm.batch.newton import MAX_FREE, Newton
-from streamsvm.batch.square import square_of
-from streamsvm.batch.steps import BOTTOM, TOP, newton_partner, settled, update
+from streamsvm.batch.kernels.square import square_of, subtract_rows
+from streamsvm.batch.problem import middle, settled
+from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
+from streamsvm.batch.steps.newton import MAX_FREE, Newton
+from streamsvm.batch.steps.pairs import BOTTOM, TOP, newton_partner, update
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
-MIN_MEMBERS, MAX_MEMBERS = 64, 1 << 15
+MIN_MEMBERS = 64  # however small the memory: a step needs some to choose from
 AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
-JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
+FLOAT32_JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
 
 
 class Examples(Protocol):
@@ -65,7 +66,7 @@ def take_steps(K, active, tol, max_steps, extremes):
     """Take pair steps by second order until the extremes differ by at most tol, or none helps; return how many."""
     alpha, g, lo, hi = active.alpha, active.g, active.lo, active.hi
     up, down, diagonal = active.up, active.down, active.diagonal
-    places, parts, product = np.empty(MOST + 2, np.int64), np.empty(MOST + 2), np.zeros(g.shape[0])
+    places, parts, product = np.empty(MAX_MOVED + 2, np.int64), np.empty(MAX_MOVED + 2), np.zeros(g.shape[0])
     count, curvature = 0, 0.0
     i = update(g, up, down, 0.0, g, g, extremes)
     for step in range(max_steps):
@@ -113,15 +114,6 @@ def _squeeze(K, kept):
             out[b] = row[kept[b]]
 
 
-@compiled
-def _subtract(K, places, change, g):
-    """g -= sum_c change_c K_c."""
-    for c in range(places.shape[0]):
-        row, a = K[places[c]], change[c]
-        for t in range(g.shape[0]):
-            g[t] -= a * np.float64(row[t])
-
-
 class Members:
     """The members of a problem, an active set for `newton.Newton`.
 
@@ -136,7 +128,7 @@ class Members:
     def __init__(self, features: Examples, cache_mb: float) -> None:
         self.features = features
         largest = math.isqrt(int(cache_mb * 2**20) // 4)
-        self.room = min(max(MIN_MEMBERS, min(largest, MAX_MEMBERS)), features.n)
+        self.room = min(max(MIN_MEMBERS, largest), features.n)
         self._memory = np.empty(self.room * self.room, np.float32)  # untouched memory is not taken
         self._width = 0
         self._state = np.zeros((len(Active._fields), self.room))
@@ -172,8 +164,7 @@ class Members:
     @property
     def middle(self) -> float:
         """The middle of the extremes, or the one that exists; 0 if none does."""
-        found = [extreme for extreme in self.extremes.tolist() if abs(extreme) < FORBIDDEN / 2]
-        return sum(found) / max(len(found), 1)
+        return float(middle(*self.extremes))
 
     @property
     def holders(self) -> tuple[int, int]:
@@ -249,7 +240,7 @@ class Members:
     def settle(self) -> None:
         """Put coefficients that rounding has left beside a bound onto it."""
         own = self._active
-        own.alpha[:] = settled(own.alpha, own.lo, own.hi, np.abs(own.alpha).max(initial=0.0))
+        own.alpha[:] = settled(own.alpha, own.lo, own.hi)
         _note_bounds(own, self.extremes)
 
     @property
@@ -263,11 +254,11 @@ class Members:
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
         K = square_of(self.matrix, places)
         diagonal = K.reshape(-1)[:: len(places) + 1]
-        diagonal += JITTER * (1.0 + np.abs(diagonal))
+        diagonal += FLOAT32_JITTER * (1.0 + np.abs(diagonal))
         return K
 
     def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
         own = self._active
-        _subtract(self.matrix, places, alpha - own.alpha[places], own.g)
+        subtract_rows(self.matrix, places, alpha - own.alpha[places], own.g)
         own.alpha[places] = alpha
         _note_bounds(own, self.extremes)

@@ -49,12 +49,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROW, diagonal_of, row_at, rows_of
-from streamsvm.batch.factor import add_multiple, directions, enter, leave
-from streamsvm.batch.piece import AT_LOWER as AT_LOWER
-from streamsvm.batch.piece import AT_UPPER as AT_UPPER
-from streamsvm.batch.piece import DRIVEN as DRIVEN
-from streamsvm.batch.piece import (
+from streamsvm.batch.kernels.cache import NO_ROW, diagonal_of, row_at, rows_of
+from streamsvm.batch.path.events import AT_LOWER as AT_LOWER
+from streamsvm.batch.path.events import AT_UPPER as AT_UPPER
+from streamsvm.batch.path.events import DRIVEN as DRIVEN
+from streamsvm.batch.path.events import (
     END,
     ENTERED,
     MET_BOUND,
@@ -62,15 +61,15 @@ from streamsvm.batch.piece import (
     next_event,
     rates,
 )
-from streamsvm.batch.piece import FREE as FREE
-from streamsvm.batch.piece import OUT as OUT
+from streamsvm.batch.path.events import FREE as FREE
+from streamsvm.batch.path.events import OUT as OUT
+from streamsvm.batch.path.factor import add_multiple, directions, enter, leave
 from streamsvm.core.compiling._jit import compiled, inner
 
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
 
-JITTER = 1e-5
-NO_LENGTH = 1e-13
-NO_MASS = 1e-14  # of the driven examples, relative to their coefficients
+PATH_JITTER = 1e-5  # over C, on the diagonal: an error of the path that the end of it takes back
+NOTHING = 1e-13  # of the whole way, and of the coefficients on it: the rounding of sums
 
 
 class State(NamedTuple):
@@ -183,7 +182,7 @@ def follow(store, state, way, beginning):
     m = _take_leave(F, w, members, m, driven)
     while True:
         h = d.sum()
-        if biased and m == 0 and abs(h) > NO_MASS * mass:
+        if biased and m == 0 and abs(h) > NOTHING * mass:
             s = counterpart(g, place, tabu, h < 0.0)
             if s < 0:
                 return STUCK, events
@@ -203,7 +202,7 @@ def follow(store, state, way, beginning):
         events += 1
         if events > limit:
             return TOO_LONG, events
-        if t * left > NO_LENGTH and any_tabu:
+        if t * left > NOTHING and any_tabu:
             tabu[:] = False
             any_tabu = False
         if what == MET_BOUND:
@@ -225,7 +224,7 @@ def follow(store, state, way, beginning):
                 return SINGULAR, events
             place[i] = FREE
             m += 1
-        if t * left <= NO_LENGTH:
+        if t * left <= NOTHING:
             tabu[i] = any_tabu = True
         left *= 1.0 - t
     for c in range(driven.shape[0]):

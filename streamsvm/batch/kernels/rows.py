@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.cache import (
+from streamsvm.batch.kernels.cache import (
     CLOCK,
     COMPUTED,
     COUNTS,
@@ -38,8 +38,8 @@ from streamsvm.core.products import products
 from streamsvm.core.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time
-MIN_DENSITY = 0.15  # of non-zero features; below it, lists of them are faster than columns
-FEATURES_FOR_PRODUCT, ROWS_FOR_PRODUCT = 8, 8  # with fewer, a product of blocks gains nothing over single rows
+MIN_DENSITY_OF_COLUMNS = 0.15  # of non-zero features; below it, lists of them are faster than columns
+LEAST_OF_PRODUCT = 8  # features, and rows; with fewer, a product of blocks gains nothing over single rows
 DENSITY_FOR_PRODUCT = 0.5  # below it, single rows, which skip zeros, are faster
 ROWS_AT_ONCE = 64  # of a product
 NO_LISTS = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
@@ -91,8 +91,8 @@ class RowStore:
         sq, diagonal = np.empty(n), np.empty(n)
         self_products(kernel, starts, values, sq, diagonal)
         _require_small(sq, kernel)
-        dense = len(values) >= MIN_DENSITY * n * D
-        self._multiplies = D >= FEATURES_FOR_PRODUCT and len(values) >= DENSITY_FOR_PRODUCT * n * D
+        dense = len(values) >= MIN_DENSITY_OF_COLUMNS * n * D
+        self._multiplies = D >= LEAST_OF_PRODUCT and len(values) >= DENSITY_FOR_PRODUCT * n * D
         lists, list_slots, list_values = (
             NO_LISTS if dense else _lists(sp.csr_matrix((values, indices, starts), shape=matrix.shape))
         )
@@ -170,7 +170,7 @@ class RowStore:
         missing = missing[: max(0, self.capacity - len(np.unique(rows[there])))]
         if self._fill_on_device(missing):
             return
-        if len(missing) < ROWS_FOR_PRODUCT or not self._multiplies:
+        if len(missing) < LEAST_OF_PRODUCT or not self._multiplies:
             compute_rows(self.data, missing)
             return
         columns = self.data.columns
@@ -236,7 +236,7 @@ class RowStore:
         Values are copied from rows.  Of examples with few features, only missing values are computed, and no row.
         """
         columns = self.data.columns
-        if self.on_cpu and len(columns) and self._width < FEATURES_FOR_PRODUCT:
+        if self.on_cpu and len(columns) and self._width < LEAST_OF_PRODUCT:
             columns = columns.take(ids, axis=1)  # columns[:, ids] would not lie in C order
         else:
             columns = columns[:0]
@@ -290,6 +290,11 @@ class RowStore:
     def on_cpu(self) -> bool:
         """Whether the CPU computes the rows, and no device was asked for."""
         return self._device.choice == "cpu"
+
+    @property
+    def zeros(self) -> float:
+        """The number of an example's features that a row skips because they are 0, on average."""
+        return self._width - len(self.data.values) / max(1, len(self))
 
     @property
     def examples(self) -> Any:

@@ -1,16 +1,16 @@
-"""A start from single precision: the solution by `chunks`, with gradients in double precision.
+"""A start from single precision: the solution by `solver`, with gradients in double precision.
 
-`chunks` solves most large problems of `smo` in less time, but rounds kernel values to single precision.
+`solver` solves most large problems of `smo` in less time, but rounds kernel values to single precision.
 `smo` goes on from there.  As a rule it takes no step, because the gradients below show that the tolerance is reached:
 
 1. The gradients of the support vectors, and of all examples within a tolerance of a violation, are computed anew.
 2. The largest change tells how much rounding there was, and a bound how much there may be elsewhere.  If both are at
-   most SMALL tolerances, no other example violates, and the others keep their gradients.
+   most NEGLIGIBLE tolerances, no other example violates, and the others keep their gradients.
 3. Otherwise all gradients are computed anew.
 
 A grid has its own solutions in single precision, see `validation.grids.on_matrix`; `checked` does the same for them.
 
-The rounding of a gradient grows with the coefficients, see `gram.series`.  So single precision solves to the tolerance
+The rounding of a gradient grows with the coefficients, see `problem`.  So single precision solves to the tolerance
 of `smo`, or to the rounding that the boxes allow if that is more; with very large boxes it is not asked.
 
 ========= ================================================================ ================
@@ -24,81 +24,45 @@ P         inner products, then kernel values                               (b, m
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch.chunks.features import MAX_WIDTH, Features
-from streamsvm.batch.chunks.solver import optimum
-from streamsvm.batch.gram.series import PRECISION
+from streamsvm.batch.kernels.features import BLOCK_COLUMNS, BLOCK_ROWS, MAX_COLUMNS, Features
+from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch.problem import PRECISION, violations
+from streamsvm.batch.solution import Solution
+from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core.kernels import is_positive_semidefinite, kernel_values
 from streamsvm.core.threads import one_blas_thread
 
-FEWEST = 2000  # examples; with fewer, `smo` alone takes about as long
+WORTH_TWICE = 2000  # examples; with fewer, `smo` alone takes about as long
+ZEROS = 200  # of an example; with more, `smo` alone is as fast (mnist, w8a), with fewer it is not (usps, a9a)
+ROWS_AT_HAND = 0.1  # of all kernel rows, that fit into the cache; with fewer, `smo` computes some again and again
 CLOSER = 0.9  # share of the tolerance: what rounding adds must not make `smo` take a step
-LOOSEST = 0.1  # tolerance; a start that is farther from the solution saves nothing
-SMALL = 0.2  # of the tolerance
-STEPS_PER_EXAMPLE, MAX_PASSES = 100, 30  # after which `smo` goes on
-ROWS, COLUMNS = 256, 512  # of P, which then stays in the cache
+NEGLIGIBLE = 0.2  # rounding, as a share of the tolerance
+ROUGH_STEPS = 100  # pair steps for each example, after which `smo` goes on
 METHOD = ("planning", "over_step", "newton", "shrinking")  # options of the pair steps of `smo`
-
-
-class Rough(NamedTuple):
-    """A solution in single precision.
-
-    Attributes
-    ----------
-    alpha, g
-        Coefficients, and gradients as far as they are known, else NaN, (n,).
-    bias
-        The constant b of f(x_i) = y_i - g_i + b.
-    steps, newton_steps, kernel_evaluations
-        Numbers of pair steps, of linear systems, and of kernel values.
-    """
-
-    alpha: np.ndarray
-    g: np.ndarray
-    bias: float
-    steps: int
-    newton_steps: int
-    kernel_evaluations: int
-
-
-class Coarse(NamedTuple):
-    """Where `smo` goes on.
-
-    Attributes
-    ----------
-    alpha, g
-        Feasible coefficients, and y - K alpha, (n,).
-    steps, newton_steps, kernel_evaluations
-        Numbers of pair steps, of linear systems, and of kernel values so far.
-    """
-
-    alpha: np.ndarray
-    g: np.ndarray
-    steps: int
-    newton_steps: int
-    kernel_evaluations: int
 
 
 def pays(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> bool:
     """Whether a start from single precision saves time.
 
     It does not if the examples are few or their kernel rows known, if a device computes the rows, or if the boxes are
-    too large.  A kernel that is not positive semi-definite has several optima, and options of the pair steps are wishes
-    for these steps: both are for `smo` alone.
+    too large.  Nor if many features are 0 and enough rows fit into the cache: `smo` skips zeros, and to check the
+    gradients takes as long as its rows.  A kernel that is not positive semi-definite has several optima, and options of
+    the pair steps are wishes for these steps: both are for `smo` alone.
     """
     return (
-        int(np.count_nonzero(lo < hi)) >= FEWEST
+        int(np.count_nonzero(lo < hi)) >= WORTH_TWICE
         and store.on_cpu
         and store.rows_computed == 0
+        and not (store.zeros > ZEROS and store.capacity >= ROWS_AT_HAND * len(store))
         and is_positive_semidefinite(store.kernel)
         and all(getattr(options, name) == getattr(DEFAULTS, name) for name in METHOD)
-        and _tolerance(store, lo, hi, options) <= LOOSEST
+        and _tolerance(store, lo, hi, options) <= LOOSE
     )
 
 
@@ -108,11 +72,11 @@ def _tolerance(store: RowStore, lo: np.ndarray, hi: np.ndarray, options: SolverO
 
 
 def _rounding(store: RowStore, alpha: np.ndarray) -> float:
-    """How far single precision may round a gradient with these coefficients, see `gram.series`."""
+    """How far single precision may round a gradient with these coefficients, see `problem`."""
     return PRECISION * float(store.diagonal.max() * np.linalg.norm(alpha))
 
 
-def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> Coarse:
+def start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> Solution:
     """Solve in single precision, and check it in double precision; the arguments are those of `smo.train`."""
     X, trained = store.examples, np.flatnonzero(lo < hi)
     features = Features(X if len(trained) == len(y) else X[trained], store.kernel)
@@ -120,50 +84,47 @@ def coarse_start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray,
         options,
         tol=_tolerance(store, lo, hi, options),
         cache_mb=8 * store.cache_floats / 2**20,
-        max_iterations=min(options.limit(len(y)), STEPS_PER_EXAMPLE * len(y)),
+        max_iterations=min(options.limit(len(y)), ROUGH_STEPS * len(y)),
     )
-    found = optimum(features, y[trained], lo[trained], hi[trained], own, MAX_PASSES)
+    found, _ = optimum(features, y[trained], lo[trained], hi[trained], own)
     alpha, g = np.zeros(len(y)), np.full(len(y), np.nan)
-    alpha[trained], g[trained] = found.alpha, found.g
-    rough = Rough(alpha, g, found.bias, found.steps, found.newton_steps, found.kernel_evaluations)
-    return checked(store, y, lo, hi, rough, options)
+    alpha[trained], g[trained] = found.dual_coef, found.g
+    return checked(store, replace(found, y=y, lo=lo, hi=hi, dual_coef=alpha, g=g), options)
 
 
-def checked(
-    store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, found: Rough, options: SolverOptions
-) -> Coarse:
-    """A solution in single precision with gradients in double precision."""
-    X, alpha, g = store.examples, found.alpha, found.g.copy()
-    support = np.flatnonzero(alpha)
+def checked(store: RowStore, rough: Solution, options: SolverOptions) -> Solution:
+    """A solution in single precision with gradients in double precision; those that are NaN are not known."""
+    X, y, alpha, g = store.examples, rough.y, rough.dual_coef, rough.g.copy()
+    support = rough.support
 
     def exact(rows: np.ndarray) -> np.ndarray:
         return np.asarray(y[rows] - _sums(store, X, rows, support, alpha[support]))
 
-    beyond = np.maximum(np.where(alpha < hi, g - found.bias, -np.inf), np.where(alpha > lo, found.bias - g, -np.inf))
+    beyond = violations(alpha, g, rough.lo, rough.hi, rough.bias, rough.bias)
     is_near = (beyond > -options.tol) | (alpha != 0.0) | np.isnan(g)
     near, others = np.flatnonzero(is_near), np.flatnonzero(~is_near)
-    rough, g[near] = g[near], exact(near)
+    before, g[near] = g[near], exact(near)
     anew = len(near)
-    rounding = max(_rounding(store, alpha), float(np.nanmax(np.abs(g[near] - rough), initial=0.0)))
-    if len(others) and not rounding <= SMALL * options.tol:
+    rounding = max(_rounding(store, alpha), float(np.nanmax(np.abs(g[near] - before), initial=0.0)))
+    if len(others) and not rounding <= NEGLIGIBLE * options.tol:
         g[others] = exact(others)
         anew = len(y)
-    return Coarse(alpha, g, found.steps, found.newton_steps, found.kernel_evaluations + anew * len(support))
+    return replace(rough, store=store, g=g, values_computed=rough.values_computed + anew * len(support))
 
 
 def _sums(store: RowStore, X: Any, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
     """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
     out, sq = np.zeros(len(rows)), store.data.sq
     with one_blas_thread():
-        for s in range(0, len(ids), COLUMNS):
-            part = ids[s : s + COLUMNS]
+        for s in range(0, len(ids), BLOCK_COLUMNS):
+            part = ids[s : s + BLOCK_COLUMNS]
             others = X[part].T
-            if sp.issparse(others) and others.shape[0] <= MAX_WIDTH:  # a product with a dense matrix is faster
+            if sp.issparse(others) and others.shape[0] <= MAX_COLUMNS:  # a product with a dense matrix is faster
                 others = others.toarray()
-            for t in range(0, len(rows), ROWS):
-                block = rows[t : t + ROWS]
+            for t in range(0, len(rows), BLOCK_ROWS):
+                block = rows[t : t + BLOCK_ROWS]
                 P = X[block] @ others
                 P = P if isinstance(P, np.ndarray) else P.toarray()
                 K = kernel_values(store.kernel, P, sq[part], sq[block][:, np.newaxis])
-                out[t : t + ROWS] += K @ c[s : s + COLUMNS]
+                out[t : t + BLOCK_ROWS] += K @ c[s : s + BLOCK_COLUMNS]
     return out

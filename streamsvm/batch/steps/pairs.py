@@ -45,20 +45,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.cache import CLOCK, NO_ROW, Cache, add_four, find_row, stored_row
+from streamsvm.batch.kernels.cache import CLOCK, NO_ROW, Cache, add_four, find_row, stored_row
 from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
-NO_CURVATURE = 1e-12
-SINGULAR = 1e-12  # a determinant relative to the product of the curvatures; below it, two sets are as one
-ETA = 0.9
-DUST = 1e-13  # of the largest coefficient; the rounding of sums
+NO_CURVATURE = 1e-12  # of a pair; also of a determinant, relative to its curvatures: below it, two sets are as one
+ETA = 0.9  # the source's
 BLOCK = 64  # examples; the search for an extreme's place covers one block
 TOP, BOTTOM = 0, 1
 STEPS, PLANNED, KINDS = 0, 1, 2
-MAX_PLANNING = 3
+MAX_PLANNING = 3  # recent sets; more gain nothing
 
 
 class View(NamedTuple):
@@ -75,32 +73,6 @@ class View(NamedTuple):
     extremes: np.ndarray
     short: Cache
     whole: bool  # whether all examples are active; then the rows are the store's
-
-
-def penalties(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`up` and `down` of these coefficients."""
-    return np.where(alpha < hi, 0.0, -FORBIDDEN), np.where(alpha > lo, 0.0, FORBIDDEN)
-
-
-@compiled
-def _settle(alpha, lo, hi, largest):
-    """Put coefficients onto the bounds that they are very near to."""
-    for i in range(alpha.shape[0]):
-        near = DUST * min(hi[i] - lo[i], largest)
-        if hi[i] - alpha[i] <= near:
-            alpha[i] = hi[i]
-        if alpha[i] - lo[i] <= near:
-            alpha[i] = lo[i]
-
-
-def settled(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray, largest: float) -> np.ndarray:
-    """Put the coefficients that rounding has left beside a bound onto it.
-
-    Rounding scales with the largest coefficient so far, since a box may be far larger than all coefficients.
-    """
-    alpha = alpha.copy()
-    _settle(alpha, lo, hi, float(largest))
-    return alpha
 
 
 @of_numbers
@@ -274,7 +246,7 @@ def plan(alpha, g, lo, hi, planning, recent_i, recent_j, recent_q, i, j, q, K_i,
             break
         c = K_i[a] - K_i[b] - K_j[a] + K_j[b]
         determinant = q * q_2 - c * c
-        if not determinant > SINGULAR * q * q_2:
+        if not determinant > NO_CURVATURE * q * q_2:
             continue
         w_2 = g[a] - g[b]
         mu = (q_2 * w - c * w_2) / determinant

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.gram.matrix import Gram
+from streamsvm.batch.kernels.features import Features
+from streamsvm.batch.kernels.matrix import Gram
 
 
 class GivenMatrix(Gram):

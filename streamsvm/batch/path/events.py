@@ -1,12 +1,12 @@
-"""A piece of the exact path: where the solution goes, and the event that ends the piece; see `path`.
+"""A piece of the exact path: where the solution goes, and the event that ends the piece; see `follow`.
 
-The arrays are those of `path`.  As in `steps`, functions take single arrays.
+The arrays are those of `follow`.  As in `steps.pairs`, functions take single arrays.
 """
 
 import numpy as np
 
-from streamsvm.batch.cache import NO_ROW, places_of, row_at, rows_of
-from streamsvm.batch.factor import add_multiple
+from streamsvm.batch.kernels.cache import NO_ROW, places_of, row_at, rows_of
+from streamsvm.batch.path.factor import add_multiple
 from streamsvm.core.compiling._jit import inner, inner_fma
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)

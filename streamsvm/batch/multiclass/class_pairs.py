@@ -1,12 +1,12 @@
 """The problems of all pairs of classes of one training set.
 
 A pair's problem is that of `solver`, over the examples of two classes.  Small classes make many small problems, and the
-calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled loop, `pair_steps`.
+calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled loop, `small_pairs`.
 It reads the kernel values of a class with itself, and of a class with the classes after it.  They are computed by a few
 matrix products, each value once, though a class is in many pairs.
 
-A pair with more than `LARGEST` examples, or with too many for the memory, has `solver` instead, and so has one whose
-steps do not come to an end: `solver` works on few active examples, and takes Newton steps.
+A pair with more than `LARGEST_SMALL` examples, or with too many for the memory, has `solver` instead, and so has one
+whose steps do not come to an end: `solver` works on few active examples, and takes Newton steps.
 """
 
 import math
@@ -15,14 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.given import KernelSource
-from streamsvm.batch.chunks.pair_steps import Found, Work, solve_pairs
-from streamsvm.batch.chunks.solver import members_of, optimum
+from streamsvm.batch.kernels.given import KernelSource
+from streamsvm.batch.multiclass.small_pairs import Found, Work, solve_pairs
 from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.problem import members_of
+from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.threads import one_blas_thread
 
-LARGEST = 3000  # examples of a small pair
-MAX_STEPS = 30  # pair steps for each example, after which `solver` takes over
+LARGEST_SMALL = 3000  # examples of a small pair
+STEPS_OF_SMALL = 30  # pair steps for each example, after which `solver` takes over
 CROSS_VALUES = 1 << 22  # of kernel values between classes at a time; more would leave the cache before they are used
 
 
@@ -83,7 +84,7 @@ def optima(
 
     Examples
     --------
-    >>> from streamsvm.batch.chunks.features import Features
+    >>> from streamsvm.batch.kernels.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0]]), Linear())
     >>> for pair in optima(examples, np.array([0, 1, 2]), np.full(3, 10.0), SolverOptions(), 100):
@@ -154,11 +155,11 @@ def _large_pair(
     rows, y = np.concatenate(pair), np.repeat([1.0, -1.0], [len(of_class) for of_class in pair])
     lo, hi = np.minimum(0.0, y * box[rows]), np.maximum(0.0, y * box[rows])
     part = features.part(rows)
-    found = optimum(part, y, lo, hi, options, max_passes)
+    found, arrived = optimum(part, y, lo, hi, options, max_passes)
     features.kernel_evaluations += part.kernel_evaluations
-    kept = members_of(found.alpha, found.g, lo, hi)
-    seen = y[found.seen] > 0.0, found.decision_values
-    of_members = rows[kept], kept, found.alpha[kept], found.g[kept]
+    kept = members_of(found.dual_coef, found.g, lo, hi)
+    seen = y[arrived.ids] > 0.0, arrived.decision_values
+    of_members = rows[kept], kept, found.dual_coef[kept], found.g[kept]
     return PairOptimum(first, second, *of_members, found.bias, *seen, found.n_passes, found.converged)
 
 
@@ -175,7 +176,7 @@ class _SmallPairs:
     ) -> None:
         self._features, self._rows, self._box, self._Cs, self._tol = features, rows, box, Cs, options.tol
         self._sizes = sizes = np.array([len(of_class) for of_class in rows])
-        self._largest = min(LARGEST, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32
+        self._largest = min(LARGEST_SMALL, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32
         smallest = np.sort(sizes)[:2]
         partner = np.where(sizes == smallest[0], smallest[1], smallest[0])
         squares = np.where(sizes + partner <= self._largest, sizes**2, 0)
@@ -262,7 +263,7 @@ class _SmallPairs:
         """
         kernel_values = self._square(first), self._squares, self._at[group], K_cross, self._sizes[group]
         of_every, tol = (C * self._box[every], self._features.diagonal[every]), float(self._tol)
-        solve_pairs(*kernel_values, *of_every, self._memory, self._work, tol, MAX_STEPS, growth, found)
+        solve_pairs(*kernel_values, *of_every, self._memory, self._work, tol, STEPS_OF_SMALL, growth, found)
 
     def _room_for(self, n_values: int) -> np.ndarray:
         if len(self._cross) < n_values:

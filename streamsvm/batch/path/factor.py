@@ -2,7 +2,7 @@
 
     L L' = K_MM + eps I,       L w = 1
 
-It solves the equations of `path`, with A = K_MM + eps I:
+It solves the equations of `follow`, with A = K_MM + eps I:
 
     [ 0  1' ] [ mu ]   [ h ]
     [ 1  A  ] [ x  ] = [ v ],       mu = (w' L^-1 v - h) / w'w,       x = L'^-1 (L^-1 v - mu w)
@@ -16,7 +16,7 @@ symbol    name                                                             shape
 F         L by columns: F[j, i] = L_ij for i >= j; the rest is not used    (at least m, m) float64
 w         the solution of L w = 1, which belongs to the bias               (at least m,) float64
 members   the free examples M, in the order of L                           (at least m,) int64
-eps       jitter, see `path`                                               float
+eps       jitter, see `follow`                                               float
 ========= ================================================================ ================
 
 Source: Golub, Van Loan, "Matrix Computations", on updating factorisations.
@@ -27,11 +27,11 @@ import math
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm.batch.cache import add_four, dot
+from streamsvm.batch.kernels.cache import add_four, dot
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm.core.threads import one_blas_thread
 
-SMALL = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
+OWN_LOOP = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
 NO_COMPLEMENT = 1e-10  # an example with a smaller Schur complement depends on those of M
 
 
@@ -121,7 +121,7 @@ def factorise(K_M: np.ndarray, jitter: float) -> tuple[np.ndarray, np.ndarray] |
     m = len(K_M)
     w = np.ones(m)
     K_M.reshape(-1)[:: m + 1] += jitter
-    if m <= SMALL:
+    if m <= OWN_LOOP:
         failed = not _decompose(K_M)
     else:
         with one_blas_thread():  # K_M.T is as LAPACK wants it, so nothing is copied.
