@@ -110,7 +110,7 @@ def test_workers_give_the_same_values(n_jobs, seeding):
 
 @pytest.mark.parametrize("seeding", ["none", "best"])
 def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
-    tasks = along_c.PARTS if seeding == "none" else len(GAMMAS)
+    tasks = threads.SHARES if seeding == "none" else len(GAMMAS)
     monkeypatch.setattr(threads, "MIN_WORK", 1.0)
     X, y = noisy()
     found = []

@@ -175,7 +175,7 @@ def test_when_the_margin_is_empty_three_kinds_take_turns():
 
 def test_a_model_without_kernel_rows_is_asked_about_random_examples(monkeypatch):
     """A pipeline, or any model with decision_function_many."""
-    monkeypatch.setitem(MixedSelection._scored.__globals__, "LEAST", 40)
+    monkeypatch.setitem(MixedSelection._scored.__globals__, "CHUNK", 40)
 
     class Line:
         n_rows = 0

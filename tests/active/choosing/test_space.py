@@ -168,7 +168,7 @@ def test_only_the_newest_labels_are_remembered(monkeypatch):
 
 
 def test_a_large_model_has_no_kernel_rows(monkeypatch):
-    monkeypatch.setattr(room, "LARGEST", 100)
+    monkeypatch.setattr(room, "LARGEST_ROWS", 100)
     X, y = problem()
     pool, space, model = ArrayPool(X), Space(), LASVM(gamma=0.3)
     taught(model, X, y, range(20), pool, space)
