@@ -148,7 +148,8 @@ class RunningScale:
         if n > len(self.state.place):
             self.state = scaling.with_room(self.state, max(n, 2 * len(self.state.place)), len(self.state.m))
         if n > features.n_kept:
-            self.state.place[features.n_kept : n] = np.where(features.provisional_apart(), APART, -1)
+            own = self.state.place[features.n_kept : n]
+            own[own < 0] = np.where(features.provisional_apart(), APART, -1)[own < 0]
 
     def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
         """How many of these examples to learn until the scale is due, and the state after them.
