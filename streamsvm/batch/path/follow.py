@@ -176,11 +176,13 @@ def follow(store, state, way, beginning):
     d, k, rate = target - alpha[driven], np.zeros(n), np.empty(n)
     change, v = np.empty(F.shape[0] + 1), np.empty(F.shape[0])
     tabu, any_tabu = np.zeros(n, np.bool_), False
+    # 1. What the driven examples change on their whole way; they leave M.
     mass, left, events = np.abs(d).sum(), 1.0, 0
     for c in range(driven.shape[0]):
         _take(store, k, driven[c], -d[c])
     m = _take_leave(F, w, members, m, driven)
     while True:
+        # 2. Without a free example, the bias moves to where the first one becomes free.
         h = d.sum()
         if biased and m == 0 and abs(h) > NOTHING * mass:
             s = counterpart(g, place, tabu, h < 0.0)
@@ -190,6 +192,7 @@ def follow(store, state, way, beginning):
             row_at(store, s, NO_ROW)  # as for all members: `places_of` knows only rows that were asked for
             enter(F, w, members, 0, s, g, diagonal_of(store)[s] + jitter)
             place[s], mu, m = FREE, g[s], 1
+        # 3. Go along the piece, up to the event that ends it.
         directions(F, w, members, m, biased, h, k, jitter, change, v)
         rates(store, members, m, change, k, rate)
         t, what, who = next_event(
@@ -199,6 +202,7 @@ def follow(store, state, way, beginning):
         mu += t * change[0]
         if what == END:
             break
+        # 4. The event: an example leaves M or enters it, and with it the factor.
         events += 1
         if events > limit:
             return TOO_LONG, events
@@ -227,6 +231,7 @@ def follow(store, state, way, beginning):
         if t * left <= NOTHING:
             tabu[i] = any_tabu = True
         left *= 1.0 - t
+    # 5. At the end, the driven examples are exactly where they were to go.
     for c in range(driven.shape[0]):
         if place[driven[c]] == OUT or place[driven[c]] == DRIVEN:
             _assign(store, g, alpha, driven[c], target[c])

@@ -319,11 +319,13 @@ def iterate(store, view, rule, max_steps, tally):
     for step in range(max_steps):
         if not extremes[TOP] - extremes[BOTTOM] > rule.tol:
             return step
+        # 1. The partner of i with the largest gain.
         r_i = row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NO_ROW)
         if exact:
             j, gained = exact_partner(alpha, g, lo, hi, diagonal, i, rows[r_i])
         else:
             j, gained = newton_partner(g, down, diagonal, i, rows[r_i])
+        # 2. After a planned step, the set that was planned for is a candidate too.
         if planned >= 0:
             k = planned + 1
             a, b, gained_again = again(alpha, g, lo, hi, recent_i[k], recent_j[k], recent_q[k], exact)
@@ -336,6 +338,7 @@ def iterate(store, view, rule, max_steps, tally):
         counts[CLOCK] += 1
         used[r_i] = used[r_j] = counts[CLOCK]
         K_i, K_j = rows[r_i], rows[r_j]
+        # 3. How far: the Newton step, or one that plans for a recent set to follow.
         w, room = g[i] - g[j], room_of(alpha, lo, hi, i, j)
         q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], NO_CURVATURE)
         planned, mu = -1, min(rule.over_step * w / q, room)
@@ -345,6 +348,7 @@ def iterate(store, view, rule, max_steps, tally):
                 mu = mu_planned
         exact = planned >= 0 and not abs(mu * q - w) <= ETA * w
         free = planned < 0 and mu < room
+        # 4. Take it, and find the next i while the gradient is updated.
         moved = move_within(alpha, lo, hi, up, down, i, j, mu, room)
         remember(recent_i, recent_j, recent_q, i, j, q)
         tally[STEPS] += 1
