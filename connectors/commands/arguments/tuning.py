@@ -11,7 +11,7 @@ CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear ke
 FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
 METRICS = "accuracy, g_mean, roc_auc, prbep, f1, precision, recall, balanced_accuracy, mcc"
 SOLVERS = ("auto", "shared", "newton", "strategy-1", "strategy-2", "cholesky")
-FROM_THE_FOLD_BEFORE = ("reuse", "sir", "mir", "ato")
+FROM_THE_FOLD_BEFORE = ("reuse", "sir", "mir", "ato", "chained")
 SEEDINGS = ("auto", "none", *FROM_THE_FOLD_BEFORE, "skip", "avg", "top", "greedy", "best", "path")
 
 
