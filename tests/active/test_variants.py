@@ -53,7 +53,6 @@ def test_nothing_is_learned_but_n_variants():
         ({"vary": lambda rows, rng: rows[:, :1]}, "vary returned shape"),
         ({"y": [1, 0, 2]}, "label"),
     ],
-    ids=str,
 )
 def test_bad_arguments_are_named(bad, message):
     good = {"X": np.eye(3), "y": [1, 0, 1], "vary": lambda rows, rng: rows, "n": 1}
