@@ -49,7 +49,7 @@ warm: $(VENV)/.dev
 # with the oldest libraries that pyproject.toml allows.
 PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/core/scaling/test_scaling.py tests/batch/test_smo.py \
   tests/online/test_lasvm.py tests/online/test_finish.py tests/online/removal/test_forget.py tests/online/removal/test_bounded.py \
-  tests/online/removal/test_leave_out.py
+  tests/online/removal/test_leave_one_out.py
 
 # The checks of river and scikit-learn are collected, and scikit-learn's run for one algorithm.
 CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_checks.py tests/estimators/multiclass/test_both_wrappers.py

@@ -192,6 +192,21 @@ def test_headings_of_docstrings_have_lines_of_their_own():
                     assert not re.search(r"\w+ -{4,}", line), f"{path}: {line}"
 
 
+def test_texts_name_modules_of_today():
+    """Such as `online.removal.forget`, or what is in it: who moves a file is told which texts name it."""
+    modules = {module_name(path).removeprefix("streamsvm."): path for path in PRODUCT}
+    dotted = re.compile(r"`(?:streamsvm\.)?((?:active|batch|core|estimators|online|validation)(?:\.\w+)+)`")
+    stale = []
+    for path in [*EVERYTHING, *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for name in dotted.findall(path.read_text(encoding="utf-8")):
+            module, _, inside = name.rpartition(".")
+            if name not in modules and not (
+                module in modules and re.search(rf"\b{inside}\b", modules[module].read_text("utf-8"))
+            ):
+                stale.append(f"{where(path)}: {name}")
+    assert stale == []
+
+
 def test_no_files_import_each_other():
     """Imports inside functions and under TYPE_CHECKING count as well: such a circle is two files that are one."""
     modules = {module_name(path): path for path in PRODUCT}

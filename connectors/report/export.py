@@ -18,8 +18,8 @@ the label 1 stands for the class, and -1 (null in the second file) for all other
 the largest decision value.
 
 LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope. This model's have one slope on each side of the boundary
-(see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.  They belong to LIBSVM's
-decision value plus the threshold.
+(see `online.outputs.sigmoid`), so A and B cannot express them, and the second file holds the slopes.  They belong to
+LIBSVM's decision value plus the threshold.
 
 Source: the README and the function svm_save_model of LIBSVM 3.37 (Chang and Lin, BSD-3-Clause).
 """

@@ -260,7 +260,7 @@ class Partition:
 
     @property
     def drift(self) -> float:
-        """The largest drift of a feature; see `observe.Drift`."""
+        """The largest drift of a feature; see `prequential.Drift`."""
         return self._processor.drift.largest()
 
     def _inputs(self) -> list[Input]:

@@ -1,7 +1,8 @@
 """A river classifier that says which examples of a stream are worth a label.
 
-`mixed` says why there are three kinds of questions.  It compares the examples of a pool.  Here each example passes
-once, so it is compared with the examples before it.  The kind is drawn at random, and decides which score is compared:
+`choosing.mixed` says why there are three kinds of questions.  It compares the examples of a pool.  Here each example
+passes once, so it is compared with the examples before it.  The kind is drawn at random, and decides which score is
+compared:
 
 | way      | share | score: the smallest are asked about                                                    |
 |----------|-------|----------------------------------------------------------------------------------------|

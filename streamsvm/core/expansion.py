@@ -27,7 +27,7 @@ lo, hi     box: min(0, C_s y_s) and max(0, C_s y_s), less beta y_s  (N,)     flo
 up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     float64, learner
 y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
 ids        the user's id                                           (N,)     int64, `append`
-born       number or time (see `online.bounded`) of the example    (N,)     int64, `append`
+born       number or time, see `online.removal.bounded`            (N,)     int64, `append`
 serial     number of the `append`; unique, unlike an id            (N,)     int64, `append`
 sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
 columns    real-valued features; empty in another storage          (W, N)   float32, `append`
@@ -48,7 +48,7 @@ sums       byte sums of `bits`                                     (N,)     uint
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
 counts     see the names below                                     (20,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
-losses     sums over the members, see `online.gradient`               (4,)     float64, learners without a bias
+losses     sums over the members, see `online.gradient`            (4,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
 """
 

@@ -1,4 +1,4 @@
-"""On a real device: what tests/test_device.py holds with a stand-in, and what only a device can show."""
+"""On a real device: what tests/core/device/test_device.py holds with a stand-in, and what only a device can show."""
 
 import subprocess
 import sys

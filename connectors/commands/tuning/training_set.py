@@ -58,7 +58,7 @@ def read_training_set(
     Parameters
     ----------
     path, file_format, columns
-        As for `readers.read_examples`.
+        As for `records.files.read_examples`.
     scale
         ``"none"``, or the kind of a `WarmupScaler` that learns from all examples.
     numbering

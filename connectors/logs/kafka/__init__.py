@@ -1,6 +1,7 @@
 """Apache Kafka as a record log, with kafka-python: only this folder imports that library.
 
-It imports `transport`, which says what a log is, and nothing of settings: `client.KafkaOptions` is all that it is told.
+It imports `transport`, which says what a log is, and nothing of settings: `cluster.options.KafkaOptions` is all that it
+is told.
 Start reading at `log.KafkaLog`.  It joins a group (`group`), a consumer (`reader`) and a producer (`outputs`); `admin`
 asks a cluster about topics and groups, and `options` and `checks` say what a [kafka] section may hold.
 """

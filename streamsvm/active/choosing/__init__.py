@@ -1,5 +1,7 @@
 """Choosing: which example to ask about next, and when to stop.
 
-Start in `selection`.  `pool` holds the candidates, and `rows` reads them.  `novelty` is for a stream whose examples
-pass once.  `stopping` and `stopping_rules` say when the questions end.
+Start in `selection`, then `mixed`, the default.  `pool` holds the candidates, and `rows` reads them.  `decisions` and
+`space` have what a selection knows of each candidate; `vectors` and `span` compute it.  `novelty` is for a stream whose
+examples pass once, and `kernel_width` chooses gamma.  `stopping` is what a stopping rule is; `stopping_rules` and
+`audited` have the rules.
 """

@@ -71,7 +71,12 @@ class Verdict(NamedTuple):
 
 
 class StoppingRule(ABC):
-    """Hears of answers, and says when there are enough."""
+    """Hears of answers, and says when there are enough.
+
+    A rule is a dataclass, whose fields are its parameters.  What it has observed is in fields that begin with an
+    underscore and are no parameters, ``field(init=False)``.  `state` has these only: others are lost when a trainer
+    starts again.
+    """
 
     @abstractmethod
     def observe(self, answered: Answered) -> None:

@@ -145,7 +145,7 @@ def stored_row(store, i, pinned):
 
 # -------------------------------------------------------------------------------------------- rows of a Store or others
 #
-# Paths and forced steps go over the examples of a store, or over the members of an expansion (`online.forget`).
+# Paths and forced steps go over the examples of a store, or over the members of an expansion (`online.removal.forget`).
 
 
 def row_at(examples: Any, i: Any, pinned: Any) -> int:

@@ -1,7 +1,8 @@
 """The problems of all pairs of classes of one training set.
 
-A pair's problem is that of `solver`, over the examples of two classes.  Small classes make many small problems, and the
-calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled loop, `small_pairs`.
+A pair's problem is that of `working_set.solver`, over the examples of two classes.  Small classes make many small
+problems, and the calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled
+loop, `small_pairs`.
 It reads the kernel values of a class with itself, and of a class with the classes after it.  They are computed by a few
 matrix products, each value once, though a class is in many pairs.
 

@@ -129,7 +129,7 @@ def _violators(state: State, tol: float, examples: Sample, least_margin: float |
 def watch(state: State) -> _Watched | None:
     """The examples of the reservoir, with decision values by the model as it is; None if there are none.
 
-    `_uncovered` keeps them for the next time.  If it is interrupted before, they are found anew.
+    `uncovered` keeps them for the next time.  If it is interrupted before, they are found anew.
     """
     looked = state.reservoir.n_put, len(state.features.columns), state.scale, state.kernel
     watched, state.watched = state.watched, None

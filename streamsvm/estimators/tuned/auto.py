@@ -1,6 +1,6 @@
 """The learner that tunes itself: the best of several LASVM models with different settings predicts.
 
-`estimators.candidates` has the models, and `estimators.tuner` decides.
+`candidates` has the models, and `tuner` decides.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""LASVM models with different settings that learn the same examples; `estimators.tuner` decides which settings.
+"""LASVM models with different settings that learn the same examples; `tuner` decides which settings.
 
 After an interruption (Ctrl-C), some models may be ahead.  The others then first learn what they have missed.
 """

@@ -2,7 +2,7 @@
 
 Four settings learn side by side for the first records.  The best one is then the *champion*.  Two challengers learn
 beside it: the *tuning challenger* has a neighbouring setting and the champion's members, the *fresh challenger* has the
-champion's setting and no members, so it knows no outdated ones.  `estimators.tuning` has the rules for each.
+champion's setting and no members, so it knows no outdated ones.  `tuning` has the rules for each.
 
 This file knows no kernel and no features.  It hears which records each learner predicted wrongly and how many members
 each has.  It decides at *checks*, one after every 50 records, so a decision does not depend on how a stream is cut.

@@ -1,4 +1,4 @@
-"""The parts of `estimators.tuner`: settings, scores, the rules of both kinds of challengers, the alarm and the work.
+"""The parts of `tuner`: settings, scores, the rules of both kinds of challengers, the alarm and the work.
 
 The thresholds were chosen on 17 streams; `benchmarks/defaults.py` runs most of them.
 """

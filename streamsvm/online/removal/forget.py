@@ -207,7 +207,7 @@ def _follow(
 ) -> bool:
     """Follow a path to its end; whether that was possible.  If not, nothing has changed.
 
-    `beside` is what `tolerances` returns; for the others see `path`.
+    `beside` is what `tolerances` returns; for the others see `batch.path.follow`.
     """
     n, limit = len(place), 4 * len(driven) + 50
     alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()

@@ -9,17 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm import LASVM
+from streamsvm import LASVM, active
 from streamsvm.active import (
     ActiveSelection,
     AllOf,
     Answered,
     AnyOf,
     ArrayPool,
+    Audited,
+    EachClass,
     MarginExhausted,
     MaxFraction,
     MaxLabels,
     RandomSelection,
+    StoppingRule,
     SupportStable,
 )
 from streamsvm.active.choosing.stopping import inherited_state
@@ -259,9 +262,17 @@ RULES = {
     "support": lambda: SupportStable(0.3, 0.4, 5),
     "count": lambda: MaxLabels(10),
     "fraction": lambda: MaxFraction(0.02),
+    "audited": lambda: Audited(3),
+    "classes": lambda: EachClass(2),
     "any": lambda: AnyOf(MaxLabels(12), MarginExhausted(3), SupportStable(0.1, 0.5, 3)),
     "nested": lambda: (MaxLabels(12) | MaxFraction(0.1)) & (MarginExhausted(2) | SupportStable()),
 }
+
+
+def test_every_rule_is_tried():
+    rules = {each for each in vars(active).values() if isinstance(each, type) and issubclass(each, StoppingRule)}
+    missing = rules - {StoppingRule} - {type(make()) for make in RULES.values()}
+    assert not missing, "add it to RULES, so that its state is tried"
 
 
 @pytest.mark.long

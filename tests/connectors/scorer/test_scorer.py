@@ -140,7 +140,7 @@ def test_scores_are_those_of_the_trained_model(tmp_path):
 
 @pytest.mark.parametrize("per", ["partition", "key"])
 def test_scores_of_a_device_are_those_of_the_cpu(tmp_path, monkeypatch, per):
-    """CuPy's part is played by a stand-in; see tests/test_device.py."""
+    """CuPy's part is played by a stand-in; see tests/core/device/test_device.py."""
     settings = change(configure(tmp_path), daemon={"per": per})
     events = list(some_events(200))
     fill(settings, events, keys=[b"a"])
