@@ -130,7 +130,7 @@ class Field:
         if word not in self.values and len(self.values) < OWN_VALUES:
             self.values[word] = f"{APART}{self.name}={word}"
             if self.counted == len(self.values) == OWN_VALUES and not self.is_given:
-                self.kind, self.values = ID, {}
+                self.kind, self.values = ID, {form_of(word): ""}
 
     # ----------------------------------------------------------------------------------------------------- transforming
 
@@ -182,6 +182,11 @@ class Field:
         numbers = numbers_of_text(text) if text is not None else None if guesses is None else map(guess, guesses)
         if numbers is not None:
             out.update(zip((f"{name}.length", f"{name}.digits", f"{name}.capitals"), numbers, strict=True))
+
+
+def form_of(word: str) -> str:
+    """A word with 9 for each digit and a for each letter: it tells what ids look like, and names nobody."""
+    return "".join("9" if c.isdigit() else "a" if c.isalpha() else c for c in word)
 
 
 def days_of(t: datetime) -> float:

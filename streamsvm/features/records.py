@@ -387,7 +387,7 @@ def _warn_of_unfit(f: Field, v: Any) -> None:
     if f.kind is None:
         text = f"field {f.name!r} is left out so far: {value} ({type(v).__name__}) is of no kind; convert it before"
     else:
-        kind = f"list of {f.length} numbers" if f.kind == LIST else f"time ({f.kind})" if f.kind in EPOCHS else f.kind
+        kind = f"list of length {f.length}" if f.kind == LIST else f"time ({f.kind})" if f.kind in EPOCHS else f.kind
         text = (
             f"field {f.name!r} is a {kind} {'as given' if f.is_given else 'by its first values'}, and {value} cannot "
             f"be read as one: such values count as missing; `summary` tells how many there are, and "

@@ -87,7 +87,8 @@ def _remark(f: Field, guesses: np.ndarray, n_seen: int) -> str:
     if f.kind == IGNORE:
         return "left out, as given"
     if f.kind == ID:
-        return f"left out: the first {OWN_VALUES} values all differ"
+        form = "".join(f", in the form {form!r}" for form in f.values)
+        return f"left out: the first {OWN_VALUES} values all differ{form}"
     if f.kind is None:
         return "left out: no value that can be read" if f.n_unfit else "no value yet"
     remarks = (

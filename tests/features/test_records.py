@@ -262,7 +262,7 @@ def test_ids_and_constants_are_named():
     records = after([{"id": f"u{t}", "same": 5, "city": "Rome"} for t in range(OWN_VALUES)])
     remarks = {f.name: f.remark for f in records.summary()}
     assert remarks == {
-        "id": "left out: the first 256 values all differ",
+        "id": "left out: the first 256 values all differ, in the form 'a999'",
         "same": "one value so far",
         "city": "one value so far",
     }
