@@ -87,7 +87,7 @@ def _remark(f: Field, guesses: np.ndarray, n_seen: int) -> str:
     if f.kind == IGNORE:
         return "left out, as given"
     if f.kind == ID:
-        form = "".join(f", in the form {form!r}" for form in f.values)
+        form = "".join(f" ({form})" for form in f.values)
         return f"left out: the first {OWN_VALUES} values all differ{form}"
     if f.kind is None:
         return "left out: no value that can be read" if f.n_unfit else "no value yet"
@@ -97,7 +97,7 @@ def _remark(f: Field, guesses: np.ndarray, n_seen: int) -> str:
     if _has_one_value(f, guesses):
         remarks.append("one value so far")
     if not f.is_given and _is_of_digits(f, guesses):
-        remarks.append("mostly digits: codes, or numbers or times in another notation?")
+        remarks.append("mostly digits: codes, numbers or times?")
     if f.kind == CATEGORY and len(f.values) == OWN_VALUES:
         remarks.append(f"{OWN_VALUES} values have columns of their own, the others share some")
     if f.kind in EPOCHS:
