@@ -6,7 +6,7 @@ import math
 import re
 import reprlib
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -70,8 +70,8 @@ class Records(base.Transformer):
     kinds
         The kind of some fields by name: ``"number"``, ``"category"``, ``"time"``, ``"text"``, ``"list"``,
         ``"ignore"``, or ``"epoch_s"``, ``"epoch_ms"``, ``"epoch_us"`` for a time in seconds, milliseconds or
-        microseconds since 1970.  Nested fields have dotted names.  A warning names those that the first 50 records
-        lack.  Default: all kinds are found out.
+        microseconds since 1970.  Nested fields have dotted names; ``"ignore"`` for an object holds for all fields in
+        it.  A warning names the fields that the first 50 records lack.  Default: all kinds are found out.
     indicators
         Whether a number, time, list or text has a further 0/1 column, ``~name?``, that tells that it was missing.
     thousands
@@ -154,8 +154,8 @@ class Records(base.Transformer):
         if not given.keys() <= fields.keys():
             self._know(given)
         self._n_seen += 1
-        if self._n_seen == JUDGED and self.kinds and not self.kinds.keys() <= fields.keys():
-            _warn_of_unknown(self.kinds.keys() - fields.keys(), fields)
+        if self._n_seen == JUDGED and self.kinds:
+            _warn_of_unknown(self._unknown(), fields)
         values = np.full(self._n_numbers, math.nan)
         later = []
         for name, v in given.items():
@@ -239,7 +239,17 @@ class Records(base.Transformer):
                 if self._n_refused == 1:
                     _warn_of_fields(name, self.max_fields)
                 continue
-            self._fields[name] = Field(name, (self.kinds or {}).get(name), self._n_seen)
+            self._fields[name] = Field(name, self._given(name), self._n_seen)
+
+    def _given(self, name: Hashable) -> str | None:
+        """The kind that the user gave a field, or ``"ignore"`` if an object in which it is nested has that."""
+        kinds = self.kinds or {}
+        return kinds.get(name) or (IGNORE if any(kinds.get(outer) == IGNORE for outer in _outer(name)) else None)
+
+    def _unknown(self) -> list[Hashable]:
+        """The names in `kinds` that no record has had."""
+        known = {outer for name in self._fields for outer in (name, *_outer(name))}
+        return [name for name in self.kinds or {} if name not in known]
 
     # ----------------------------------------------------------------------------------------------------- transforming
 
@@ -273,9 +283,7 @@ class Records(base.Transformer):
 
     def summary(self) -> Summary:
         """What became of each field; `print` shows a table."""
-        unknown = [
-            Field(name, kind, self._n_seen) for name, kind in (self.kinds or {}).items() if name not in self._fields
-        ]
+        unknown = [Field(name, self._given(name), self._n_seen) for name in self._unknown()]
         return summary_of([*self._fields.values(), *unknown], self._n_seen, self._guesses)
 
     # -------------------------------------------------------------------------------------------------------- snapshots
@@ -336,6 +344,13 @@ def _order(name: Hashable) -> tuple[str, str]:
     return str(name), type(name).__name__
 
 
+def _outer(name: Hashable) -> Iterator[str]:
+    """The names of the objects in which a field may be nested."""
+    while isinstance(name, str) and "." in name:
+        name = name.rpartition(".")[0]
+        yield name
+
+
 def _flat(x: Any) -> Mapping[Hashable, Any]:
     """A record without nested objects: their fields get dotted names."""
     if not isinstance(x, Mapping):
@@ -360,7 +375,7 @@ def _leaves(x: Mapping, prefix: str, depth: int) -> Iterator[tuple[Hashable, Any
         if isinstance(v, Mapping) and depth:
             yield from _leaves(v, f"{own}.", depth - 1)
         else:
-            yield own, v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v
+            yield own, None if v is np.ma.masked else v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v
 
 
 def _rows(X: Any) -> Iterable[Mapping[Hashable, Any]]:
@@ -383,7 +398,7 @@ def _wrong_name(name: Any) -> TypeError:
 
 def _warn_of_unfit(f: Field, v: Any) -> None:
     is_huge = isinstance(v, int) and v.bit_length() > LONGEST_BITS  # Python refuses to write it
-    value = f"an integer of {v.bit_length()} bits" if is_huge else reprlib.repr(v)
+    value = f"an integer of {v.bit_length()} bits" if is_huge else " ".join(reprlib.repr(v).split())
     if f.kind is None:
         text = f"field {f.name!r} is left out so far: {value} ({type(v).__name__}) is of no kind; convert it before"
     else:
@@ -396,7 +411,9 @@ def _warn_of_unfit(f: Field, v: Any) -> None:
     warnings.warn(text, StreamWarning, stacklevel=4)
 
 
-def _warn_of_unknown(names: Iterable[Hashable], fields: Iterable[Hashable]) -> None:
+def _warn_of_unknown(names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
+    if not names:
+        return
     unknown, known = (", ".join(map(repr, sorted(of, key=_order)[:5])) for of in (names, fields))
     warnings.warn(
         f"kinds names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",

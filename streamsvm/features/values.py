@@ -46,7 +46,7 @@ def number_of(v: Any) -> Any:
             return None
         if "_" in v:  # which Python allows between digits
             return UNFIT
-    elif v is None or isinstance(v, date | bytes):
+    elif v is None or isinstance(v, date | bytes | np.datetime64 | np.timedelta64):
         return None if is_missing(v) else UNFIT
     try:
         v = float(v)
@@ -59,7 +59,10 @@ def number_of(v: Any) -> Any:
 
 def is_missing_scalar(v: Any) -> bool:
     """Whether a value of any type is missing, as pandas' NA is; a container is not."""
-    return not isinstance(v, Mapping | list | tuple | np.ndarray) and is_missing(v)
+    try:
+        return v is np.ma.masked or (not isinstance(v, Mapping | list | tuple | np.ndarray) and is_missing(v))
+    except (ValueError, ArithmeticError):  # as of a Series, or of a decimal number that is a signal
+        return False
 
 
 def time_of(v: Any) -> Any:
@@ -108,9 +111,8 @@ def word_of(v: Any) -> Any:
     elif not isinstance(v, str):
         if is_missing_scalar(v):
             return None
-        if not isinstance(v, Number | date | np.generic | UUID) or (
-            isinstance(v, int) and v.bit_length() > LONGEST_BITS
-        ):
+        is_huge = isinstance(v, int) and v.bit_length() > LONGEST_BITS
+        if is_huge or not isinstance(v, Number | date | np.generic | UUID) or isinstance(v, np.timedelta64):
             return UNFIT
         v = str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
     if v is None or v is UNFIT:

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,13 @@ from streamsvm.features import Records
 from streamsvm.features.field import JUDGED, OWN_VALUES, SHARED
 
 DAY = datetime.timedelta(days=1)
+
+
+class Floaty:
+    """A number of another library, such as a tensor."""
+
+    def __float__(self):
+        return 1.5
 
 
 def after(rows, **parameters):
@@ -196,19 +204,31 @@ def test_kinds_are_found_out():
         (["the very same words"] * 9, "category"),
         ([[1, 2], (3, 4.0), np.array([5, 6])], "list"),
         ([["red", "round"], ["blue"]], "category"),
-        ([None, "", math.nan], None),
+        ([None, "", math.nan, np.ma.masked, np.datetime64("NaT"), np.timedelta64("NaT")], None),
+        ([Floaty(), 2.5], "number"),
+        ([np.datetime64("20000-01-01")], "category"),
     ],
 )
 def test_the_kind_of_values(values, kind):
     assert kinds_of(after([{"v": v} for v in values])) == {"v": kind}
 
 
-@pytest.mark.parametrize("v", [b"\x00", {1, 2}, [None], [{"a": 1}], DAY, pd.Timedelta(DAY), datetime.time(12)])
+@pytest.mark.parametrize("v", [b"\x00", {1, 2}, [None], [{"a": 1}], DAY, np.timedelta64(5, "h"), pd.Series([1, 2])])
 def test_a_field_that_cannot_be_read_is_named_once(v):
     with pytest.warns(StreamWarning, match=rf"field 'v' is left out so far: .* \({type(v).__name__}\)") as told:
         records = after([{"v": v}] * 3)
     assert len(told) == 1
     assert records.summary()[0] == ("v", None, 0, 0, 3, "left out: no value that can be read")
+
+
+def test_an_object_is_ignored_with_all_that_is_in_it():
+    x = {"user": {"name": "Ada", "home": {"zip": "01067"}}, "user.age": 3, "username": "ada"}
+    records = after([x] * 2 * JUDGED, kinds={"user": "ignore"})
+    assert {f.name: f.kind for f in records.summary()} == {
+        **dict.fromkeys(["user.age", "user.home.zip", "user.name"], "ignore"),
+        "username": "category",
+    }
+    assert records.transform_one(x) == {"~username=ada": 1.0}
 
 
 def test_kinds_of_fields_that_never_come_are_named():
@@ -297,6 +317,12 @@ def test_a_time_with_a_zone_is_the_time_of_utc():
     records = after([{"at": "2026-01-05T00:00:00Z"}])
     for at in ("2026-01-05 12:00 UTC", "2026-01-05 14:00:00+02", "2026-01-05 07:00 -0500"):
         assert records.transform_one({"at": at})["at.days"] == 20458.5
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00+14:00", "9999-12-31 23:59:59.9999999", "9999-12-31T23:59-12:00"])
+def test_the_first_and_the_last_times_are_guessed(at):
+    records = after([{"at": at}] * 3)
+    assert records.transform_one({})["at.days"] == pytest.approx(records.transform_one({"at": at})["at.days"], abs=2.0)
 
 
 def test_columns_of_categories():
@@ -415,18 +441,9 @@ scalars = st.one_of(
         ["12", "1e5", "2026-01-05", "2026-13-45", "none", "three words here", "ünïcode ß", "\ud800", "9" * 400]
     ),
     st.sampled_from(
-        [
-            np.float32(1.5),
-            np.nan,
-            pd.NA,
-            pd.NaT,
-            np.datetime64("NaT"),
-            np.array([1.0, 2.0]),
-            np.array(1.5),
-            object(),
-            1j,
-        ]
+        [np.float32(1.5), np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.array([1.0, 2.0]), np.array(1.5)]
     ),
+    st.sampled_from([np.ma.masked, Decimal("sNaN"), pd.Series([1, 2]), np.timedelta64(5, "h"), object(), 1j]),
 )
 values = st.recursive(
     scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from("abc."), v, max_size=3), max_leaves=6
