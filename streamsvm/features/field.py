@@ -2,7 +2,7 @@
 
 The kind is judged anew after each of the first `JUDGED` values that are present, and then stays:
 
-- 90 % numbers: a number.  90 % times: a time.  90 % lists of numbers: a list.
+- 90 % numbers, other than codes such as 01067: a number.  90 % times: a time.  90 % lists of numbers: a list.
 - Otherwise, if the strings have three words, with blanks between, on average and half of the values differ: a text.
 - Otherwise a category.  If the first `OWN_VALUES` values of one all differ, it is an id, which is left out.
 

@@ -119,7 +119,7 @@ class Records(base.Transformer):
         if thousands is not None and (
             not isinstance(thousands, str) or len(thousands) != 1 or thousands in "+-.0123456789"
         ):
-            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','")
+            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','; '.' is the decimal point")
         arguments.require_count("max_fields", max_fields, 1)
         arguments.require_count("width", width, 1)
         self.kinds = kinds
