@@ -42,8 +42,9 @@ class LASVM(OnlineSVM):
     scaling
         Whether the model scales the features.  ``"standard"``: it does, to mean 0 and standard deviation 1, and cuts
         scaled values to -3..3.  None: it takes them as they come.  ``"auto"``, the default: it scales them if `gamma`
-        is ``"scale"``, not if it is a number.  See `scale_of`.  The constant that a model with the RBF kernel subtracts
-        from features far from 0 only serves precision.
+        is ``"scale"``, not if it is a number.  See `scale_of`.  A feature whose name begins with ``~`` is never scaled,
+        only cut.  The constant that a model with the RBF kernel subtracts from features far from 0 only serves
+        precision.
     degree
         Degree of the polynomial kernel; at most 1000.
     coef0

@@ -2,7 +2,7 @@
 
 The kind is judged anew after each of the first `JUDGED` values that are present, and then stays:
 
-- 90 % numbers: a number.  90 % times: a time.  90 % lists of numbers: a list.
+- 90 % numbers, other than codes such as 01067: a number.  90 % times: a time.  90 % lists of numbers: a list.
 - Otherwise, if the strings have three words, with blanks between, on average and half of the values differ: a text.
 - Otherwise a category.  If the first `OWN_VALUES` values of one all differ, it is an id, which is left out.
 
@@ -24,7 +24,7 @@ import math
 import re
 import zlib
 from collections.abc import Hashable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
@@ -41,6 +41,7 @@ WORDS_OF_TEXT, DIFFERENT = 3.0, 0.5  # mean number of words, and share of differ
 OWN_VALUES, SHARED = 256, 256  # values of a category that get columns of their own; columns for all others
 LONGEST_TEXT = 10_000  # characters of a text that are read
 DAY = 86_400.0
+FIRST_DAY, LAST_DAY = ((end.replace(tzinfo=UTC) - EPOCH) // timedelta(1) for end in (datetime.min, datetime.max))
 WORD = re.compile(r"\w+").findall
 
 
@@ -85,7 +86,7 @@ class Field:
         if vote != LIST:
             word = READERS[CATEGORY](v)
             self.words += len(word.split()) if vote == CATEGORY else 0
-            self.different.add(zlib.crc32(word.encode("utf-8", "replace")))
+            self.different.add(zlib.crc32(str(word).encode("utf-8", "replace")))
         self.kind = self._elected()
         if sum(self.votes.values()) >= JUDGED:
             self.is_fixed = True
@@ -130,7 +131,7 @@ class Field:
         if word not in self.values and len(self.values) < OWN_VALUES:
             self.values[word] = f"{APART}{self.name}={word}"
             if self.counted == len(self.values) == OWN_VALUES and not self.is_given:
-                self.kind, self.values = ID, {}
+                self.kind, self.values = ID, {form_of(word): ""}
 
     # ----------------------------------------------------------------------------------------------------- transforming
 
@@ -152,7 +153,7 @@ class Field:
                 numbers = map(guess, guesses[row : row + self.length]) if value is None else value.tolist()
                 out.update((f"{self.name}.{j}", v) for j, v in enumerate(numbers))
         elif value is not None or known:
-            self._write_time(EPOCH + timedelta(days=guess(guesses[row])) if value is None else value, out)
+            self._write_time(time_at(guess(guesses[row])) if value is None else value, out)
 
     def _column_of(self, word: str) -> str:
         column = self.values.get(word)
@@ -184,9 +185,19 @@ class Field:
             out.update(zip((f"{name}.length", f"{name}.digits", f"{name}.capitals"), numbers, strict=True))
 
 
+def form_of(word: str) -> str:
+    """A word with 9 for each digit and a for each letter: it tells what ids look like, and names nobody."""
+    return "".join("9" if c.isdigit() else "a" if c.isalpha() else c for c in word)
+
+
 def days_of(t: datetime) -> float:
     """Days since 1970."""
     return t.timestamp() / DAY
+
+
+def time_at(days: float) -> datetime:
+    """The time so many days since 1970, within the years of `datetime`."""
+    return EPOCH + timedelta(days=min(max(days, FIRST_DAY), LAST_DAY))
 
 
 def _write_turn(name: str, share: float, out: dict[Hashable, float]) -> None:

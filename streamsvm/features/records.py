@@ -3,8 +3,10 @@
 import copy
 import hashlib
 import math
+import re
+import reprlib
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +21,7 @@ from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.core.stream_warning import StreamWarning
 from streamsvm.features import saving
-from streamsvm.features.field import Field
+from streamsvm.features.field import JUDGED, Field
 from streamsvm.features.summary import Summary, summary_of
 from streamsvm.features.values import (
     CATEGORY,
@@ -30,6 +32,7 @@ from streamsvm.features.values import (
     LARGEST,
     LEFT_OUT,
     LIST,
+    LONGEST_BITS,
     NUMBER,
     READERS,
     UNFIT,
@@ -38,6 +41,7 @@ from streamsvm.features.values import (
 FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested objects
 DEEPEST = 16  # levels of nested objects
 LONGEST_NAME = 200  # characters
+GROUPED = r"[+-]?\d{{1,3}}(?:{0}\d{{2,3}})*{0}\d{{3}}(?:\.\d*)?"  # a number with this sign between thousands
 MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
 NAMES = (str, int, float, bool)  # types of names, as of a model's features
 
@@ -66,11 +70,13 @@ class Records(base.Transformer):
     kinds
         The kind of some fields by name: ``"number"``, ``"category"``, ``"time"``, ``"text"``, ``"list"``,
         ``"ignore"``, or ``"epoch_s"``, ``"epoch_ms"``, ``"epoch_us"`` for a time in seconds, milliseconds or
-        microseconds since 1970.  Nested fields have dotted names.  Default: all kinds are found out.
+        microseconds since 1970.  Nested fields have dotted names; ``"ignore"`` for an object holds for all fields in
+        it.  A warning names the fields that the first 50 records lack.  Default: all kinds are found out.
     indicators
         Whether a number, time, list or text has a further 0/1 column, ``~name?``, that tells that it was missing.
     thousands
-        The sign between thousands in numbers that are written as strings, such as ``","``.  Default: none.
+        The sign between thousands in numbers that are written as strings, such as ``","`` in ``"1,234.5"``.  A string
+        in which it stands elsewhere, such as ``"0,5"``, is no number.  Default: none.
     max_fields
         Largest number of fields.  Further ones are left out, with a warning.
     width
@@ -113,7 +119,7 @@ class Records(base.Transformer):
         if thousands is not None and (
             not isinstance(thousands, str) or len(thousands) != 1 or thousands in "+-.0123456789"
         ):
-            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','")
+            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','; '.' is the decimal point")
         arguments.require_count("max_fields", max_fields, 1)
         arguments.require_count("width", width, 1)
         self.kinds = kinds
@@ -140,12 +146,16 @@ class Records(base.Transformer):
         ------
         TypeError
             If it is not a dict, or a name in it is neither a string nor a number.
+        ValueError
+            If two of its fields have one name, as in ``{"a.b": 1, "a": {"b": 2}}``.
         """
         given = _flat(x)
         fields = self._fields
         if not given.keys() <= fields.keys():
             self._know(given)
         self._n_seen += 1
+        if self._n_seen == JUDGED and self.kinds:
+            _warn_of_unknown(self._unknown(), fields)
         values = np.full(self._n_numbers, math.nan)
         later = []
         for name, v in given.items():
@@ -166,7 +176,7 @@ class Records(base.Transformer):
     def _learn_value(self, f: Field, v: Any) -> Any:
         """Take in a value; return its numbers, or None."""
         if not f.is_fixed:
-            f.judge(v)
+            f.judge(self._ungrouped(v))
         if f.kind in (ID, IGNORE):
             f.n_present += READERS[CATEGORY](v) is not None
             return None
@@ -175,7 +185,7 @@ class Records(base.Transformer):
             return None
         if value is UNFIT:
             f.n_unfit += 1
-            if f.is_fixed and not f.told:
+            if not f.told and (f.is_fixed or f.kind is None):
                 f.told = True
                 _warn_of_unfit(f, v)
             return None
@@ -187,13 +197,20 @@ class Records(base.Transformer):
         kind = f.kind
         if kind in LEFT_OUT:
             return UNFIT if kind is None and v is not None and READERS[NUMBER](v) is UNFIT else None
-        if self.thousands is not None and isinstance(v, str) and (kind == NUMBER or kind in EPOCHS):
-            v = v.replace(self.thousands, "")
+        if self.thousands is not None and (kind == NUMBER or kind in EPOCHS):
+            v = self._ungrouped(v)
         value = READERS[kind](v)
         if kind == LIST and value is not None and value is not UNFIT:
             has_room = f.length == len(value) or (f.length == 0 and self._n_numbers + len(value) <= MOST_NUMBERS)
             return value if has_room else UNFIT
         return value
+
+    def _ungrouped(self, v: Any) -> Any:
+        """The value without the sign between thousands."""
+        sign = self.thousands
+        if sign is None or not isinstance(v, str) or sign not in v:
+            return v
+        return v.replace(sign, "") if re.fullmatch(GROUPED.format(re.escape(sign)), v.strip()) else v
 
     def _with_numbers(self, values: np.ndarray, later: list[tuple[Field, Any]]) -> np.ndarray:
         """The values of a record by row, with those of more fields, which get rows if they have none."""
@@ -212,15 +229,27 @@ class Records(base.Transformer):
 
     def _know(self, given: Mapping[Hashable, Any]) -> None:
         """Begin the fields that are new, in an order that does not depend on the record's."""
-        for name in sorted((name for name in given if name not in self._fields), key=_order):
+        new = sorted((name for name in given if name not in self._fields), key=_order)
+        for name in new:
             if type(name) not in NAMES or name != name:
-                raise TypeError(f"a field is named {name!r} ({type(name).__name__}); names are strings or numbers")
+                raise _wrong_name(name)
+        for name in new:
             if len(self._fields) >= self.max_fields or len(str(name)) > LONGEST_NAME:
                 self._n_refused += 1
                 if self._n_refused == 1:
                     _warn_of_fields(name, self.max_fields)
                 continue
-            self._fields[name] = Field(name, (self.kinds or {}).get(name), self._n_seen)
+            self._fields[name] = Field(name, self._given(name), self._n_seen)
+
+    def _given(self, name: Hashable) -> str | None:
+        """The kind that the user gave a field, or ``"ignore"`` if an object in which it is nested has that."""
+        kinds = self.kinds or {}
+        return kinds.get(name) or (IGNORE if any(kinds.get(outer) == IGNORE for outer in _outer(name)) else None)
+
+    def _unknown(self) -> list[Hashable]:
+        """The names in `kinds` that no record has had."""
+        known = {outer for name in self._fields for outer in (name, *_outer(name))}
+        return [name for name in self.kinds or {} if name not in known]
 
     # ----------------------------------------------------------------------------------------------------- transforming
 
@@ -254,7 +283,8 @@ class Records(base.Transformer):
 
     def summary(self) -> Summary:
         """What became of each field; `print` shows a table."""
-        return summary_of(list(self._fields.values()), self._n_seen, self._guesses)
+        unknown = [Field(name, self._given(name), self._n_seen) for name in self._unknown()]
+        return summary_of([*self._fields.values(), *unknown], self._n_seen, self._guesses)
 
     # -------------------------------------------------------------------------------------------------------- snapshots
 
@@ -314,13 +344,29 @@ def _order(name: Hashable) -> tuple[str, str]:
     return str(name), type(name).__name__
 
 
+def _outer(name: Hashable) -> Iterator[str]:
+    """The names of the objects in which a field may be nested."""
+    while isinstance(name, str) and "." in name:
+        name = name.rpartition(".")[0]
+        yield name
+
+
 def _flat(x: Any) -> Mapping[Hashable, Any]:
     """A record without nested objects: their fields get dotted names."""
     if not isinstance(x, Mapping):
-        raise TypeError(f"a record is {x!r:.100} ({type(x).__name__}); it must be a dict of fields")
+        raise TypeError(
+            f"a record is {x!r:.100} ({type(x).__name__}); it must be a dict of fields, as row.to_dict() of pandas"
+        )
     if set(map(type, x.values())) <= FLAT:
         return x
-    return dict(_leaves(x, "", DEEPEST))
+    leaves: dict[Hashable, Any] = {}
+    for name, v in _leaves(x, "", DEEPEST):
+        if name in leaves:
+            raise ValueError(
+                f"two fields of the record are named {name!r}, with nested names joined by dots; rename one"
+            )
+        leaves[name] = v
+    return leaves
 
 
 def _leaves(x: Mapping, prefix: str, depth: int) -> Iterator[tuple[Hashable, Any]]:
@@ -329,21 +375,50 @@ def _leaves(x: Mapping, prefix: str, depth: int) -> Iterator[tuple[Hashable, Any
         if isinstance(v, Mapping) and depth:
             yield from _leaves(v, f"{own}.", depth - 1)
         else:
-            yield own, v
+            yield own, None if v is np.ma.masked else v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v
 
 
 def _rows(X: Any) -> Iterable[Mapping[Hashable, Any]]:
-    rows: Any = X if isinstance(X, list | tuple) else dataframe.into_frame(X).iter_rows(named=True)
+    if isinstance(X, list | tuple):
+        return X
+    try:
+        rows: Any = dataframe.into_frame(X).iter_rows(named=True)
+    except TypeError as e:
+        raise TypeError(f"X is a {type(X).__name__}; it must be a data frame or a list of dicts") from e
     return rows
 
 
+def _wrong_name(name: Any) -> TypeError:
+    if name is None:
+        return TypeError(
+            "a field is named None, as csv.DictReader does if a row has more cells than the header; repair the row"
+        )
+    return TypeError(f"a field is named {name!r} ({type(name).__name__}); a name is a str, an int, a float or a bool")
+
+
 def _warn_of_unfit(f: Field, v: Any) -> None:
-    reason = "as given" if f.is_given else "by its first values"
+    is_huge = isinstance(v, int) and v.bit_length() > LONGEST_BITS  # Python refuses to write it
+    value = f"an integer of {v.bit_length()} bits" if is_huge else " ".join(reprlib.repr(v).split())
+    if f.kind is None:
+        text = f"field {f.name!r} is left out so far: {value} ({type(v).__name__}) is of no kind; convert it before"
+    else:
+        kind = f"list of length {f.length}" if f.kind == LIST else f"time ({f.kind})" if f.kind in EPOCHS else f.kind
+        text = (
+            f"field {f.name!r} is a {kind} {'as given' if f.is_given else 'by its first values'}, and {value} cannot "
+            f"be read as one: such values count as missing; `summary` tells how many there are, and "
+            f"kinds={{{f.name!r}: ...}} gives the field another kind"
+        )
+    warnings.warn(text, StreamWarning, stacklevel=4)
+
+
+def _warn_of_unknown(names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
+    if not names:
+        return
+    unknown, known = (", ".join(map(repr, sorted(of, key=_order)[:5])) for of in (names, fields))
     warnings.warn(
-        f"field {f.name!r} is a {f.kind} {reason}, and {v!r:.60} is not: such values count as missing; `summary` tells "
-        f"how many there are, and kinds={{{f.name!r}: ...}} gives the field another kind",
+        f"kinds names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
         StreamWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
 
 

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core.guesses import ERROR_OF_LAST, N
+from streamsvm.core.guesses import ERROR_OF_LAST, MEAN, N
 from streamsvm.features.field import JUDGED, OWN_VALUES, Field
 from streamsvm.features.values import CATEGORY, EPOCHS, ID, IGNORE, LIST, TEXT
 
 HEADS = ("field", "kind", "present", "missing", "unfit", "remark")
 LONGEST = 40  # characters of a name that a table shows
+DIGITS_OF_TEXT = 0.35  # mean share of digits from which texts are rather times or codes
 
 
 class FieldSummary(NamedTuple):
@@ -53,7 +54,7 @@ def summary_of(fields: Sequence[Field], n_seen: int, guesses: np.ndarray) -> Sum
     return Summary(
         FieldSummary(
             *(f.name, f.kind, f.n_present, n_seen - f.began - f.n_present - f.n_unfit, f.n_unfit),
-            _remark(f, guesses),
+            _remark(f, guesses, n_seen),
         )
         for f in fields
     )
@@ -69,11 +70,25 @@ def _has_one_value(f: Field, guesses: np.ndarray) -> bool:
     )
 
 
-def _remark(f: Field, guesses: np.ndarray) -> str:
+def _is_of_digits(f: Field, guesses: np.ndarray) -> bool:
+    """Whether the values of a category or text hold more digits than letters: its words may miss what they mean."""
+    if f.kind == TEXT:
+        return TEXT in f.rows and guesses[f.rows[TEXT] + 1, MEAN] > DIGITS_OF_TEXT
+    return f.kind == CATEGORY and 2 * sum(map(_has_more_digits, f.values)) > len(f.values) > 1
+
+
+def _has_more_digits(v: str) -> bool:
+    return sum(map(str.isdigit, v)) > sum(map(str.isalpha, v))
+
+
+def _remark(f: Field, guesses: np.ndarray, n_seen: int) -> str:
+    if f.began == n_seen:
+        return "given, but no record has had it"
     if f.kind == IGNORE:
         return "left out, as given"
     if f.kind == ID:
-        return f"left out: the first {OWN_VALUES} values all differ"
+        form = "".join(f" ({form})" for form in f.values)
+        return f"left out: the first {OWN_VALUES} values all differ{form}"
     if f.kind is None:
         return "left out: no value that can be read" if f.n_unfit else "no value yet"
     remarks = (
@@ -81,6 +96,8 @@ def _remark(f: Field, guesses: np.ndarray) -> str:
     )
     if _has_one_value(f, guesses):
         remarks.append("one value so far")
+    if not f.is_given and _is_of_digits(f, guesses):
+        remarks.append("mostly digits: codes, numbers or times?")
     if f.kind == CATEGORY and len(f.values) == OWN_VALUES:
         remarks.append(f"{OWN_VALUES} values have columns of their own, the others share some")
     if f.kind in EPOCHS:

@@ -26,8 +26,15 @@ UNFIT: Any = object()
 LARGEST = 1e18  # its square fits into float32
 LONGEST_LIST = 4096
 LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
-ABSENT = frozenset(("", "na", "n/a", "nan", "none", "null", "?", "-"))  # in the place of a number or a time
-ISO = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?").fullmatch
+LONGEST_BITS = 256  # of an integer as a category's value; Python refuses to write very long ones
+ABSENT = frozenset(  # in the place of a number or a time
+    (
+        *("", "na", "n/a", "n.a.", "nan", "-nan", "nat", "none", "null", "nil", "?", "-", "--", ".", "\\n"),
+        *("#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "<na>", "(null)", "(blank)"),
+    )
+)
+ISO = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|UTC|[+-]\d\d(:?\d\d)?))?)?").fullmatch
+CODE = re.compile(r"0\d\d+").fullmatch  # a postal code, a telephone number: numbers are not written so
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,7 +46,7 @@ def number_of(v: Any) -> Any:
             return None
         if "_" in v:  # which Python allows between digits
             return UNFIT
-    elif v is None or isinstance(v, date | bytes):
+    elif v is None or isinstance(v, date | bytes | np.datetime64 | np.timedelta64):
         return None if is_missing(v) else UNFIT
     try:
         v = float(v)
@@ -52,7 +59,10 @@ def number_of(v: Any) -> Any:
 
 def is_missing_scalar(v: Any) -> bool:
     """Whether a value of any type is missing, as pandas' NA is; a container is not."""
-    return not isinstance(v, Mapping | list | tuple | np.ndarray) and is_missing(v)
+    try:
+        return v is np.ma.masked or (not isinstance(v, Mapping | list | tuple | np.ndarray) and is_missing(v))
+    except (ValueError, ArithmeticError):  # as of a Series, or of a decimal number that is a signal
+        return False
 
 
 def time_of(v: Any) -> Any:
@@ -64,7 +74,7 @@ def time_of(v: Any) -> Any:
         if not ISO(v):
             return UNFIT
         try:
-            v = datetime.fromisoformat(v.replace("/", "-"))
+            v = datetime.fromisoformat(v[:11].replace("/", "-") + v[11:].replace(" ", "").replace("UTC", "Z"))
         except ValueError:
             return UNFIT
     elif isinstance(v, np.datetime64):
@@ -101,7 +111,8 @@ def word_of(v: Any) -> Any:
     elif not isinstance(v, str):
         if is_missing_scalar(v):
             return None
-        if not isinstance(v, Number | date | np.generic | UUID):
+        is_huge = isinstance(v, int) and v.bit_length() > LONGEST_BITS
+        if is_huge or not isinstance(v, Number | date | np.generic | UUID) or isinstance(v, np.timedelta64):
             return UNFIT
         v = str(int(v)) if isinstance(v, float) and v.is_integer() else str(v)
     if v is None or v is UNFIT:
@@ -148,7 +159,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def vote_of(v: Any) -> str | None:
-    """The kind for which one value votes: a string that is no number and no time votes for `CATEGORY`."""
+    """The kind for which one value votes: codes, and strings that are no number and no time, vote for `CATEGORY`."""
+    if isinstance(v, str) and CODE(v.strip()):
+        return CATEGORY
     if isinstance(v, list | tuple | np.ndarray) and not isinstance(list_of(v), np.ndarray):
         return CATEGORY if isinstance(word_of(v), str) else None
     for kind in (NUMBER, TIME, LIST, CATEGORY):

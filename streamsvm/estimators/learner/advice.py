@@ -11,8 +11,9 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.core.expansion import Expansion
+from streamsvm.core.inputs import APART, is_apart
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, RBF_KIND, Kernel
-from streamsvm.core.scaling import SPREAD
+from streamsvm.core.scaling import CLIP, SPREAD
 from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
@@ -59,6 +60,7 @@ def look(state: State) -> None:
     if state.n_seen == LOOK_EVERY:
         _warn_of_one_class(state)
         _warn_of_scales(state)
+        _warn_of_cut_values(state)
     _warn_of_equal_predictions(state)
     if (state.n_seen // LOOK_EVERY).bit_count() == 1:  # after 1000, 2000, 4000, ... examples: it takes 0.1 ms
         look_for_lost_digits(state)
@@ -94,6 +96,19 @@ def _warn_of_scales(state: State) -> None:
         warn(
             f"the features have very different scales, and those with large values decide alone: the standard "
             f'deviation of {low!r} is {smallest:.2g}, that of {high!r} {largest:.2g}; use scaling="standard"'
+        )
+
+
+def _warn_of_cut_values(state: State) -> None:
+    """A feature of the user's own may happen to begin with the sign of those that are never scaled."""
+    names = list(state.features.columns)
+    X = storage.rows_of(state.expansion, storage.live_slots(state.expansion), len(names))
+    cut = np.bincount(X.indices, np.abs(X.data) >= CLIP, minlength=len(names)) > X.shape[0] / 2
+    apart = [names[k] for k in np.flatnonzero(cut) if is_apart(names[k])]
+    if state.scale.is_active and apart:
+        warn(
+            f"the feature {apart[0]!r} is cut to -3..3 in most examples: the model does not scale it, because its name "
+            f"begins with {APART!r}; give it another name, or values of about 1"
         )
 
 

@@ -61,6 +61,18 @@ def test_a_model_that_scales_does_not_mind(scaling, gamma):
     assert learn(LASVM(C=1.0, gamma=gamma, scaling=scaling), X * [1.0, 2e-3, 500.0], y, 100) == []
 
 
+def test_a_large_feature_that_stands_apart_is_named():
+    """A stranger's own feature may begin with the sign of those that are never scaled."""
+    X, y = stream(1200)
+    for name, size, n_told in (("~x", 1e4, 1), ("~x", 2.0, 0), ("x", 1e4, 0)):
+        model, names = LASVM(), ("a", "b", name)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.learn_many([dict(zip(names, row, strict=True)) for row in (X * [1.0, 1.0, size]).tolist()], y)
+        assert len(told) == n_told
+        assert all("'~x' is cut to -3..3" in str(w.message) for w in told)
+
+
 def test_features_that_are_0_or_1_may_be_rare():
     X, y = stream(1500)
     X[:, 1] = np.arange(1500) % 500 == 0
