@@ -10,7 +10,6 @@ import numpy as np
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
-from streamsvm.online.lasvm import keep_block
 from streamsvm.sklearn_api.optimum import learn_pairs_to_optimum, learn_to_optimum
 
 
@@ -72,8 +71,8 @@ def _violators(
 @contextmanager
 def _keeping_all(model: OnlineSVM) -> Iterator[None]:
     """Let a model make every example a member, without optimisation steps; `finish` must follow."""
-    usual, model._state.learn_block = model._state.learn_block, keep_block
+    model._state.keeps_all = True
     try:
         yield
     finally:
-        model._state.learn_block = usual
+        model._state.keeps_all = False

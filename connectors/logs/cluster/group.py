@@ -8,12 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from ...runtime.process import POLL_SECONDS
 from ..transport import Committed, Unavailable
 from .options import CLOSE_SECONDS
 
 logger = logging.getLogger(__name__)
 
+# For one look at the group.  With looks of 0.2 s, some trainers with kafka-python waited for partitions for ever.
+LOOK_SECONDS = 0.5
 Offsets = Mapping[tuple[str, int], Committed]
 
 
@@ -104,7 +105,7 @@ class Member(ABC):
 
     @abstractmethod
     def _look(self) -> None:
-        """Hear what the group has decided, for at most `POLL_SECONDS`; raises `Unavailable` if it does not answer."""
+        """Hear what the group has decided, for at most `LOOK_SECONDS`; raises `Unavailable` if it does not answer."""
 
     @abstractmethod
     def _commit_now(self, offsets: Offsets) -> bool:
@@ -123,7 +124,7 @@ class Member(ABC):
                     self._commit()
                 except Unavailable as error:
                     logger.info("the group does not answer: %s", error)
-                    time.sleep(POLL_SECONDS)
+                    time.sleep(LOOK_SECONDS)
         except Exception as error:
             self._failure = error
         finally:

@@ -8,9 +8,8 @@ from kafka import AsyncConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.future import Future
 
-from ...runtime.process import POLL_SECONDS
+from ..cluster.group import LOOK_SECONDS, Notice, Offsets
 from ..cluster.group import Member as AnyMember
-from ..cluster.group import Notice, Offsets
 from ..cluster.options import KafkaOptions
 from .client import CLOSE_MS, client_options, to_client
 from .errors import translated
@@ -48,7 +47,7 @@ class Member(AnyMember, AsyncConsumerRebalanceListener):
 
     def _look(self) -> None:
         with translated():
-            self._consumer.poll(timeout_ms=int(1000 * POLL_SECONDS))
+            self._consumer.poll(timeout_ms=int(1000 * LOOK_SECONDS))
 
     def _commit_now(self, offsets: Offsets) -> bool:
         with translated():

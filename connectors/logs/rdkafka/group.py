@@ -5,7 +5,6 @@ from contextlib import suppress
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
-from ...runtime.process import POLL_SECONDS
 from ..cluster.group import Member as AnyMember
 from ..cluster.group import Notice, Offsets
 from ..cluster.options import KafkaOptions
@@ -13,6 +12,7 @@ from ..transport import TakenOver
 from .client import consumer_options, to_partitions
 from .errors import is_refusal, ours, translated
 
+_POLL_SECONDS = 0.1  # for one look at the group; `close` waits for it
 _LATER = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REBALANCE_IN_PROGRESS, KafkaError._WAIT_COORD}
 
 
@@ -52,7 +52,7 @@ class Member(AnyMember):
 
     def _look(self) -> None:
         with translated():
-            message = self._consumer.poll(POLL_SECONDS)
+            message = self._consumer.poll(_POLL_SECONDS)
         self._membership = self._consumer.consumer_group_metadata()
         error = message.error() if message is not None else None
         if error is None:
@@ -92,7 +92,7 @@ class Member(AnyMember):
         answered = threading.Event()
         notice = Notice("revoked", _numbers(partitions), answered.set)
         self._notices.put(notice)
-        while not answered.wait(POLL_SECONDS):  # Heartbeats go on meanwhile.
+        while not answered.wait(_POLL_SECONDS):  # Heartbeats go on meanwhile.
             if self._is_closing.is_set():
                 return
         if notice.offsets:

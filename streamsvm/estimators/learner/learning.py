@@ -36,6 +36,7 @@ from streamsvm.estimators.learner.state import (
 )
 from streamsvm.online import arrival
 from streamsvm.online.arrival import learn_example
+from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 
 # The kernel values of a part of a block with an expansion, if they are known already; see `online.arrival`.
@@ -315,4 +316,5 @@ def _learn_part(state: State, part: Examples, margins: np.ndarray, first: int, v
         products = values_of(state.expansion, slice(first, first + len(margins)))
     limit = bounded.FAR if state.budget is None else int(state.budget)
     given = (part.compiled(), part.own_ids, *products, state.calibration, limit)
-    return state.learn_block(in_room(state), state.kernel, state.rule, *given, margins)
+    learn = keep_block if state.keeps_all else arrival.learn_block
+    return learn(in_room(state), state.kernel, state.rule, *given, margins)

@@ -25,7 +25,6 @@ from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
-from streamsvm.online.arrival import learn_block
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import RUN, new_calibration
 from streamsvm.online.removal import bounded
@@ -35,7 +34,7 @@ from streamsvm.online.rescale import rescale
 NEVER = 2**62  # more examples than any stream has
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
-RULES = ("problem", "rule", "learn_block", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
+RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
 MODEL = ("expansion", "kernel", "calibration", "scale", "features", "reservoir", "window")
 COUNTED = ("n_seen", "next_id", "class_counts", "next_look", "told_of_equal_predictions", "told_of_lost_digits")
 
@@ -47,8 +46,10 @@ class State:
 
     Attributes
     ----------
-    problem, rule, learn_block
+    problem, rule
         The optimisation problem over the members, and how a new example is learned.
+    keeps_all
+        Whether every example of a block becomes a member, without a step; see `lasvm.keep_block`.
     C, pos_weight, tol, budget, on_budget
         As of `LASVM`.
     least_margin
@@ -73,14 +74,13 @@ class State:
 
     problem: Problem
     rule: lasvm.Rule | gap.Rule
-    learn_block: Callable[..., int]
 
     def __init__(self, learner: Any, kernel: Kernel, scale: RunningScale) -> None:
         self.kernel, self.scale = kernel, scale
         self.C, self.pos_weight, self.tol = learner.C, learner.pos_weight, learner.tol
         self.budget, self.on_budget = learner.budget, learner.on_budget
         self.least_margin = -math.inf
-        self.learn_block = learn_block  # scikit-learn's front puts another one in its place
+        self.keeps_all = False
 
     def begin(self, learner: Any, expansion: Expansion | None = None) -> "State":
         """Have learned nothing, by these parameters; `expansion` has no members, and by default is a new one."""

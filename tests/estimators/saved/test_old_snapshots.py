@@ -69,7 +69,8 @@ def test_a_model_goes_on(name):
     model, told = LEARNERS[name].load(DATA / f"{name}.snapshot"), TOLD[name]
     X, y, queries, times = problem(name)
     compare(model, queries, told, 1e-6)
-    model._state.reservoir = Reservoir(0)  # as version 0.1.0 had none
+    if not name.startswith("one-vs-rest"):
+        model._state.reservoir = Reservoir(0)  # as version 0.1.0 had none
     model.learn_many(X[FIRST:], y[FIRST:], t=None if times is None else times[FIRST:])
     model.finish()
     after = {key: value for key, value in told["after"].items() if key != "n_members"}  # It left candidates earlier.
