@@ -54,3 +54,12 @@ def test_every_check_of_river_passes(name):
     assert len(collected) == n_checks
     for check in collected:
         check(model.clone())
+
+
+@pytest.mark.parametrize("learner", [LASVM, LASVMI, AutoLASVM])
+def test_memory_is_that_of_the_model_alone(learner):
+    """River walks through all that a model refers to: compiled functions would bring numba's own megabytes."""
+    model = learner()
+    for i in range(50):
+        model.learn_one({"a": float(i % 7), "b": float(i % 5)}, i % 2 == 0)
+    assert model._raw_memory_usage < 500_000
