@@ -95,7 +95,8 @@ class LASVM(OnlineSVM):
         vectors.  ``"violation"``: all that form a violating pair with some member.  On noisy data the members are then
         up to five times as many.  Several passes with ids and `finish` then end at a batch solution.  ``"all"``: every
         example, and each step evicts members that cannot violate, as in the paper.  With ``reprocess=1`` that is the
-        paper's algorithm to the letter, see Notes.
+        paper's algorithm, but that all join until both classes have five members, that members of a first class are
+        kept up to 3000, and that the bias is always that of the present extremes.
 
     Raises
     ------

@@ -186,7 +186,7 @@ class Field:
 
 
 def form_of(word: str) -> str:
-    """A word with 9 for each digit and a for each letter: it tells what ids look like, and names nobody."""
+    """A word with 9 for each digit and a for each letter: it tells what ids look like, and names no person."""
     return "".join("9" if c.isdigit() else "a" if c.isalpha() else c for c in word)
 
 

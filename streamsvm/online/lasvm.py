@@ -19,7 +19,7 @@ margins  f(x) of each incoming example before it was learned          (B,) float
 ======== ============================================================ ================
 
 Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
-section 3 (PROCESS, REPROCESS, FINISH).  `Rule.printed` follows it to the letter: the first `SEEDS` examples of each
+section 3 (PROCESS, REPROCESS, FINISH).  `Rule.printed` follows it: the first `SEEDS` examples of each
 class join without a step, then every example joins, each step of REPROCESS is one of the most violating pair, and
 evicts.  Otherwise there are these deviations:
 
@@ -113,7 +113,7 @@ class Rule(NamedTuple):
     margin
         An example with y (f(x) + b) of this or more stays out although it violates; infinity: none does.
     printed
-        The source's algorithm to the letter; then slack and margin are not used.
+        The source's algorithm; then slack and margin are not used.
     """
 
     tau: float
@@ -331,7 +331,7 @@ def evict(s, slack):
     if i < 0 or j < 0:
         return
     y, g, alpha, up, down = s.y[:n], s.g[:n], s.alpha[:n], s.up[:n], s.down[:n]
-    # 1. Nobody is spared for the slack where too many would be.
+    # 1. No member is spared for the slack where too many would be.
     (low, high), near = range_of_bias(s.extremes), 0
     for t in range(n):
         if y[t] != 0 and alpha[t] == 0.0 and 0.0 <= beyond(low, high, y[t], g[t]) < slack:

@@ -2,7 +2,7 @@
 
 An option that kafka-python has as well keeps kafka-python's name, so that a configuration works with either client.
 Every other one has librdkafka's name with "_" instead of ".": librdkafka's CONFIGURATION.md describes it.  The ranges
-are librdkafka's own: it tells them to whoever gives it a wrong value.
+are librdkafka's own: it tells them when it is given a wrong value.
 """
 
 import re
