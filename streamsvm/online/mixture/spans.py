@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.exponentials import exp64
 
 BLOCK = 32  # records that are taken into the sums together
 
@@ -64,13 +65,14 @@ def place(span, x, z, u):
 @inner
 def write_kernel_row(span, u, square, row):
     """Write the kernel values of a record with all of the basis."""
+    gamma = span.gamma[0]
     row[:] = 0.0
     for j in range(u.shape[0]):
         own, v = span.basis[j], u[j]
         for i in range(row.shape[0]):
             row[i] += own[i] * v
     for i in range(row.shape[0]):
-        row[i] = np.exp(-span.gamma[0] * max(square + span.squares[i] - 2.0 * row[i], 0.0))
+        row[i] = exp64(-gamma * max(square + span.squares[i] - 2.0 * row[i], 0.0))
 
 
 @inner
