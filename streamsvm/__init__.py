@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
     from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
     from streamsvm.estimators.merging import merge as merge
+    from streamsvm.estimators.mixture.mixture import Mixture as Mixture
     from streamsvm.estimators.multiclass.one_vs_one import OneVsOne as OneVsOne
     from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest as OneVsRest
     from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
@@ -32,6 +33,7 @@ __all__ = [
     "LASVMNC",
     "AutoLASVM",
     "FullSVM",
+    "Mixture",
     "OneVsOne",
     "OneVsRest",
     "SnapshotError",
@@ -55,6 +57,7 @@ _HOMES = {  # A name is imported with its first use: numba and river take a seco
     "LASVM": "estimators.lasvm",
     "StreamWarning": "estimators.learner.advice",
     "merge": "estimators.merging",
+    "Mixture": "estimators.mixture.mixture",
     "OneVsRest": "estimators.multiclass.one_vs_rest",
     "OneVsOne": "estimators.multiclass.one_vs_one",
     "AutoLASVM": "estimators.tuned.auto",

@@ -5,6 +5,7 @@ from typing import Any
 
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.mixture.mixture import Mixture
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 from streamsvm.features.records import Records
@@ -12,8 +13,8 @@ from streamsvm.preprocessing import WarmupScaler
 
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
-    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a `WarmupScaler`
-    or a `Records`.
+    """Read what `save` wrote, of whatever class: a learner, a `Mixture`, a `OneVsRest`, a `OneVsOne`, a
+    `WarmupScaler` or a `Records`.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     for transformer in (WarmupScaler, Records):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
-    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne):
+    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, Mixture):
         if kind == learner.__name__:
             return learner.from_bytes(data, cache_mb, device)
     raise snapshot.SnapshotError(f"{path}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")

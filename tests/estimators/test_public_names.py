@@ -19,6 +19,7 @@ NAMES = {
         "LASVMI",
         "AutoLASVM",
         "FullSVM",
+        "Mixture",
         "OneVsOne",
         "OneVsRest",
         "WarmupScaler",
