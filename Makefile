@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 DEMO_ARGS ?=
 KAFKA_ARGS ?=
 BENCH_ARGS ?=
+WHEEL_ARGS ?=
 # Some tests wait more than they compute, hence more workers than cores.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 2 )))
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
@@ -15,7 +16,7 @@ BENCHMARKS ?= lasvm ordinary order merge mnist selection multiclass gap_family r
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test check lint bounds-test portability-test tools docs bench bench-tables wheel-test clean
+.PHONY: help demo kafka test check lint bounds-test portability-test tools docs bench bench-tables wheel wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +79,9 @@ bench-tables: $(VENV)/.bench ## run the benchmarks whose output the pages show, 
 
 bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest tests/estimators/test_bounds.py
+
+wheel: $(VENV)/.dev ## a wheel in dist/ with compiled code for this Python and platform (minutes; WHEEL_ARGS="--levels native")
+	$(BIN)/python deploy/wheel.py $(WHEEL_ARGS)
 
 wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py

@@ -54,7 +54,7 @@ def package(tmp_path):
     folder = tmp_path / "mini" / "core" / "compiling"
     folder.mkdir(parents=True)
     (folder.parents[1] / "_version.py").write_text('__version__ = "1.2"\n')
-    for name in ("_jit.py", "_cache.py"):
+    for name in ("_jit.py", "_cache.py", "_target.py", "_archive.py"):
         (folder / name).write_text((CORE / name).read_text().replace("streamsvm.", "mini."))
     (folder / "__init__.py").touch()
     (folder / "callee.py").write_text(CALLEE)

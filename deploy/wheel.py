@@ -1,0 +1,75 @@
+"""Build a wheel that brings its compiled code: a process that uses it compiles nothing.
+
+    python deploy/wheel.py                              # for all levels that this processor has, into dist/
+    python deploy/wheel.py --levels native              # for processors like this one only
+    python deploy/wheel.py --levels x86-64-v3 --out DIR
+
+It needs what streamsvm needs, and the packages build, setuptools and scikit-learn.  Code is compiled for the versions
+of Python and numba that it finds; with others, the wheel compiles like one without code.  Code that an earlier call has
+left in the compile cache is not compiled again.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("streamsvm", "connectors", "pyproject.toml", "README.md", "LICENSE")
+COMPILE = """
+import sys
+from pathlib import Path
+import streamsvm
+from streamsvm.core.compiling import _jit
+seconds = streamsvm.warmup()
+processor, n_entries = _jit.pack(Path(_jit.__file__).parent)
+print(f"{processor}: {n_entries} entries, {seconds:.0f} s", flush=True)
+"""
+TAGS = """
+[bdist_wheel]
+python_tag = cp{0.major}{0.minor}
+plat_name = {1}
+"""
+
+
+def main() -> None:
+    """Compile, and build."""
+    sys.path.insert(0, str(ROOT))
+    from streamsvm.core.compiling._target import levels
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--levels", nargs="+", default=[level.processor for level in levels()], help="default: all")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the wheel (default: dist)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        copy(source)
+        for level in arguments.levels:
+            run("-c", COMPILE, PYTHONPATH=folder, STREAMSVM_CPU=level)
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        (source / "setup.cfg").write_text(TAGS.format(sys.version_info, platform))
+        run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(arguments.out.absolute()), folder)
+
+
+def copy(target: Path) -> None:
+    """Copy what a wheel is built from."""
+    for name in PARTS:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, target / name)
+
+
+def run(*arguments: str, **environment: str) -> None:
+    """Run Python in a folder that has no package."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {**os.environ, **environment}
+        subprocess.run([sys.executable, *arguments], check=True, cwd=folder, env=variables)  # noqa: S603 - our own code
+
+
+if __name__ == "__main__":
+    main()
