@@ -11,6 +11,7 @@ left in the compile cache is not compiled again.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ import streamsvm
 from streamsvm.core.compiling import _jit
 seconds = streamsvm.warmup()
 processor, n_entries = _jit.pack(Path(_jit.__file__).parent)
-print(f"{processor}: {n_entries} entries, {seconds:.0f} s", flush=True)
+print(f"{processor}: {n_entries} entries, {seconds:.0f} s")
 """
 TAGS = """
 [bdist_wheel]
@@ -49,10 +50,13 @@ def main() -> None:
         source = Path(folder)
         copy(source)
         for level in arguments.levels:
-            run("-c", COMPILE, PYTHONPATH=folder, STREAMSVM_CPU=level)
+            print(f"{level} ...", flush=True)
+            print(run("-c", COMPILE, PYTHONPATH=folder, STREAMSVM_CPU=level), end="", flush=True)
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         (source / "setup.cfg").write_text(TAGS.format(sys.version_info, platform))
-        run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(arguments.out.absolute()), folder)
+        built = run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(arguments.out.absolute()), folder)
+    name = re.findall(r"streamsvm-\S+\.whl", built)[-1]
+    print(f"{arguments.out / name}: {(arguments.out / name).stat().st_size / 1e6:.1f} MB")
 
 
 def copy(target: Path) -> None:
@@ -64,11 +68,14 @@ def copy(target: Path) -> None:
             shutil.copy(ROOT / name, target / name)
 
 
-def run(*arguments: str, **environment: str) -> None:
-    """Run Python in a folder that has no package."""
+def run(*arguments: str, **environment: str) -> str:
+    """Run Python in a folder that has no package; return what it printed."""
     with tempfile.TemporaryDirectory() as folder:
-        variables = {**os.environ, **environment}
-        subprocess.run([sys.executable, *arguments], check=True, cwd=folder, env=variables)  # noqa: S603 - our own code
+        command, variables = [sys.executable, *arguments], {**os.environ, **environment}
+        answer = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    if answer.returncode:
+        sys.exit(answer.stdout)
+    return answer.stdout
 
 
 if __name__ == "__main__":

@@ -30,12 +30,14 @@ c         coefficients                                                     (m,) 
 ========= ================================================================ ================
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.centring import centre_of, centred
 from streamsvm.core.compiling._jit import compiled
@@ -142,7 +144,7 @@ class Features:
         squares = np.append(0.0, np.cumsum(np.square(X.data, dtype=np.float64)))
         self.sq = np.diff(squares[X.indptr]).astype(np.float32)
 
-    def part(self, ids: np.ndarray) -> "Features":
+    def part(self, ids: np.ndarray) -> Features:
         """These examples alone."""
         return Features(self._X[ids] if len(self._X) else self._compressed[ids], self.kernel)
 

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -57,8 +58,8 @@ class Archive:
             return None
 
 
-def write_archive(path: Path, code: Iterable[tuple[str, bytes]]) -> None:
-    """Write an archive of code and the names of it; the same code gives the same bytes."""
+def write_archive(path: Path, code: Iterable[tuple[str, Any]]) -> None:
+    """Write an archive of code by its names; the same code gives the same bytes."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in sorted(code):
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)

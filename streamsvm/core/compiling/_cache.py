@@ -65,7 +65,6 @@ class CodeFolder:
     """
 
     def __init__(self, parent: Path, version: str, key: str) -> None:
-        self.key = key
         self.path = parent / f"streamsvm-{version}-{key}"
 
     @functools.cached_property

@@ -105,14 +105,12 @@ def pack(folder: Path) -> tuple[str, int]:
     tuple of str and int
         The processor that the code is for, and the number of entries.
     """
-    stored = _folder()
-    if stored is None:
-        raise RuntimeError("there is no folder of compiled code")
     names = [entry._cache._file(signature) for entry in _ENTRIES for signature in entry.signatures]
-    code = {name: stored.read(name) for name in names}
-    if missing := [name for name, content in code.items() if content is None]:
-        raise RuntimeError(f"{stored.path} lacks {', '.join(missing)}")
-    write_archive(archive_path(folder, stored.key), code.items())
+    stored = _folder()
+    code = [(name, stored.read(name) if stored else None) for name in names]
+    if missing := [name for name, content in code if content is None]:
+        raise RuntimeError(f"the compile cache lacks {', '.join(missing)}")
+    write_archive(archive_path(folder, _key(_target.current())), code)
     return _target.current().processor, len(names)
 
 
