@@ -99,7 +99,9 @@ def _sum_block(kernel, P, rows_sq, sq, c, out):
 @compiled
 def _put_block(K, P, r, c):
     """Store kernel values whose first one is that of the members r and c, with r >= c at least; above and below."""
-    K[r : r + P.shape[0], c : c + P.shape[1]] = P
+    for t in range(P.shape[0]):
+        for s in range(P.shape[1]):
+            K[r + t, c + s] = P[t, s]
     for s in range(P.shape[1]):
         column = K[c + s]
         for t in range(P.shape[0]):
