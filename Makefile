@@ -58,7 +58,7 @@ CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_che
 portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on other processors and on the oldest libraries
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(PORTABLE)
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(CHECKED) -k "all_the_checks or lasvm-check"
-	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE)
+	STREAMSVM_CPU=x86-64-v3 OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE) tests/estimators/test_levels.py
 
 tools: $(VENV)/.python ## Helm and promtool for tests/test_deploy.py, built with Go (minutes)
 	GOBIN=$(abspath $(BIN)) go install helm.sh/helm/v4/cmd/helm@v4.3.1
@@ -90,9 +90,15 @@ clean: ## remove the environment, caches and build output
 	rm -rf $(VENV) $(VENV)-lowest build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# At a terminal, pip's output becomes one line with a bar, which grows with each package.
+BAR := awk '/^FAILED/ { failed = 1 } /^(Collecting|Downloading|Installing)/ { n++; bar = ""; \
+  for (i = 0; i < n / 2 && i < 60; i++) bar = bar "="; printf "\r\033[K%s> %s", bar, $$2; fflush() } END { print ""; exit failed }'
+
 # The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.
 $(VENV)/.plot $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@echo 'Installing streamsvm and its dependencies [$*] into $(VENV): a minute or two.'
+	@if [ -t 1 ]; then { $(BIN)/python -m pip install --progress-bar off --editable '.[$*]' || echo FAILED; } | $(BAR); \
+	  else $(BIN)/python -m pip install --quiet --editable '.[$*]'; fi
 	@touch $@
 
 $(VENV)-lowest/.python: pyproject.toml constraints/lowest.txt

@@ -30,7 +30,6 @@ import numba
 from llvmlite import binding, ir
 from numba import config, njit, types
 from numba.core import codegen, compiler
-from numba.core.caching import _Cache
 from numba.core.environment import lookup_environment
 from numba.core.serialize import dumps
 from numba.extending import overload
@@ -139,8 +138,8 @@ def _say_that_code_is_compiled() -> None:
     _LOGGER.log(level, "%s", compile_notice())
 
 
-class _CodeCache(_Cache):
-    """The stored code of one function."""
+class _CodeCache:
+    """The stored code of one function, with the methods of numba's own caches."""
 
     def __init__(self, py_func: Callable[..., Any], is_entry: bool) -> None:
         self._py_func, self._is_entry = py_func, is_entry
