@@ -99,7 +99,9 @@ def wheel(tmp_path_factory):
 def compiled_wheel(tmp_path_factory):
     """With code for processors like this one, which is in the compile cache when the tests run."""
     target = tmp_path_factory.mktemp("compiled")
-    run(sys.executable, ROOT / "deploy" / "wheel.py", "--levels", "native", "--out", target, cwd=target)
+    said = run(sys.executable, ROOT / "deploy" / "wheel.py", "--levels", "native", "--out", target, cwd=target)
+    # Each entry and signature costs about a second of whoever compiles, and the wheel 20 kB for each level.
+    assert int(re.search(r"(\d+) entries", said)[1]) <= 97
     (built,) = target.glob("*.whl")
     return built
 
