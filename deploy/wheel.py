@@ -43,7 +43,9 @@ def main() -> None:
     from streamsvm.core.compiling._target import levels
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--levels", nargs="+", default=[level.processor for level in levels()], help="default: all")
+    parser.add_argument(
+        "--levels", nargs="+", default=[level.processor for level in levels()] or ["native"], help="default: all"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the wheel (default: dist)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

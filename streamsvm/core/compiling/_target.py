@@ -24,6 +24,10 @@ _LEVELS = {  # of each architecture, from the lowest to the highest
 }
 
 
+class LevelError(ValueError):
+    """The level that ``STREAMSVM_CPU`` names cannot be had."""
+
+
 class Target(NamedTuple):
     """What code is compiled for, as numba's code generator describes it."""
 
@@ -65,11 +69,11 @@ def _compile_for(name: str) -> None:
     """Make numba compile for a level from now on."""
     possible = {level.processor: level for level in levels()}
     if name not in possible:
-        raise ValueError(f"STREAMSVM_CPU={name} is none of this processor's levels: {', '.join(possible)} or {NATIVE}")
+        raise LevelError(f"STREAMSVM_CPU={name} is none of this processor's levels: {', '.join(possible)} or {NATIVE}")
     level = possible[name]
     config.CPU_NAME, config.CPU_FEATURES = level.processor, level.features
     if current() != level:
-        raise RuntimeError(f"STREAMSVM_CPU={name} comes too late: import streamsvm before numba compiles anything else")
+        raise LevelError(f"STREAMSVM_CPU={name} comes too late: import streamsvm before numba compiles anything else")
 
 
 if CHOSEN and CHOSEN != NATIVE:  # before any other file of this folder asks numba what it compiles for
