@@ -74,9 +74,9 @@ def run(*arguments: str, **environment: str) -> str:
     """Run Python in a folder that has no package; return what it printed."""
     with tempfile.TemporaryDirectory() as folder:
         command, variables = [sys.executable, *arguments], {**os.environ, **environment}
-        answer = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        answer = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)  # noqa: S603
     if answer.returncode:
-        sys.exit(answer.stdout)
+        sys.exit(answer.stdout + answer.stderr)
     return answer.stdout
 
 

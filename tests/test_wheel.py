@@ -36,6 +36,7 @@ import sys
 import numpy as np
 from streamsvm import LASVM, LASVMNC, OneVsRest
 from streamsvm.core.compiling.progress import on_compilation
+from streamsvm.features import Records
 from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.validation import cross_validate
 X = np.random.default_rng(0).normal(size=(300, 3))
@@ -52,7 +53,10 @@ with on_compilation(lambda: sys.exit("something is compiled")):
     several = OneVsRest(LASVM())
     several.learn_many(X, np.where(y, "yes", np.where(X[:, 2] > 0, "no", "perhaps")))
     several.predict_one({0: 1.0, 1: 1.0, 2: 1.0})
+    several.finish()
     LASVMClassifier().fit(X, y).predict(X)
+    LASVMClassifier(kernel="precomputed").fit(X @ X.T, y)
+    (Records({"words": "text"}) | LASVM()).learn_one({"words": "some words", "n": 3.0}, True)
     cross_validate(LASVM(gamma=0.5), X, y, k=5)
 print("done")
 """

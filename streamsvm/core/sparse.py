@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scipy.sparse import coo_matrix as coo_matrix
     from scipy.sparse import csr_matrix as csr_matrix
+    from scipy.sparse import vstack as vstack
 
 
 def issparse(X: Any) -> bool:
