@@ -135,15 +135,23 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
                     several.learn_one(dict(enumerate(X[0])), labels[0])
                     several.predict_many(X)
                     several.predict_proba_many(X)
+                    several.finish()
     if removal or not algorithms:
         from streamsvm.validation.compilation import compile_removal
 
         for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
+        from streamsvm.features import Records
         from streamsvm.validation.compilation import compile_ahead
 
         compile_ahead(LASVM)
+        wide = LASVM()
+        wide.learn_many(sp.random(400, 100_000, density=1e-4, format="csr", random_state=0), np.arange(400) % 2 == 0)
+        assert wide.delta >= 0.0
+        records = Records({"words": "text"})
+        records.learn_one({"words": "some words", "number": 1.0})
+        records.transform_one({"words": "some more words"})
         if _find_spec("sklearn"):
             from streamsvm.sklearn_api.ahead import compile_fits
 

@@ -60,10 +60,10 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     stop
         Called between batches; True ends the demonstration.
     """
+    print("Preparing the engine ...", flush=True)
     from river import datasets  # loads half of scikit-learn
 
     folder.mkdir(parents=True, exist_ok=True)
-    print("Preparing the engine ...", flush=True)
     streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then run the same command again.")
     states, drawn = {}, []

@@ -1,14 +1,16 @@
 """What a model says about examples, and what it has learned."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.ids import occurrences
 from streamsvm.core.storage import rows_of

@@ -5,9 +5,9 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.multiclass.class_pairs import PairOptimum
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.learner.state import State, batches, note

@@ -321,6 +321,16 @@ def test_a_command_says_at_once_that_it_compiles_and_then_how_far_it_is(call, mo
     assert err[1:] == ["streamsvm: compiled 1 function so far", "streamsvm: compiled 2 functions so far"]
 
 
+def test_a_level_that_the_processor_lacks_is_one_line(config):
+    script = "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "run", str(config)]
+    answer = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"STREAMSVM_CPU": "pdp-11"})
+    assert answer.returncode == 2
+    assert re.fullmatch(
+        r"streamsvm: STREAMSVM_CPU=pdp-11 is none of this processor's levels: .* or native\n", answer.stderr
+    )
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
