@@ -4,6 +4,7 @@ Begin with `description`, which says in plain values how a model decides.  Each 
 `templates` has the programs into which they put it.  docs/export.md specifies the description.
 """
 
+from streamsvm.export.c import to_c as to_c
 from streamsvm.export.description import Description as Description
 from streamsvm.export.description import describe as describe
 from streamsvm.export.plain import to_json as to_json

@@ -24,6 +24,10 @@ class Twin:
             self.members[s, m["columns"][own]] = m["values"][own]
         self.gamma = np.array(m["gamma"])
 
+    def table(self, X):
+        """The rows as an array whose columns are in the order of the features; unknown ones are left out."""
+        return np.array([[x.get(name, 0.0) for name in self.names] for x in X])
+
     def row(self, x):
         """The features as the kernel sees them, and the squares of those that are unknown."""
         limit = math.inf if self.told["limit"] is None else self.told["limit"]

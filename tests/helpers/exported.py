@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, WarmupScaler
+from streamsvm import LASVM, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, WarmupScaler
 from streamsvm.sklearn_api import LASVMClassifier
 
 NAMES = ("length", "width", "~flag", "weight", "height")
