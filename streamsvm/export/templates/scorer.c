@@ -42,6 +42,16 @@ typedef float real;
 typedef double real;
 #endif
 
+/* Code for several kinds of processors, of which the program chooses one when it starts. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#endif
+#ifndef CLONES
+#define CLONES
+#endif
+
 const int @name@_n_features = FEATURES, @name@_n_labels = LABELS, @name@_n_values = DECISION == THRESHOLD ? 1 : LABELS;
 const char *const @name@_features[FEATURES] = {@features@};
 const char *const @name@_labels[LABELS] = {@labels@};
@@ -95,7 +105,7 @@ static inline real exp2_of(real v)
 
 #if !SPARSE
 /* The inner products of a block of members with z. */
-static void multiply(const real S[FEATURES][BLOCK], const real *z, real *k)
+static inline void multiply(const real S[FEATURES][BLOCK], const real *z, real *k)
 {
     int i, j;
     for (i = 0; i < BLOCK; i++)
@@ -107,7 +117,7 @@ static void multiply(const real S[FEATURES][BLOCK], const real *z, real *k)
 #endif
 
 /* Inner products of a block of members to kernel values. */
-static void map(real *k, const real *norm, const real *rate, real norm_x)
+static inline void map(real *k, const real *norm, const real *rate, real norm_x)
 {
     int i, d;
     if (KERNEL == RBF)
@@ -132,7 +142,7 @@ static void map(real *k, const real *norm, const real *rate, real norm_x)
 }
 
 /* f of each machine. */
-static int margins(const double *x, double *f)
+CLONES static int margins(const double *x, double *f)
 {
     real z[FEATURES], k[SPARSE ? BLOCKS * BLOCK : BLOCK], sums[MACHINES][BLOCK];
     double norm_x = 0.0;
