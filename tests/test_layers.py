@@ -60,9 +60,10 @@ RESERVED = {
     "pyarrow": {"connectors/records/parquet"},
     "google": {"connectors/records/formats/registry/protobuf"},
     "joblib": {"validation"},
+    "onnx": {"export/onnx"},
     "obstore": {"connectors/trainer/state/remote/objects"},
 }
-LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "pyarrow"}
+LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "onnx", "pyarrow"}
 
 
 class Import(NamedTuple):

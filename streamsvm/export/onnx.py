@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsvm._version import __version__
 from streamsvm.export.description import ONE_VS_ONE, THRESHOLD, Description, describe
+from streamsvm.export.writing import texts_of
 
 OPSET, IR_VERSION = 17, 8  # of 2022: any ONNX Runtime since 1.13 reads them
 
@@ -14,7 +15,7 @@ OPSET, IR_VERSION = 17, 8  # of 2022: any ONNX Runtime since 1.13 reads them
 def to_onnx(model: Any, double: bool = False) -> bytes:
     """A model as the bytes of an ONNX file.
 
-    The graph takes ``x``, a tensor (rows, features), and gives ``label``, ``values`` and ``probabilities``.  The model's
+    The graph takes ``x``, a tensor (rows, features), and gives ``label``, ``values`` and ``probabilities``.  The file's
     metadata hold the names of the features in their order, and the labels, as JSON.  There are no probabilities for a
     `OneVsOne`: they need a loop.
 
@@ -23,7 +24,8 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
     model
         The model; see `describe`, which also says what is raised.
     double
-        Whether the graph computes in double precision; default: in single precision.
+        Whether the graph takes and computes double precision; default: single precision, which is twice as fast, and
+        has few digits for features far from 0.
 
     Raises
     ------
@@ -45,15 +47,16 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
 
     found = describe(model)
     graph = _Graph(np.dtype(np.float64 if double else np.float32))
-    outputs = _decided(graph, found, _margins(graph, found))
-    kind = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
-    shapes = {"label": (_label_type(found.labels), ["n"])} | dict.fromkeys(("values", "probabilities"), (kind, ["n", None]))
-    inputs = [onnx.helper.make_tensor_value_info("x", kind, ["n", len(found.features)])]
-    given = [onnx.helper.make_tensor_value_info(name, *shapes[name]) for name in outputs]
+    _decide(graph, found, _margins(graph, found))
+    kind, typed = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype), onnx.helper.make_tensor_value_info
+    outputs = [typed("label", onnx.helper.np_dtype_to_tensor_dtype(_labels(found.labels).dtype), ["n"])]
+    wide = ["values"] if found.decision == ONE_VS_ONE else ["values", "probabilities"]
+    outputs += [typed(name, kind, ["n", None]) for name in wide]
     nodes = [onnx.helper.make_node(*node, name=node[2][0], **options) for node, options in graph.nodes]
     constants = [onnx.numpy_helper.from_array(array, name) for name, array in graph.constants.items()]
+    x = typed("x", kind, ["n", len(found.features)])
     made = onnx.helper.make_model(
-        onnx.helper.make_graph(nodes, "streamsvm", inputs, given, constants),
+        onnx.helper.make_graph(nodes, "streamsvm", [x], outputs, constants),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="streamsvm",
@@ -73,9 +76,9 @@ class _Graph:
         self.nodes: list[tuple[tuple[str, list[str], list[str]], dict[str, Any]]] = []
         self.constants: dict[str, np.ndarray] = {}
 
-    def add(self, operator: str, *inputs: Any, to: str | None = None, **options: Any) -> str:
+    def add(self, operator: str, *inputs: Any, name: str | None = None, **options: Any) -> str:
         """Add a node; the name of what it gives."""
-        out = to or f"{operator.lower()}_{len(self.nodes)}"
+        out = name or f"{operator.lower()}_{len(self.nodes)}"
         names = [given if isinstance(given, str) else self.constant(given) for given in inputs]
         self.nodes.append(((operator, names, [out]), options))
         return out
@@ -89,9 +92,12 @@ class _Graph:
 def _margins(graph: _Graph, found: Description) -> str:
     """f of each machine, (n, K)."""
     z = graph.add("Mul", graph.add("Sub", "x", found.shift), found.factor)
+    members = found.members.toarray()
     if np.isfinite(found.limit):
         z = graph.add("Clip", z, -found.limit, found.limit)
-    members = found.members.toarray()
+    elif found.kernel == "rbf":  # Distances depend on no shift, but their precision does.
+        centre = members.mean(axis=0)
+        z, members = graph.add("Sub", z, centre), members - centre
     if found.kernel != "rbf":
         k = _of_products(graph, found, graph.add("MatMul", z, members.T))
     else:
@@ -100,7 +106,7 @@ def _margins(graph: _Graph, found: Description) -> str:
         own = graph.add("Gemm", z, -2.0 * found.gamma * members.T, found.gamma * np.square(members).sum(axis=1))
         distance = graph.add("Add", own, graph.add("Mul", squares, found.gamma))
         k = graph.add("Exp", graph.add("Neg", graph.add("Relu", distance)))
-    return graph.add("Gemm", k, found.coefficients.T, found.bias, to="margins")
+    return graph.add("Gemm", k, found.coefficients.T, found.bias, name="margins")
 
 
 def _of_products(graph: _Graph, found: Description, products: str) -> str:
@@ -110,38 +116,40 @@ def _of_products(graph: _Graph, found: Description, products: str) -> str:
     return graph.add("Pow", base, float(found.degree)) if found.kernel == "poly" else graph.add("Tanh", base)
 
 
-def _decided(graph: _Graph, found: Description, margins: str) -> list[str]:
-    """The names of the outputs."""
+def _decide(graph: _Graph, found: Description, margins: str) -> None:
+    """Add the outputs."""
     if found.decision == ONE_VS_ONE:
-        values = _votes(graph, found, margins)
-        graph.add("Gather", _labels(found.labels), values, to="label")
-        return ["label", "values"]
-    graph.add("Identity", margins, to="values")
-    positive = graph.add("Greater", margins, 0.0)
-    slopes = graph.add("Where", positive, found.slopes[:, 1], found.slopes[:, 0])
-    p = graph.add("Sigmoid", graph.add("Mul", margins, slopes))
-    if found.decision == THRESHOLD:
-        graph.add("Concat", graph.add("Sub", 1.0, p), p, to="probabilities", axis=1)
-        above = graph.add("Cast", graph.add("Greater", margins, found.threshold), to_type=6)
-        place = graph.add("Squeeze", above, np.array([1]))
+        place = _count_votes(graph, len(found.labels), margins)
     else:
-        total = graph.add("ReduceSum", p, np.array([1]), keepdims=1)
-        place = graph.add("ArgMax", graph.add("Div", p, total, to="probabilities"), axis=1, keepdims=0)
-    graph.add("Gather", _labels(found.labels), place, to="label")
-    return ["label", "values", "probabilities"]
+        graph.add("Identity", margins, name="values")
+        slopes = graph.add("Where", graph.add("Greater", margins, 0.0), found.slopes[:, 1], found.slopes[:, 0])
+        p = graph.add("Sigmoid", graph.add("Mul", margins, slopes))
+        if found.decision == THRESHOLD:
+            graph.add("Concat", graph.add("Sub", 1.0, p), p, name="probabilities", axis=1)
+            place = graph.add("Squeeze", graph.add("Greater", margins, found.threshold), np.array([1]))
+            place = graph.add("Where", place, np.array(1), np.array(0))
+        else:
+            total = graph.add("ReduceSum", p, np.array([1]), keepdims=1)
+            p = graph.add("Div", p, total, name="probabilities")
+            place = graph.add("ArgMax", p, axis=1, keepdims=0)
+    graph.add("Gather", _labels(found.labels), place, name="label")
 
 
-def _votes(graph: _Graph, found: Description, margins: str) -> str:
-    """Add the decision values; the name of the places of the predicted labels."""
-    raise NotImplementedError
+def _count_votes(graph: _Graph, n_labels: int, margins: str) -> str:
+    """Add the values; the name of the places of the labels with the most votes."""
+    first, second = (np.eye(n_labels)[own] for own in np.triu_indices(n_labels, 1))
+
+    def votes(operator: str) -> str:
+        for_first = graph.add("Where", graph.add(operator, margins, 0.0), 1.0, 0.0)
+        return graph.add("Gemm", for_first, first - second, second.sum(axis=0))
+
+    sums = graph.add("MatMul", margins, first - second)
+    size = graph.add("Add", graph.add("Mul", graph.add("Abs", sums), 3.0), 3.0)
+    graph.add("Add", votes("GreaterOrEqual"), graph.add("Div", sums, size), name="values")
+    return graph.add("ArgMax", votes("Greater"), axis=1, keepdims=0)
 
 
 def _labels(labels: list) -> np.ndarray:
     """The labels as a tensor: of bool or int64 if all are, otherwise of texts."""
     kinds = set(map(type, labels))
-    return np.array(labels) if kinds in ({bool}, {int}) else np.array(list(map(str, labels)), object)
-
-
-def _label_type(labels: list) -> int:
-    """The number of ONNX for the type of `_labels`."""
-    return {"b": 9, "i": 7, "O": 8}[_labels(labels).dtype.kind]
+    return np.array(labels) if kinds in ({bool}, {int}) else np.array(texts_of(labels), object)
