@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from streamsvm import LASVM, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, WarmupScaler
 from streamsvm.sklearn_api import LASVMClassifier
 
+SEED = 1  # of the rows that are asked about
 NAMES = ("length", "width", "~flag", "weight", "height")
 
 
@@ -98,9 +99,9 @@ def model_of(name):
 def rows_of(name, n):
     """Rows for the model of this name, as dicts and as an array in the order of its features."""
     if name.startswith("sparse"):
-        X = sp.random(n, 300, 0.03, "csr", random_state=1).toarray()
+        X = sp.random(n, 300, 0.03, "csr", random_state=SEED).toarray()
         return dicts(X, range(300)), X
-    X = table(n, 1)
+    X = table(n, SEED)
     if name in ("far", "fitted", "fitted pairs"):
         X = X / [1.0, 20.0, 1.0, 0.1, 1.0] + (1000.0 if name == "far" else 0.0)
         return dicts(X, range(5)), X
