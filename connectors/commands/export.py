@@ -5,6 +5,7 @@ from typing import Any
 
 from streamsvm.core.saving import snapshot
 from streamsvm.export import to_c, to_java, to_javascript, to_json, to_onnx
+from streamsvm.export.fields import require_numbers
 
 from ..records.models import ServedModel
 from ..report.export import chosen, export_model, read_model
@@ -18,6 +19,7 @@ def run(arguments: argparse.Namespace) -> None:
     served = read_model(state_folder(arguments.model), arguments.partition, arguments.key)
     try:
         if arguments.to == "libsvm":
+            require_numbers(served.records, "LIBSVM")
             _write_libsvm(served, arguments)
         else:
             snapshot.write_atomic(arguments.out, _written(served, arguments))
@@ -36,7 +38,8 @@ def _written(served: ServedModel, arguments: argparse.Namespace) -> bytes:
     """The file for every target but LIBSVM."""
     if arguments.label is not None:
         raise ValueError("--label goes with --to libsvm only; other files have the models of all classes")
-    model: Any = served.model if served.scaler is None else served.scaler | served.model
+    made_by = served.records or served.scaler
+    model: Any = served.model if made_by is None else made_by | served.model
     if arguments.to == "onnx":
         return to_onnx(model, arguments.double)
     name = arguments.name or arguments.out.stem

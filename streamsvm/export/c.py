@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.export.description import Description, describe
+from streamsvm.export.fields import require_numbers
 from streamsvm.export.writing import filled, is_sparse, rates_of, require_identifier, squared_norms, texts_of
 
 BLOCK = 32  # as in the template
@@ -33,6 +34,7 @@ def to_c(model: Any, name: str = "model") -> str:
     """
     require_identifier(name)
     found = describe(model)
+    require_numbers(found.records, "C")
     n_blocks = -(-len(found.gamma) // BLOCK)
     sparse = is_sparse(found)
     return filled(

@@ -22,6 +22,7 @@ gamma         factor in the kernel                                       (M,)   
 members       the members' features, scaled                              (M, D)      float64, sparse
 coefficients  a row for each machine                                     (K, M)      float64
 bias, slopes  constant terms; (below, above) of the probabilities        (K,) (K,2)  float64
+records       what makes the features of raw records; None: nothing                  `Records`
 ============  =========================================================  ==========  ===============
 """
 
@@ -42,6 +43,7 @@ from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest, TunedOneVsRest
+from streamsvm.features import Records
 from streamsvm.preprocessing import WarmupScaler
 
 THRESHOLD, ONE_VS_REST, ONE_VS_ONE = "threshold", "one-vs-rest", "one-vs-one"
@@ -66,6 +68,7 @@ class Description:
     labels: list[Hashable]
     decision: str
     threshold: float
+    records: Records | None = None
 
 
 def describe(model: Any) -> Description:
@@ -75,7 +78,8 @@ def describe(model: Any) -> Description:
     ----------
     model
         A `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM`, `AutoLASVM`, `OneVsRest` or `OneVsOne`, a fitted
-        `sklearn_api.LASVMClassifier`, or a river pipeline of `WarmupScaler` and one of these.
+        `sklearn_api.LASVMClassifier`, or a river pipeline of `Records`, `WarmupScaler` and one of
+        these.
 
     Returns
     -------
@@ -98,13 +102,18 @@ def describe(model: Any) -> Description:
     >>> found.features, found.labels, found.kernel, found.gamma
     (['a'], [False, True], 'rbf', array([0.5, 0.5]))
     """
-    *scalers, learner = model.steps.values() if isinstance(model, compose.Pipeline) else [model]
-    for step in scalers:
-        if not isinstance(step, WarmupScaler):
-            raise TypeError(f"a {type(step).__name__} cannot be exported; a pipeline may have a WarmupScaler only")
+    *before, learner = model.steps.values() if isinstance(model, compose.Pipeline) else [model]
     found = _fitted(learner) if hasattr(learner, "model_") else _learned(learner)
-    for scaler in reversed(scalers):
-        found = _after(found, scaler.scale_of)
+    for place, step in reversed(list(enumerate(before))):
+        if isinstance(step, WarmupScaler):
+            found = _after(found, step.scale_of)
+        elif isinstance(step, Records) and place == 0:
+            found = replace(found, records=step)
+        else:
+            raise TypeError(
+                f"a {type(step).__name__} in a pipeline cannot be exported; it may begin with Records, and have a "
+                "WarmupScaler before the model"
+            )
     _require_plain("feature name", found.features)
     _require_plain("label", found.labels)
     return _summed(found) if found.kernel == NAMES[LINEAR_KIND] else found

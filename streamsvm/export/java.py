@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.export.description import Description, describe
+from streamsvm.export.fields import require_numbers
 from streamsvm.export.writing import filled, require_identifier, squared_norms, texts_of
 
 PART = 60_000  # characters of a constant; a class file holds at most 65535 bytes
@@ -36,6 +37,7 @@ def to_java(model: Any, name: str = "Model") -> str:
     require_identifier(name, r"([A-Za-z][A-Za-z0-9_]*\.)*[A-Za-z][A-Za-z0-9_]*")
     package, _, own = name.rpartition(".")
     found = describe(model)
+    require_numbers(found.records, "Java")
     data = b64encode(b"".join(_data(found))).decode("ascii")
     parts = (data[first : first + PART] for first in range(0, len(data), PART))
     return filled(

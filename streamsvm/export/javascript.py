@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm.export.description import describe
+from streamsvm.export.fields import plain_records
 from streamsvm.export.writing import filled, in_base64, squared_norms, texts_of
+from streamsvm.features import Records
 
 
 def to_javascript(model: Any) -> str:
@@ -43,6 +45,7 @@ def to_javascript(model: Any) -> str:
     return filled(
         "scorer.mjs",
         {
+            **_conversion(found.records),
             "features": _literal(found.features),
             "labels": _literal(found.labels),
             "kernel": found.kernel,
@@ -57,6 +60,19 @@ def to_javascript(model: Any) -> str:
     )
 
 
-def _literal(names: list) -> str:
-    """A list as JSON in ASCII, which is JavaScript; without <, it may stand in a page, too."""
+def _conversion(records: Records | None) -> dict[str, str]:
+    """What makes numbers of raw records, if the model takes these."""
+    if records is None:
+        return {"usage": "", "entries_of_x": "Object.entries(x)", "records": ""}
+    plain = plain_records(records)
+    texts_of([field["name"] for field in plain["fields"]])
+    return {
+        "usage": "\n\n   An object is a raw record: numbersOf(record) makes numbers of strings and nested objects.",
+        "entries_of_x": "given ? Object.entries(x) : numbersOf(x)",
+        "records": filled("records.mjs", {"records": _literal(plain)}),
+    }
+
+
+def _literal(names: Any) -> str:
+    """Plain values as JSON in ASCII, which is JavaScript; without <, it may stand in a page, too."""
     return json.dumps(names).replace("<", "\\u003c")

@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsvm._version import __version__
 from streamsvm.export.description import ONE_VS_ONE, THRESHOLD, Description, describe
+from streamsvm.export.fields import require_numbers
 from streamsvm.export.writing import texts_of
 
 OPSET, IR_VERSION = 17, 8  # of 2022: any ONNX Runtime since 1.13 reads them
@@ -46,6 +47,7 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
         raise ImportError("to write ONNX, install the package onnx: pip install 'streamsvm[onnx]'") from error
 
     found = describe(model)
+    require_numbers(found.records, "ONNX")
     graph = _Graph(np.dtype(np.float64 if double else np.float32))
     _decide(graph, found, _margins(graph, found))
     kind, typed = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype), onnx.helper.make_tensor_value_info

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from streamsvm.export.description import Description, describe
+from streamsvm.export.fields import plain_records
 
 FORMAT, VERSION = "streamsvm model", 1
 
@@ -52,4 +53,5 @@ def _plain(found: Description) -> dict[str, Any]:
         "labels": found.labels,
         "decision": found.decision,
         "threshold": found.threshold,
+        "records": None if found.records is None else plain_records(found.records),
     }

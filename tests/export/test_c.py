@@ -1,48 +1,12 @@
 """C: compiled by the machine's compiler, it says what the description says."""
 
-import ctypes
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from described import Twin
 from exported import MODELS, answers_of, assert_alike, engine_rounding, model_of, rows_of
+from programs import Compiled
 
 from streamsvm.export import to_c, to_json
-
-DOUBLES = ctypes.POINTER(ctypes.c_double)
-
-
-class Compiled:
-    """The functions of a file, compiled without warnings."""
-
-    def __init__(self, text, folder, *options):
-        compiler = shutil.which("cc") or pytest.skip("no C compiler")
-        (folder / "model.c").write_text(text, encoding="utf-8")
-        strict = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
-        command = [compiler, *strict, "-O2", "-fPIC", "-shared", *options, "model.c", "-o", "model.so", "-lm"]
-        subprocess.run(command, cwd=folder, check=True)
-        self.library = ctypes.CDLL(str(folder / "model.so"))
-        self.n_values, self.n_labels = (self.number(f"model_n_{what}") for what in ("values", "labels"))
-
-    def number(self, name):
-        return ctypes.c_int.in_dll(self.library, name).value
-
-    def texts(self, name, n):
-        return [text.decode() for text in (ctypes.c_char_p * n).in_dll(self.library, name)]
-
-    def ask(self, name, x, n=0):
-        """What a function returns, and the n numbers that it writes."""
-        out = np.empty(n)
-        given = [np.ascontiguousarray(x, np.float64).ctypes.data_as(DOUBLES)]
-        code = getattr(self.library, name)(*given, *([out.ctypes.data_as(DOUBLES)] if n else []))
-        return code, out
-
-    def answers(self, X, labels):
-        values = np.array([self.ask("model_values", x, self.n_values)[1] for x in X])
-        p = np.array([self.ask("model_probabilities", x, self.n_labels)[1] for x in X])
-        return values, p, [labels[self.ask("model_predict", x)[0]] for x in X]
 
 
 @pytest.mark.parametrize("name", MODELS)

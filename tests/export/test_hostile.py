@@ -6,9 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_c import Compiled
-from test_java import java
-from test_javascript import run
+from programs import Compiled, java, run
 
 from streamsvm import LASVM, OneVsOne
 from streamsvm.export import to_c, to_java, to_javascript, to_json

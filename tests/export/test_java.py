@@ -1,12 +1,10 @@
 """Java: compiled by javac, it says what the description says."""
 
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from described import Twin
 from exported import MODELS, answers_of, assert_alike, engine_rounding, model_of, rows_of
+from programs import java
 
 from streamsvm.export import to_java, to_json
 
@@ -43,13 +41,6 @@ public final class Ask {
     }
 }
 """
-
-
-def java(folder, *command):
-    found = shutil.which(command[0]) or pytest.skip(f"no {command[0]}")
-    done = subprocess.run([found, *command[1:]], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.long

@@ -1,34 +1,11 @@
 """JavaScript: run by Node, it says what the description says."""
 
-import json
-import shutil
-import subprocess
-
 import pytest
 from described import Twin
 from exported import MODELS, answers_of, assert_alike, engine_rounding, model_of, rows_of
+from programs import run
 
 from streamsvm.export import to_javascript, to_json
-
-ASK = """
-import { readFileSync } from "node:fs";
-import * as model from "./model.mjs";
-const said = (x) => [model.values(x), model.probabilities(x), model.predict(x)];
-console.log(JSON.stringify([model.features, model.labels, JSON.parse(readFileSync("rows.json")).map(said)]));
-"""
-
-
-def run(text, rows, folder):
-    """The features, the labels, and what the module says of rows, which are objects or arrays."""
-    node = shutil.which("node") or pytest.skip("no Node")
-    (folder / "model.mjs").write_text(text, encoding="utf-8")
-    (folder / "rows.json").write_text(json.dumps(rows))
-    (folder / "ask.mjs").write_text(ASK)
-    done = subprocess.run([node, "ask.mjs"], cwd=folder, capture_output=True, text=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    features, labels, answers = json.loads(done.stdout)
-    values, p, said = zip(*answers, strict=True) if answers else ((), (), ())
-    return features, labels, (values, p, list(said))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -8,7 +8,7 @@
 
    x is an object of numbers by feature name, or an array of numbers in the order of `features`. A missing feature is
    0. An object may have features that the model does not know, as the model itself takes them. What is not a finite
-   number is an error. */
+   number is an error.@usage@ */
 
 export const features = @features@;
 export const labels = @labels@;
@@ -48,7 +48,7 @@ function ordered(x) {
   if (given && x.length !== features.length) {
     throw new RangeError(`x has ${x.length} numbers; it must have ${features.length}, in the order of features`);
   }
-  for (const [name, value] of Object.entries(x)) {
+  for (const [name, value] of @entries_of_x@) {
     if (typeof value !== "number" || !Number.isFinite(value)) {
       throw new TypeError(`x[${JSON.stringify(name)}] is ${value}; features must be finite numbers`);
     }
@@ -182,3 +182,4 @@ export function probabilities(x) {
   const p = alone(0, f[0]);
   return [1 - p, p];
 }
+@records@
