@@ -1,7 +1,7 @@
 """Exported models: how exact they are on many rows, and how fast.
 
-    python benchmarks/export.py               # a million rows of each model, in C, ONNX and Python
-    python benchmarks/export.py --rows 10000
+    python benchmarks/export.py            # a million rows of each model, in C, ONNX and Python
+    python benchmarks/export.py --quick    # 10000 rows
 
 Every model of tests/helpers/exported.py decides the same rows in Python, in C (double and single precision) and through
 ONNX Runtime.  Then 1000 members with 2 and with 22 columns are timed in C, and ONNX's own SVMClassifier beside the
@@ -170,9 +170,10 @@ def time_onnx():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each model (default: 1000000)")
-    rows = parser.parse_args().rows
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="not used: the data are drawn")
+    parser.add_argument("--quick", action="store_true", help="10000 rows of each model")
+    rows = 10_000 if parser.parse_args().quick else 1_000_000
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)
