@@ -42,6 +42,6 @@ def require_numbers(records: Records | None, target: str) -> None:
     fields = [f for f in records._fields.values() if f.kind not in LEFT_OUT]
     which = f", and field {fields[0].name!r} is a {fields[0].kind}" if fields else ""
     raise ValueError(
-        f"{target} takes numbers, no raw records{which}; export to JavaScript or JSON, or export the model without its "
-        "Records and give the program the numbers of Records.transform_one"
+        f"{target} takes numbers, no raw records{which}; export to JavaScript, Java or JSON, or export the model "
+        "without its Records and give the program the numbers of Records.transform_one"
     )

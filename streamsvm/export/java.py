@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm.export.description import Description, describe
-from streamsvm.export.fields import require_numbers
+from streamsvm.export.fields import plain_records
 from streamsvm.export.writing import filled, require_identifier, squared_norms, texts_of
+from streamsvm.features import Records
 
 PART = 60_000  # characters of a constant; a class file holds at most 65535 bytes
 
@@ -37,7 +38,6 @@ def to_java(model: Any, name: str = "Model") -> str:
     require_identifier(name, r"([A-Za-z][A-Za-z0-9_]*\.)*[A-Za-z][A-Za-z0-9_]*")
     package, _, own = name.rpartition(".")
     found = describe(model)
-    require_numbers(found.records, "Java")
     data = b64encode(b"".join(_data(found))).decode("ascii")
     parts = (data[first : first + PART] for first in range(0, len(data), PART))
     return filled(
@@ -52,8 +52,35 @@ def to_java(model: Any, name: str = "Model") -> str:
             "coef0": found.coef0,
             "limit": found.limit if np.isfinite(found.limit) else "Double.POSITIVE_INFINITY",
             "threshold": found.threshold,
+            **_conversion(found.records),
         },
     )
+
+
+IMPORTS = (
+    *("java.math.BigDecimal", "java.time.DateTimeException", "java.time.LocalDateTime", "java.time.ZoneOffset"),
+    *("java.util.LinkedHashMap", "java.util.List", "java.util.Locale", "java.util.Set", "java.util.StringJoiner"),
+    *("java.util.regex.Matcher", "java.util.regex.Pattern", "java.util.zip.CRC32"),
+)
+USAGE = """
+ *
+ * <p>A map is a raw record: String, Number, Boolean, List, nested Map or null."""
+
+
+def _conversion(records: Records | None) -> dict[str, str]:
+    """What makes numbers of raw records, if the model takes these."""
+    if records is None:
+        return {"imports": "", "usage": "", "value": "? extends Number", "numbers_of_x": "x", "records": ""}
+    plain = plain_records(records)
+    names = ("width", "own_values", "shared")
+    own = {name: plain[name] for name in names} | {"indicators": str(records.indicators).lower()}
+    return {
+        "imports": "".join(f"import {name};\n" for name in IMPORTS),
+        "usage": USAGE,
+        "value": "?",
+        "numbers_of_x": "Records.numbersOf(x)",
+        "records": filled("Records.java", own).rstrip("\n"),
+    }
 
 
 def _data(found: Description) -> Iterator[bytes]:
@@ -62,6 +89,18 @@ def _data(found: Description) -> Iterator[bytes]:
     yield from map(_doubles, (found.shift, found.factor, found.bias, found.slopes, found.coefficients))
     yield from map(_integers, (found.members.indptr, found.members.indices))
     yield from map(_doubles, (found.members.data, squared_norms(found), found.gamma))
+    if found.records is not None:
+        yield from _fields(plain_records(found.records))
+
+
+def _fields(records: dict[str, Any]) -> Iterator[bytes]:
+    yield _texts([records["thousands"] or ""])
+    yield _integers(np.array([len(records["fields"])]))
+    for field in records["fields"]:
+        yield _texts([field["name"], field["kind"]])
+        yield _texts(field["values"])
+        yield _doubles(np.array(field["guesses"] or [], np.float64))
+        yield _integers(np.array([field["has_clock"], field["length"]]))
 
 
 def _doubles(array: np.ndarray) -> bytes:

@@ -103,11 +103,11 @@ def _margins(graph: _Graph, found: Description) -> str:
     if found.kernel != "rbf":
         k = _of_products(graph, found, graph.add("MatMul", z, members.T))
     else:
-        # gamma |x - z|^2 = gamma |x|^2 + (gamma |z|^2 - 2 gamma <x, z>): one product has the second part.
+        # The exponent -gamma |x - z|^2 is one product: |x|^2 is a feature more, and |z|^2 is in the constant.
         squares = graph.add("ReduceSum", graph.add("Mul", z, z), np.array([1]), keepdims=1)
-        own = graph.add("Gemm", z, -2.0 * found.gamma * members.T, found.gamma * np.square(members).sum(axis=1))
-        distance = graph.add("Add", own, graph.add("Mul", squares, found.gamma))
-        k = graph.add("Exp", graph.add("Neg", graph.add("Relu", distance)))
+        weights = np.vstack([2.0 * found.gamma * members.T, -found.gamma])
+        constant = -found.gamma * np.square(members).sum(axis=1)
+        k = graph.add("Exp", graph.add("Gemm", graph.add("Concat", z, squares, axis=1), weights, constant))
     return graph.add("Gemm", k, found.coefficients.T, found.bias, name="margins")
 
 

@@ -29,7 +29,8 @@ def test_onnx_decides_as_the_description_says(name, double):
     rows, _ = rows_of(name, 200)
     twin = Twin(to_json(model_of(name)))
     found = answers(to_onnx(model_of(name), double), twin.table(rows))
-    single = 1e-4 if name == "far" else 1e-5  # 1000.1 in single precision has four digits behind the point
+    # 1000.1 in single precision has four digits behind the point; the coefficients of "fitted" add up to 275.
+    single = {"far": 1e-4, "fitted": 2e-5}.get(name, 1e-5)
     assert_alike(found, twin.answers(rows), 1e-9 if double else single)
     assert_alike(found, answers_of(name, 200), engine_rounding(name) + (0.0 if double else single))
 

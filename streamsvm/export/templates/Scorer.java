@@ -1,5 +1,5 @@
 @package@
-import java.nio.ByteBuffer;
+@imports@import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -12,7 +12,7 @@ import java.util.Map;
  *
  * <p>x has the features in the order of {@link #FEATURES}, or by their names. A missing feature is 0. A map may have
  * features that the model does not know, as the model itself takes them. What is not a finite number is an
- * IllegalArgumentException.
+ * IllegalArgumentException.@usage@
  */
 public final class @name@ {
     private static final Data DATA = new Data(@data@);
@@ -46,7 +46,7 @@ public final class @name@ {
     }
 
     /** The label. */
-    public static String predict(Map<String, ? extends Number> x) {
+    public static String predict(Map<String, @value@> x) {
         return LABELS[decideBy(margins(x))];
     }
 
@@ -56,7 +56,7 @@ public final class @name@ {
     }
 
     /** The decision values: of the one machine, or of each of LABELS. */
-    public static double[] values(Map<String, ? extends Number> x) {
+    public static double[] values(Map<String, @value@> x) {
         return valuesBy(margins(x));
     }
 
@@ -66,14 +66,14 @@ public final class @name@ {
     }
 
     /** The probabilities of LABELS. */
-    public static double[] probabilities(Map<String, ? extends Number> x) {
+    public static double[] probabilities(Map<String, @value@> x) {
         return probabilitiesBy(margins(x));
     }
 
-    private static double[] margins(Map<String, ? extends Number> x) {
+    private static double[] margins(Map<String, @value@> x) {
         double[] raw = new double[FEATURES.length];
         double unknown = 0.0;
-        for (Map.Entry<String, ? extends Number> entry : x.entrySet()) {
+        for (Map.Entry<String, ? extends Number> entry : @numbers_of_x@.entrySet()) {
             Integer place = PLACES.get(entry.getKey());
             double value = finite(entry.getKey(), entry.getValue() == null ? Double.NaN : entry.getValue().doubleValue());
             if (place == null) unknown += cut(value) * cut(value);
@@ -256,5 +256,5 @@ public final class @name@ {
             }
             return values;
         }
-    }
+    }@records@
 }
