@@ -108,7 +108,8 @@ def _margins(graph: _Graph, found: Description) -> str:
         weights = np.vstack([2.0 * found.gamma * members.T, -found.gamma])
         constant = -found.gamma * np.square(members).sum(axis=1)
         k = graph.add("Exp", graph.add("Gemm", graph.add("Concat", z, squares, axis=1), weights, constant))
-    return graph.add("Gemm", k, found.coefficients.T, found.bias, name="margins")
+    name = "margins" if found.decision == ONE_VS_ONE else "values"
+    return graph.add("Gemm", k, found.coefficients.T, found.bias, name=name)
 
 
 def _of_products(graph: _Graph, found: Description, products: str) -> str:
@@ -123,7 +124,6 @@ def _decide(graph: _Graph, found: Description, margins: str) -> None:
     if found.decision == ONE_VS_ONE:
         place = _count_votes(graph, len(found.labels), margins)
     else:
-        graph.add("Identity", margins, name="values")
         slopes = graph.add("Where", graph.add("Greater", margins, 0.0), found.slopes[:, 1], found.slopes[:, 0])
         p = graph.add("Sigmoid", graph.add("Mul", margins, slopes))
         if found.decision == THRESHOLD:
