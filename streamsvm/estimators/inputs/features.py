@@ -3,7 +3,7 @@
 - A feature has a name.  When it is first learned, it gets the next column.
 - The new names of one example get their columns in order, numbers first and then strings: the order inside a dict does
   not matter.
-- A feature that an example lacks is 0.
+- A feature that an example lacks is 0, or unknown if the model scales; see `core.scaling.gaps`.
 - A feature whose name begins with ``~`` stands apart: it is never scaled.  See `core.scaling`.
 - A feature without a column counts in a query's squared norm only.  It adds to the distance from every member.
 """
@@ -205,8 +205,9 @@ class FeatureTable:
         """
         is_sparse = sp.issparse(X) or has_sparse_columns(X)
         for rows, raw in self._batches(X, learning, blocks.BLOCK, raw_rows):
-            yield rows, raw
-            if notice is not None and not is_sparse and len(raw.columns) < len(raw.sq) * len(self.columns):
+            gaps = not is_sparse and len(raw.columns) < len(raw.sq) * len(self.columns)
+            yield rows, raw._replace(gaps=gaps)
+            if notice is not None and gaps:
                 notice(raw.columns, len(raw.sq))
 
     def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:

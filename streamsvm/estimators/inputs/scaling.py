@@ -34,12 +34,14 @@ from streamsvm.core.scaling import (
     SPREAD,
     TRACKS,
     WAIT,
+    ZEROS,
     RawRows,
     Scaling,
 )
 from streamsvm.core.scaling.state import OLD_ENOUGH
 from streamsvm.core.storage import owned
 from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.raw_rows import from_rows
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
@@ -151,13 +153,35 @@ class RunningScale:
             own = self.state.place[features.n_kept : n]
             own[own < 0] = np.where(features.provisional_apart(), APART, -1)[own < 0]
 
-    def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
-        """How many of these examples to learn until the scale is due, and the state after them.
+    def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[RawRows, Scaling]:
+        """Those of these examples to learn until the scale is due, with their gaps filled, and the state after them.
 
         The scale takes in the examples that count.
         """
         after = scaling.copy(self.state)
-        return scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted), after
+        if self.has_gaps(raw):
+            return self._filled(raw, counted, after), after
+        n = scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted, raw.gaps)
+        return raw.part(0, n)._replace(gaps=False), after
+
+    def has_gaps(self, raw: RawRows) -> bool:
+        """Whether some of these examples lack a feature that has a place, so that it may be unknown."""
+        c = self.state
+        if not (raw.gaps and self.scales) or c.counts[SPARSE]:
+            return False
+        known = raw.columns[raw.columns >= 0]
+        return bool(np.count_nonzero(c.place[known] >= 0) < len(raw.sq) * self.n_places)
+
+    def filled(self, raw: RawRows) -> RawRows:
+        """Examples to predict, with their gaps filled."""
+        return self._filled(raw, np.zeros(len(raw.sq), bool), self.state) if self.has_gaps(raw) else raw
+
+    def _filled(self, raw: RawRows, counted: np.ndarray, c: Scaling) -> RawRows:
+        """Examples until the scale is due, with their gaps filled; c takes in those that count."""
+        most, starts = len(raw.columns) + len(raw.sq) * self.n_places, np.zeros(len(raw.indptr), np.int64)
+        columns, values = np.empty(most, np.int64), np.empty(most)
+        n = scaling.fill_block(c, raw.indptr, raw.columns, raw.values, counted, starts, columns, values)
+        return from_rows(starts[: n + 1], columns[: starts[n]].copy(), values[: starts[n]].copy())
 
     def of(self, column: int) -> tuple[float, float]:
         """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is not scaled."""
@@ -166,7 +190,7 @@ class RunningScale:
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
 
     def far_from_0(self) -> dict[int, float]:
-        """The columns of scaled features whose values are all far from 0, and the means of these values.
+        """The columns of scaled features that count as 0 where they are lacking, far from their values, and the means.
 
         They are found anew when the scale has been renewed, or twice as many examples have been seen.
         """
@@ -190,7 +214,8 @@ class RunningScale:
             c.began[columns] > 0, OLD_ENOUGH / np.maximum(c.w[places], 1.0), 0.0
         )  # 0 before it got its place
         square = np.square(mean) / (1.0 + later)
-        far = square > CLIP**2 * (mean_square - square)
+        is_0 = 2 * c.times[columns] < c.counts[SEEN] - c.began[columns]  # where it is lacking; see `gaps`
+        far = is_0 & (square > CLIP**2 * (mean_square - square))
         return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
 
     def still(self) -> Scaling:
@@ -237,9 +262,9 @@ class RunningScale:
         return new
 
     def queries(self, raw: RawRows) -> Queries:
-        """Examples as the engine's queries."""
+        """Examples as the engine's queries; those that are learned come from `ahead`, without gaps."""
         if self.is_active:
-            return scaling.scale_block(self.state, raw)
+            return scaling.scale_block(self.state, self.filled(raw))
         return from_sparse(raw.indptr, np.arange(len(raw.columns)), raw.values, raw.columns)
 
     def kept(self, raw: RawRows) -> RawRows:
@@ -270,7 +295,11 @@ class RunningScale:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
         if not self.tracks and not (self._shifts and PREFIX + "counts" in arrays):
             return
-        counts = require_array(arrays, PREFIX + "counts", np.int64, self.state.counts.shape)
+        counts = require_array(arrays, PREFIX + "counts", np.int64, (None,))
+        if len(counts) == ZEROS and PREFIX + "m" in arrays:  # written before gaps were filled
+            unknown = {PREFIX + "last": arrays[PREFIX + "m"], PREFIX + "excess": np.zeros(int(counts[PLACES]))}
+            arrays, counts = {**arrays, **unknown}, np.append(counts, 0)
+        require(counts.shape == self.state.counts.shape, "the counts of the scale have another length")
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(
@@ -278,7 +307,7 @@ class RunningScale:
             "the scale is of another kind",
         )
         require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
-        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE]].tolist())
+        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE, ZEROS]].tolist())
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")

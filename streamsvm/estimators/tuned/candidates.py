@@ -99,12 +99,21 @@ class CandidateModels(CompositeModel):
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
         """Learn one example: the model that predicts at once, the others at the next check, many together."""
         self._rescale_if_due()
-        waiting = None if own_id else self._waiting_for(raw, bool(label), w, number, born)
+        scale = self._common.scale
+        scale.fit_room(self._features)
+        state, after, filled = scale.state, None, raw
+        if scale.has_gaps(raw):  # The scale takes in what was given, and the models what is filled in.
+            state, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
+        waiting = None if own_id else self._waiting_for(filled, bool(label), w, number, born)
         if waiting is None:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._common.scale.fit_room(self._features)
-        to_the_end(partial(self._take, waiting, self._common.scale.state))
+
+        def step() -> None:
+            self._take(waiting, state)
+            scale.state = after or scale.state
+
+        to_the_end(step)
         self._rescale_if_due()
 
     def _waiting_for(self, raw: RawRows, positive: bool, w: float, number: int, born: int) -> Waiting | None:
