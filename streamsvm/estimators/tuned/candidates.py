@@ -27,6 +27,7 @@ from streamsvm.estimators.learner.state import State, class_weight, note, rescal
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
+from streamsvm.online.outputs.calibration import CUT
 from streamsvm.online.warm_start import descendant
 
 
@@ -64,10 +65,11 @@ class _Lesson:
 class CandidateModels(CompositeModel):
     """The models by number, and the tuner that asks for them."""
 
-    def __init__(self, scale_memory: int) -> None:
+    def __init__(self, scale_memory: int, judges_evenly: bool) -> None:
         model = self._new(Setting(LARGEST_C, 1.0))
         super().__init__(model._state)
         self._common.scale = RunningScale(model.kernel, model.gamma, model.scaling, scale_memory)
+        self._judges_evenly = judges_evenly
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
@@ -175,11 +177,16 @@ class CandidateModels(CompositeModel):
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, State]]:
         """The tuner and the models after a lesson."""
         positive, weighty = lesson.positive, lesson.block.weights > 0.0
-        wrong = {n: ((f > 0.0) != positive) & weighty for n, f in lesson.margins.items()}
-        tuner = self._tuner.counted(wrong)
+        tuner = self._tuner
+        if self._judges_evenly:
+            tuner, weighty[weighty] = tuner.evenly(positive[weighty])
+        cuts = {n: candidate.cut for n, candidate in tuner.candidates.items()}
+        tuner = tuner.counted({n: ((lesson.margins[n] > cut) != positive) & weighty for n, cut in cuts.items()})
         if lesson.n_seen % CHECK:
             return tuner, self._models
         tuner = tuner.checked(lesson.n_seen, {number: state.n_members for number, state in self._models.items()})
+        for number in tuner.candidates.keys() & self._models.keys():
+            tuner.candidates[number].cut_at(float(self._models[number].calibration[CUT]))
         return tuner, self._models_for(tuner, self._models, (lesson.n_seen, lesson.next_id, lesson.class_counts))
 
     def _models_for(
