@@ -45,6 +45,7 @@ from streamsvm.estimators.inputs.raw_rows import from_rows
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
+MOST = 0.75  # of the weight that all examples have: between those of a feature that half of them lack, and of all
 FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
 PREFIX = "scale."  # before the names of its arrays in a snapshot
 DTYPES = {name: array.dtype for name, array in scaling.empty(False, False)._asdict().items()}
@@ -190,7 +191,7 @@ class RunningScale:
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
 
     def far_from_0(self) -> dict[int, float]:
-        """The columns of scaled features that count as 0 where they are lacking, far from their values, and the means.
+        """The columns of scaled features that count as 0 where they are lacking, far from their last values.
 
         They are found anew when the scale has been renewed, or twice as many examples have been seen.
         """
@@ -200,23 +201,23 @@ class RunningScale:
         return self._far[1]
 
     def _found_far(self) -> dict[int, float]:
-        """The running moments count an example as 0 where it does not name a feature; here, only the others count.
+        """The running moments count a feature as 0 where it is lacking, but not unknown; here, only the others count.
 
         A feature that came late was 0 in the examples before it, so it has to be farther for a few examples.
         """
         c, own = self.state, slice(self.n_places)
         places = np.flatnonzero((c.spread[own] > 0.0) & (c.times[c.feature[own]] >= OLD_ENOUGH))
-        columns = c.feature[places]
-        share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
+        columns, w, span = c.feature[places], np.maximum(c.w[places], 1.0), int(c.counts[SPAN])
+        age = c.counts[SEEN] - c.began[columns]
+        counts_all = w > MOST * span * -np.expm1(-age / span)  # otherwise gaps were passed over
+        share = np.where(counts_all, np.minimum(1.0, c.times[columns] / age), 1.0)
         mean = c.m[places] / share
-        mean_square = (c.S[places] / np.maximum(c.w[places], 1.0) + np.square(c.m[places])) / share
-        later = np.where(
-            c.began[columns] > 0, OLD_ENOUGH / np.maximum(c.w[places], 1.0), 0.0
-        )  # 0 before it got its place
+        mean_square = (c.S[places] / w + np.square(c.m[places])) / share
+        later = np.where(c.began[columns] > 0, OLD_ENOUGH / w, 0.0)  # 0 before it got its place
         square = np.square(mean) / (1.0 + later)
-        is_0 = 2 * c.times[columns] < c.counts[SEEN] - c.began[columns]  # where it is lacking; see `gaps`
+        is_0 = 2 * c.times[columns] < age  # where it is lacking; see `gaps`
         far = is_0 & (square > CLIP**2 * (mean_square - square))
-        return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
+        return dict(zip(columns[far].tolist(), c.last[places][far].tolist(), strict=True))
 
     def still(self) -> Scaling:
         """The state as it is, for models that learn an example which the scale takes in only once."""

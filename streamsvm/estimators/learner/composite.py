@@ -57,7 +57,7 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         Parameters
         ----------
         x
-            Features by name.  A missing feature counts as 0.
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
         y
             Label.
         w, id, t
@@ -110,7 +110,7 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
     def _row_of(self, x: dict, learning: bool) -> RawRows:
         """One example as the user gave it."""
         raw = one_row(*self._features.example(x, learning))
-        if len(raw.columns) < len(self._features.columns):
+        if not self._features.is_whole(raw.columns):
             notice_lacking(self._common, raw.columns, 1)
             return raw._replace(gaps=True)
         return raw

@@ -61,7 +61,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     n_columns = len(state.features.columns)
     state.scale.fit_room(state.features)
     scale, after = state.scale.state, None
-    if len(columns) < n_columns:
+    if not state.features.is_whole(columns):
         notice_lacking(state, columns, 1)
         raw = one_row(columns, values)._replace(gaps=True)
         if state.scale.has_gaps(raw):  # The scale takes in what was given, and the model what is filled in.

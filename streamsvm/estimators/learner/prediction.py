@@ -107,7 +107,7 @@ class Predictor:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
         state = self._state
         features = arrival.Features(*state.features.example(x, learning=False))
-        if len(features.columns) < len(state.features.columns):
+        if not state.features.is_whole(features.columns):
             notice_lacking(state, features.columns, 1)
             raw = state.scale.filled(one_row(*features)._replace(gaps=True))
             features = arrival.Features(raw.columns, raw.values)
