@@ -160,29 +160,36 @@ class RunningScale:
         The scale takes in the examples that count.
         """
         after = scaling.copy(self.state)
-        if self.has_gaps(raw):
+        if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
             return self._filled(raw, counted, after), after
         n = scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted, raw.gaps)
         return raw.part(0, n)._replace(gaps=False), after
 
-    def has_gaps(self, raw: RawRows) -> bool:
-        """Whether some of these examples lack a feature that has a place, so that it may be unknown."""
+    def has_gaps(self, columns: np.ndarray, n: int) -> bool:
+        """Whether one of n examples, which name these columns, lacks a feature with a place: it may be unknown."""
         c = self.state
-        if not (raw.gaps and self.scales) or c.counts[SPARSE]:
+        if not self.scales or c.counts[SPARSE]:
             return False
-        known = raw.columns[raw.columns >= 0]
-        return bool(np.count_nonzero(c.place[known] >= 0) < len(raw.sq) * self.n_places)
+        return bool(np.count_nonzero((c.place[columns] >= 0) & (columns >= 0)) < n * self.n_places)
 
-    def filled(self, raw: RawRows) -> RawRows:
-        """Examples to predict, with their gaps filled."""
-        return self._filled(raw, np.zeros(len(raw.sq), bool), self.state) if self.has_gaps(raw) else raw
+    def filled_one(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The features of one example to predict, with its gaps filled."""
+        if not self.has_gaps(columns, 1):
+            return columns, values
+        return self._fill(np.array([0, len(columns)]), columns, values, np.zeros(1, bool), self.state)[1:]
 
     def _filled(self, raw: RawRows, counted: np.ndarray, c: Scaling) -> RawRows:
         """Examples until the scale is due, with their gaps filled; c takes in those that count."""
-        most, starts = len(raw.columns) + len(raw.sq) * self.n_places, np.zeros(len(raw.indptr), np.int64)
-        columns, values = np.empty(most, np.int64), np.empty(most)
-        n = scaling.fill_block(c, raw.indptr, raw.columns, raw.values, counted, starts, columns, values)
-        return from_rows(starts[: n + 1], columns[: starts[n]].copy(), values[: starts[n]].copy())
+        return from_rows(*self._fill(raw.indptr, raw.columns, raw.values, counted, c))
+
+    def _fill(
+        self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, counted: np.ndarray, c: Scaling
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The compressed rows of these examples until the scale is due, with their gaps filled."""
+        most, ends = len(columns) + len(counted) * self.n_places, np.zeros(len(starts), np.int64)
+        filled = np.empty(most, np.int64), np.empty(most)
+        n = scaling.fill_block(c, starts, columns, values, counted, ends, *filled)
+        return ends[: n + 1], filled[0][: ends[n]].copy(), filled[1][: ends[n]].copy()
 
     def of(self, column: int) -> tuple[float, float]:
         """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is not scaled."""
@@ -265,7 +272,9 @@ class RunningScale:
     def queries(self, raw: RawRows) -> Queries:
         """Examples as the engine's queries; those that are learned come from `ahead`, without gaps."""
         if self.is_active:
-            return scaling.scale_block(self.state, self.filled(raw))
+            if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
+                raw = self._filled(raw, np.zeros(len(raw.sq), bool), self.state)
+            return scaling.scale_block(self.state, raw)
         return from_sparse(raw.indptr, np.arange(len(raw.columns)), raw.values, raw.columns)
 
     def kept(self, raw: RawRows) -> RawRows:

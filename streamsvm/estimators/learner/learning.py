@@ -63,10 +63,9 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     scale, after = state.scale.state, None
     if not state.features.is_whole(columns):
         notice_lacking(state, columns, 1)
-        raw = one_row(columns, values)._replace(gaps=True)
-        if state.scale.has_gaps(raw):  # The scale takes in what was given, and the model what is filled in.
+        if state.scale.has_gaps(columns, 1):  # The scale takes in what was given, and the model what is filled in.
             scale = state.scale.still()
-            raw, after = state.scale.ahead(raw, np.array([lo < hi]))
+            raw, after = state.scale.ahead(one_row(columns, values)._replace(gaps=True), np.array([lo < hi]))
             columns, values = raw.columns, raw.values
     # 3. Which members leave before.  None does for an example that is refused afterwards.
     leaving = eviction.NO_SLOTS

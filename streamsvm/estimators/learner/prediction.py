@@ -13,7 +13,6 @@ from streamsvm.core.expansion import SLOTS
 from streamsvm.core.ids import occurrences
 from streamsvm.core.storage import rows_of
 from streamsvm.estimators.inputs.checks import is_frame, n_rows, series_like
-from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.learner.state import State, batches, in_room, notice_lacking
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
 from streamsvm.online import arrival
@@ -109,8 +108,7 @@ class Predictor:
         features = arrival.Features(*state.features.example(x, learning=False))
         if not state.features.is_whole(features.columns):
             notice_lacking(state, features.columns, 1)
-            raw = state.scale.filled(one_row(*features)._replace(gaps=True))
-            features = arrival.Features(raw.columns, raw.values)
+            features = arrival.Features(*state.scale.filled_one(*features))
         bias = state.problem.bias(state.expansion)
         margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
         if not math.isfinite(margin):

@@ -104,7 +104,9 @@ class CandidateModels(CompositeModel):
         scale = self._common.scale
         scale.fit_room(self._features)
         state, after, filled = scale.state, None, raw
-        if scale.has_gaps(raw):  # The scale takes in what was given, and the models what is filled in.
+        if raw.gaps and scale.has_gaps(
+            raw.columns, 1
+        ):  # The scale takes in what was given, and the models what is filled in.
             state, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
         waiting = None if own_id else self._waiting_for(filled, bool(label), w, number, born)
         if waiting is None:
