@@ -8,7 +8,7 @@ from streamsvm.core import scaling
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, self_products
 from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
-from streamsvm.core.scaling import moments, renewal
+from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.online.arrival import MAX_REPROCESS
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gradient import SLOT_BLOCK
@@ -62,7 +62,7 @@ class NaiveScale:
         self.scales, self.memory, self.far, self.apart = scales, memory, far, apart
         self.cut = scaling.CLIP if scales else np.inf
         self.n_seen = self.wait = self.renewed = 0
-        self.sparse = self.due = False
+        self.sparse = self.due = self.zeros = False
         self.began, self.named, self.times = {}, {}, {}
         self.moments = {}  # of the features with a place, in the order of their places
         self.share = self.norm = self.weight = self.spread = 0.0
@@ -71,7 +71,7 @@ class NaiveScale:
     def is_active(self):
         return any(f["spread"] > 0.0 for f in self.moments.values())
 
-    def observe(self, x):
+    def observe(self, x, may_be_unknown=True):
         deserving = self._note_names(x)
         sparse = self._looks_sparse()
         at_once = sparse != self.sparse or self.n_seen == 0
@@ -82,8 +82,12 @@ class NaiveScale:
         self.sparse = sparse
         self._take_in_norm(x)
         if not sparse:
-            new = [self._move(f, x.get(d, 0.0)) for d, f in self.moments.items()]
-            at_once |= any(new)
+            for d, f in self.moments.items():
+                if self.scales and d in x:
+                    self._note_value(f, x[d])
+                elif may_be_unknown and self._is_unknown(d):
+                    continue
+                at_once |= self._move(f, x.get(d, 0.0))
         self.n_seen += 1
         if at_once:
             self.due = True
@@ -131,6 +135,28 @@ class NaiveScale:
         f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / self.memory) + e * rest)
         return new
 
+    def _note_value(self, f, v):
+        self.zeros |= v <= 0.0
+        if f["w"] > 0:
+            rate = max(gaps.RATE, 1 / (f["w"] + 1))
+            f["excess"] += rate * ((v - f["last"]) ** 2 - (v - f["m"]) ** 2 - f["excess"])
+        f["last"] = v
+
+    def _is_unknown(self, d):
+        """Whether an example that lacks a feature may have any value of it."""
+        f = self.moments[d]
+        is_dense = self.times[d] >= (self.n_seen - self.began[d]) / 2
+        if not self.scales or not f["varied"] or not f["w"] or not is_dense:
+            return False
+        return self.zeros or f["m"] ** 2 > 9 * self._variance(f)
+
+    def filled(self, x):
+        """The example with guesses for what is unknown."""
+        if self.sparse or self.n_seen < moments.JUDGED_AFTER:
+            return x
+        lacking = {d: f for d, f in self.moments.items() if d not in x and self._is_unknown(d)}
+        return x | {d: f["last"] if f["excess"] < 0 else f["m"] for d, f in lacking.items()}
+
     def _variance(self, f):
         return f["S"] / f["w"] if f["w"] > 0 else 0.0
 
@@ -170,6 +196,7 @@ class NaiveScale:
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):
                 self.moments[d] = {"w": 0.0, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
+                self.moments[d] |= {"last": 0.0, "excess": 0.0}
         self._take_into_use()
         cuts = self.scales and self.is_active
         if not was_active and (cuts or len(self.moments) > known):

@@ -37,7 +37,7 @@ def awakened(c: Scaling, X: sp.csr_matrix) -> Scaling:
     indptr, columns = X.indptr.astype(np.int64), X.indices.astype(np.int64)
     t, counted = 0, np.ones(X.shape[0], bool)
     while t < len(counted):
-        t += observe_block(c, indptr[t:], columns, X.data, counted[t:])
+        t += observe_block(c, indptr[t:], columns, X.data, counted[t:], False)
         c = renewed(c, 0) if c.counts[DUE] else c
     return c
 

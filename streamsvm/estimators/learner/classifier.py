@@ -108,7 +108,7 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         Parameters
         ----------
         x
-            Features by name.  A missing feature counts as 0.
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
         y
             Label: True or False, 1 or 0, 1 or -1.
         w

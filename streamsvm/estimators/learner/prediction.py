@@ -108,8 +108,9 @@ class Predictor:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
         state = self._state
         features = arrival.Features(*state.features.example(x, learning=False))
-        if len(features.columns) < len(state.features.columns):
+        if not state.features.is_whole(features.columns):
             notice_lacking(state, features.columns, 1)
+            features = arrival.Features(*state.scale.filled_one(*features))
         bias = state.problem.bias(state.expansion)
         margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
         if not math.isfinite(margin):
