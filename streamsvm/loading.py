@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from streamsvm.alarms import ErrorAlarm, InputAlarm
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
@@ -12,8 +13,8 @@ from streamsvm.preprocessing import WarmupScaler
 
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
-    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a `WarmupScaler`
-    or a `Records`.
+    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a `WarmupScaler`,
+    a `Records` or an alarm.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     """
     data = snapshot.read(path)
     kind = snapshot.kind_of(data)
-    for transformer in (WarmupScaler, Records):
+    for transformer in (WarmupScaler, Records, ErrorAlarm, InputAlarm):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
     for learner in (*LEARNERS.values(), OneVsRest, OneVsOne):
