@@ -14,7 +14,7 @@ from streamsvm.core.saving.snapshot import SnapshotError, require, require_array
 from streamsvm.online.change import FIRST, SUMS, Values, Watched, nothing, observe
 
 FALSE_ALARM_RATE = 1e-7  # a record: a false alarm in one of a thousand streams of 10 000 records
-MOST_NAMES = 1000  # watched: a state of 0.9 MB; later names are not watched
+MOST_NAMES = 256  # watched, which takes about 30 us a record; later names are not
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
 OF_NAMES = ("table", "seen", "sums", "means")
 

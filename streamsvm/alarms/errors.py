@@ -23,7 +23,7 @@ class ErrorAlarm(Alarm):
 
     Notes
     -----
-    The first 100 records of a class are only listened to.  After an alarm, everything begins anew.  At most 1000
+    The first 100 records of a class are only listened to.  After an alarm, everything begins anew.  At most 256
     classes are watched.
 
     Examples

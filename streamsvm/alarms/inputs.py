@@ -33,7 +33,7 @@ class InputAlarm(Alarm):
     alarm after alarm, rightly and of no use.  So the alarm is `muted` after 3 alarms within 10 000 records, for as long
     as there are that many.
 
-    The first 100 values of a feature are only stored.  After an alarm, everything begins anew.  At most 1000 features
+    The first 100 values of a feature are only stored.  After an alarm, everything begins anew.  At most 256 features
     are watched, the first to appear.  Those whose names begin with ``~`` are not.  A value that a record lacks, or that
     is None, NaN or infinite, is passed over.
 

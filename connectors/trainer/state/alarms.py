@@ -6,9 +6,11 @@ What they say follows from the events and labels alone.  So a repetition after a
 import json
 import logging
 from collections.abc import Hashable, Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from streamsvm.alarms import ErrorAlarm, InputAlarm
+from streamsvm.alarms.alarm import MOST_NAMES
 
 from ...records.classes import ClassLabel
 
@@ -58,9 +60,9 @@ class Alarms:
         self.inputs = inputs or InputAlarm()
 
     def see(self, x: Mapping[Any, Any], offset: int) -> list[Alert]:
-        """Take in the features of an event; those that are no numbers are passed over."""
+        """Take in the features of an event; those that are no numbers, or beyond the 256th, are passed over."""
         was_muted = self.inputs.muted
-        self.inputs.update({name: v for name, v in x.items() if isinstance(v, float | int)})
+        self.inputs.update({name: v for name, v in islice(x.items(), MOST_NAMES) if isinstance(v, float | int)})
         if self.inputs.muted and not was_muted:
             logger.warning("features move all the time: no further alarm of them is reported until they calm down")
         return _heard(self.inputs, INPUTS, offset)
