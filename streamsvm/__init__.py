@@ -109,10 +109,12 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
     import scipy.sparse as sp
 
     from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
+    from streamsvm.alarms import InputAlarm
 
     start = _time.perf_counter()
     chosen = [LASVM if algorithm is AutoLASVM else algorithm for algorithm in algorithms]
     rng = np.random.default_rng(0)
+    InputAlarm().update({"a": 1.0})
     for X in (rng.normal(size=(600, 2)), rng.normal(size=(64, 40)), 1.0 * (rng.random((400, 9)) < 0.5)):
         y = X.sum(axis=1) + rng.normal(size=len(X)) > 0
         for algorithm in chosen or (LASVM, LASVMG):
@@ -121,6 +123,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
             model.learn_many(sp.csr_matrix(X), y)
             model.learn_one(dict(enumerate(X[0])), bool(y[0]))
             model.predict_one(dict(enumerate(X[0])))
+            model.explain_one(dict(enumerate(X[0])))
             model.predict_many(X)
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))

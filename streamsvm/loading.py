@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from streamsvm.alarms import ErrorAlarm, InputAlarm
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.mixture.mixture import Mixture
@@ -14,7 +15,7 @@ from streamsvm.preprocessing import WarmupScaler
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
     """Read what `save` wrote, of whatever class: a learner, a `Mixture`, a `OneVsRest`, a `OneVsOne`, a
-    `WarmupScaler` or a `Records`.
+    `WarmupScaler`, a `Records` or an alarm.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     """
     data = snapshot.read(path)
     kind = snapshot.kind_of(data)
-    for transformer in (WarmupScaler, Records):
+    for transformer in (WarmupScaler, Records, ErrorAlarm, InputAlarm):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
     for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, Mixture):

@@ -39,6 +39,7 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "crossval": Command("tuning.crossval", tuning.crossval, "test a setting on examples that it has not seen"),
     "search": Command("tuning.search", tuning.search, "find C and gamma by cross-validation on a grid"),
     "report": Command("report", models.report, "write a page with pictures of a run, from its state folder"),
+    "explain": Command("explain", models.explain, "say why a model answers as it does"),
     "export": Command("export", models.export, "write a model for C, Java, JavaScript, ONNX or LIBSVM"),
     "merge": Command("merge", models.merge, "make one model of several"),
     "doctor": Command("doctor.doctor", machine.doctor, "look for problems, from Python to the broker"),
