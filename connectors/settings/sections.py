@@ -92,9 +92,20 @@ class FeatureSettings:
     names
         Names of the features that every event must have.  An event that lacks one of them, or has others, is refused.
         Empty: any features.
+    raw, id, label, time
+        To be merged with the trainer's.
     """
 
     names: tuple[str, ...] = ()
+    raw: bool = False
+    id: str = ""
+    label: str = ""
+    time: str = ""
+
+    def records(self) -> Any:
+        from streamsvm.features import Records
+
+        return Records()
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,11 @@ class LabelSettings:
     def shown_as(self, label: ClassLabel) -> str:
         """A class for people."""
         return self.shown[0 if label else 1] if isinstance(label, bool) else str(label)
+
+    @property
+    def meanings(self) -> dict[str, bool]:
+        """What the names of two classes mean."""
+        return {} if self.positive is None or self.negative is None else {self.positive: True, self.negative: False}
 
     @property
     def vocabulary(self) -> Vocabulary | None:

@@ -59,7 +59,10 @@ def test_a_bad_line_leaves_the_topic_as_it_was(tmp_path, call):
     code, out, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
     assert (code, out) == (1, [])
     problem = f"{path}, line 101, column 'b': 'x' is not a finite number"
-    assert err == [f"streamsvm: {problem}; with --show b, annotators see the column, and the model does not learn it"]
+    hint = (
+        "with --show b, annotators see the column, and the model does not learn it; --raw takes texts, blanks and times"
+    )
+    assert err == [f"streamsvm: {problem}; {hint} as they are"]
     assert not (tmp_path / "log").exists()
 
 
