@@ -120,6 +120,8 @@ def read_raw(path: Path, file_format: str, columns: Columns, *, labelled: bool =
         At the end of the file, with the records that are wrong; or if no record has a field that `columns` names.
     """
     mistakes, missing = Mistakes(), {*columns.named.values()}
+    if columns.raw == "flat":
+        missing.discard(columns.label)  # The configuration names it, and new records have none.
     names: dict[str, None] = {}
     with mistakes:
         for row in raw_rows(path, file_format, mistakes):

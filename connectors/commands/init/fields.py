@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from streamsvm.features import Records
-from streamsvm.features.records import _flat as flat
+from streamsvm.features.records import flat
 from streamsvm.features.values import TIME
 
 from ...records.classes import is_blank

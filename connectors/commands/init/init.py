@@ -105,7 +105,7 @@ def _topic(arguments: argparse.Namespace) -> tuple[Origin, Iterator[Mapping[Any,
     values = _values(settings, topic)
     objects = [found for value in values if (found := _object(value)) is not None]
     if len(objects) < len(values):
-        print(f"passed over {plural(len(values) - len(objects), 'record')} that are no JSON objects")
+        print(f"passed over {plural(len(values) - len(objects), 'record')} without a JSON object")
     is_flat = not all(isinstance(found.get("x"), dict) and "id" in found for found in objects)
     return Origin(f"topic {topic}", topic, log, is_flat=is_flat, ends=False), iter(objects)
 
@@ -156,7 +156,7 @@ def _tell_next(arguments: argparse.Namespace, origin: Origin, roles: Roles) -> N
             )
         )
         return
-    commands = [f"streamsvm run {out}"]
+    commands = [f"streamsvm run {out}", f"streamsvm predictions {out} --out predictions.csv"]
     if arguments.file is not None:
         commands.insert(0, f"streamsvm produce {shlex.quote(str(arguments.file))} --config {out}")
     elif arguments.kafka:

@@ -1,7 +1,7 @@
 """The command `streamsvm init`: what it finds in tables and topics, and what its configuration does."""
 
 import json
-import re
+import shlex
 import tomllib
 from datetime import datetime, timedelta
 
@@ -50,8 +50,7 @@ def test_the_label_is_known_by_its_name(begun):
     assert rows["job"] == ["job", "category", "features", "40", "20", "2"]
     assert rows["shop"][2:4] == ["left", "out"]
     assert "classes: ham 45x, spam 15x; positive is spam (by its name)" in lines
-    assert lines[-2].startswith("  streamsvm produce ")
-    assert lines[-1].startswith("  streamsvm run ")
+    assert [line.split()[1] for line in lines[-3:]] == ["produce", "run", "predictions"]
 
 
 def test_a_label_that_is_not_known_must_be_filled_in(begun, tmp_path, call):
@@ -124,7 +123,7 @@ def test_a_topic_of_flat_records(tmp_path, call):
     out = tmp_path / "app.toml"
     options = ("--topic", "visits", "--dir", tmp_path / "log", "--out", out)
     code, lines, err = call("init", *options, "--label", "good")
-    assert (code, err, lines[0]) == (0, [], "passed over 1 records that are no JSON objects")
+    assert (code, err, lines[0]) == (0, [], "passed over 1 record without a JSON object")
     settings = load(out, {})
     assert (settings.features.id, settings.features.label, settings.log.topic) == ("user.id", "good", "visits")
     assert settings.features.kinds == {"user.age": "number", "job": "ignore"}
@@ -149,16 +148,20 @@ def test_one_place_of_records_is_needed(call, arguments):
     assert call("init", *arguments)[0] == 2
 
 
-def test_from_a_table_to_predictions(begun, tmp_path, call):
+def test_from_a_table_to_predictions(begun, tmp_path, call, monkeypatch):
     rows = customers(300, good=lambda i: "yes" if 20 + i % 40 > 40 else "" if i == 7 else "no")
     lines, _ = begun(rows, "--label", "good")
-    for line in lines[-2:]:
-        code, out, err = call(*(word.strip("'") for word in re.findall(r"'[^']*'|\S+", line)[1:]))
+    monkeypatch.chdir(tmp_path)
+    for line in lines[-3:]:
+        code, out, err = call(*shlex.split(line)[1:])
         assert code == 0, err
-    code, out, err = call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.jsonl")
-    assert (code, out) == (0, [f"wrote 300 predictions to {tmp_path / 'p.jsonl'}"])
+    assert out == ["wrote 300 predictions to predictions.csv"]
+    write_csv(tmp_path / "new.csv", [{"id": "new", "age": 59, "job": "", "shop": "web", "note": "never seen"}])
+    assert call("produce", "new.csv", "--config", "app.toml")[0] == call("run", "app.toml")[0] == 0
+    assert call("predictions", "app.toml", "--out", "p.jsonl")[0] == 0
     found = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
-    assert found[-1]["id"] == "c299"
+    new = found.pop()
+    assert (new["id"], new["label"]) == ("new", "yes")
     truth = {row["id"]: row["good"] for row in rows}
     assert sum(row["label"] == truth[row["id"]] for row in found[100:]) > 170
     assert read_json(tmp_path / "log", "my-table-dlq") == []

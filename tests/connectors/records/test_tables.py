@@ -49,6 +49,11 @@ def test_a_flat_record_is_the_row_with_the_label_as_the_configuration_spells_it(
     assert events(path, **columns)[1] == {"id": "c2", "age": "", "job": "smith, b", "since": "", "bought": "no"}
 
 
+def test_flat_records_may_lack_the_field_of_the_label(tmp_path):
+    path = write(tmp_path, "d.csv", "id,a\n1,x\n")
+    assert events(path, raw="flat", id="id", label="bought") == [{"id": "1", "a": "x", "bought": None}]
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_columns_may_be_separated_otherwise(tmp_path, separator):
     path = write(tmp_path, "d.csv", separator.join("ab") + "\n" + separator.join(["1,5", "x"]) + "\n")
