@@ -67,7 +67,8 @@ def test_a_configuration_names_the_columns(table, tmp_path, call, command):
     )
     assert (code, err) == (0, [])
     made = "4 features of 2 raw fields, whose kinds are judged by all of them; scaled (standard)"
-    assert by_options[0].startswith("120 examples, ") and made in by_options[0]
+    assert by_options[0].startswith("120 examples, ")
+    assert made in by_options[0]
     assert call("init", table, "--label", "bought", "--out", tmp_path / "app.toml")[0] == 0
     code, by_config, _ = call(command, table, "--config", tmp_path / "app.toml", "-k", 2, *grid)
     assert (code, by_config[0]) == (0, by_options[0])
