@@ -25,7 +25,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {  # in the order of `streamsvm --help`
-    "demo": Command("demos.demo", machine.demo, "learn two real streams, label digits, and draw what was learned"),
+    "demo": Command("demos.demo", machine.demo, "learn three streams, label digits, and draw what was learned"),
     "init": Command("init.init", topics.init, "look at a table or a topic, and write a configuration for it"),
     "run": Command("run", processes.run, "consume a topic: predict, learn and write checkpoints"),
     "score": Command("score", processes.score, "predict events with the models that trainers publish"),

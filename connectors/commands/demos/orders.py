@@ -9,10 +9,10 @@ import numpy as np
 RECORDS = 4000
 
 _COUNTRIES = ("DE", "FR", "PL", "IT", "")
-_REMARKS = {  # by how likely the order comes back
-    0.8: ("please send two sizes, one will come back", "not sure about the colour yet"),
-    0.35: ("leave the parcel at the door", "ring twice, the bell is weak", ""),
-    0.1: ("a present for my mother", "the same as last time, it fits well"),
+_REMARKS = {  # by how much they speak for a return
+    2.0: ("please send two sizes, one will come back", "not sure about the colour yet"),
+    0.0: ("leave the parcel at the door", "ring twice, the bell is weak", ""),
+    -2.0: ("a present for my mother", "the same as last time, it fits well"),
 }
 
 
@@ -24,7 +24,7 @@ def orders() -> Iterator[dict[str, Any]]:
         mood = list(_REMARKS)[rng.integers(len(_REMARKS))]
         price, country = float(np.exp(rng.normal(3.5, 0.8))), str(rng.choice(_COUNTRIES))
         is_late = when.hour >= 20 or when.hour < 5
-        chance = mood + 0.25 * is_late - 0.2 * (country == "PL") + 0.2 * (price > 60)
+        tendency = mood + 2.0 * is_late - 2.0 * (country == "PL") + (1.0 if price > 40 else -1.5)
         yield {
             "order": f"o{number}",
             "ordered": when.isoformat(sep=" ", timespec="seconds"),
@@ -32,7 +32,7 @@ def orders() -> Iterator[dict[str, Any]]:
             "customer": {"country": country, "age": int(rng.integers(18, 80)) if rng.random() > 0.3 else None},
             "remark": _remark(rng, mood),
             "shop": "web",
-            "returned": "yes" if rng.random() < chance else "no",
+            "returned": "yes" if tendency + rng.normal(0, 0.7) > 0 else "no",
         }
 
 
