@@ -13,7 +13,7 @@ from ...settings.sections import ConfigError
 from .fields import MOST_CLASSES, Field, Table
 
 LABELS = frozenset(("label", "labels", "target", "class", "y", "outcome", "response", "truth"))
-IDS = frozenset(("id", "uuid", "guid", "key", "eventid", "recordid", "rowid", "messageid", "index", ""))
+IDS = frozenset(("id", "uuid", "guid", "key", "eventid", "recordid", "rowid", "messageid", "index", "unnamed0"))
 POSITIVE = frozenset(("1", "true", "yes", "y", "t", "positive", "pos", "spam", "fraud", "bad", "abnormal", "attack"))
 PLAIN = ({"1", "0"}, {"1", "-1"}, {"true", "false"})  # labels that need no names
 MOST_GUESSED = 20  # values of a field that may be the label
@@ -113,7 +113,7 @@ def roles_of_events(table: Table, given: Mapping[str, str | None]) -> Roles:
 
 
 def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given: str | None) -> None:
-    unique = [name for name, of in fields.items() if of.all_differ and of.n_present == n_records > 1]
+    unique = [name for name, of in fields.items() if name and of.all_differ and of.n_present == n_records > 1]
     if given is not None:
         if given not in unique:
             raise ConfigError([f"--id {given}: some records have no value there, or have the same one"])
@@ -207,6 +207,6 @@ def _why_left_out(name: str, of: Field) -> str:
         return "all values differ"
     if len(of.classes) == 1:
         return "one value only"
-    if of.all_differ and of.kind == NUMBER and _is_id(name) and of.n_present > 1:
+    if of.all_differ and of.kind == NUMBER and (_is_id(name) or not name) and of.n_present > 1:
         return "numbers the records"
     return ""

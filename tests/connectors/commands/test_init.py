@@ -101,6 +101,12 @@ def test_without_an_id_events_have_their_places(begun):
     assert any(line.startswith("id: none (no field has another value in each record") for line in lines)
 
 
+def test_numbers_of_rows_are_left_out(begun):
+    """pandas writes them into a column without a name."""
+    lines, config = begun([{"": i, "user_id": 7 * i, "a": i % 7, "y": i % 2} for i in range(50)])
+    assert (config["features"]["id"], config["features"]["kinds"]) == ("user_id", {"": "ignore", "a": "number"})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
