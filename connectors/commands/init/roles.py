@@ -130,7 +130,7 @@ def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given:
 
 def _is_id(name: str) -> bool:
     plain = re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].casefold())
-    return plain in IDS or bool(re.search(r"(_|\b|[a-z])(id|Id|ID)$", name))
+    return plain in IDS or bool(re.search(r"(_|-|\b)(?i:id)$|[a-z](Id|ID)$", name))
 
 
 def _choose_label(roles: Roles, fields: Mapping[str, Field], given: str | None) -> None:

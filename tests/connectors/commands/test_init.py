@@ -103,8 +103,10 @@ def test_without_an_id_events_have_their_places(begun):
 
 def test_numbers_of_rows_are_left_out(begun):
     """pandas writes them into a column without a name."""
-    lines, config = begun([{"": i, "user_id": 7 * i, "a": i % 7, "y": i % 2} for i in range(50)])
-    assert (config["features"]["id"], config["features"]["kinds"]) == ("user_id", {"": "ignore", "a": "number"})
+    rows = [{"": i, "paid": 3 * i, "userId": 5 * i, "user_id": 7 * i, "a": i % 7, "y": i % 2} for i in range(50)]
+    _, config = begun(rows)
+    kinds = {"": "ignore", "paid": "number", "user_id": "ignore", "a": "number"}
+    assert (config["features"]["id"], config["features"]["kinds"]) == ("userId", kinds)
 
 
 @pytest.mark.parametrize(
