@@ -25,6 +25,7 @@ from .shared.labels_in import LabelFile
 from .shared.log_access import flush
 
 _RAW_HINT = "; --raw takes texts, blanks and times as they are"
+_NO_FEATURES = b'"x":{}'  # in an event
 _OWN_FIELDS = ("id", "x", "y", "w", "ts")  # of an event; a column for people cannot have these names
 _HINT = "; with --show {column}, annotators see the column, and the model does not learn it" + _RAW_HINT
 _MULTICLASS_HINT = "; for more than two classes, list them in [label] classes and use --config"
@@ -52,8 +53,17 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
         values = read_events(arguments.file, arguments.format, columns)
         return tqdm(values, description, total=total, unit=" records", disable=None)
 
-    n_records = sum(1 for _ in events("checking"))
+    n_records = n_empty = 0
+    for value in events("checking"):
+        n_records += 1
+        n_empty += _NO_FEATURES in value
     _tell_unlabelled(columns)
+    if n_empty:
+        print(
+            f"streamsvm: {plural(n_empty, 'record')} of {n_records} without features, which a model cannot tell apart; "
+            "with --raw, texts are features",
+            file=sys.stderr,
+        )
     with _open(settings, topic) as target, _saying_how_far(target, topic, arguments.skip):
         for value in islice(events("writing", n_records), arguments.skip, None):
             target.produce(topic, value)

@@ -369,6 +369,15 @@ def test_options_cannot_contradict_the_configuration(raw_mails, config, tmp_path
     assert (code, out, said in err) == (2, [], True), err
 
 
+def test_events_without_features_are_warned_of(tmp_path, call):
+    path = tmp_path / "texts.csv"
+    path.write_text("body\nHi\nHo\n")
+    code, _, err = call("produce", path, "--dir", tmp_path / "log", "--text", "body")
+    said = "2 records of 2 without features, which a model cannot tell apart; with --raw, texts are features"
+    assert (code, err) == (0, [f"streamsvm: {said}"])
+    assert call("produce", path, "--dir", tmp_path / "log", "--text", "body", "--raw")[2] == []
+
+
 def test_a_time_belongs_to_raw_records(mails, tmp_path, call):
     code, _, (err,) = call("produce", mails, "--dir", tmp_path / "log", "--time", "length")
     assert (code, "--time goes with raw records: --raw, or [features] raw = true" in err) == (2, True)
