@@ -148,8 +148,8 @@ class FeatureSettings:
         return Records(dict[Any, str](self.kinds) or None, indicators=self.indicators, thousands=self.thousands or None)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a checkpoint depends on."""
-        return {**asdict(self), "names": list(self.names)}
+        """What a checkpoint depends on; None for what is unset, which older versions lack."""
+        return {**{name: value or None for name, value in asdict(self).items()}, "names": list(self.names)}
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,8 @@ class Processor:
         Number of refused records, by reason.
     n_tombstones : int
         Number of records without a value, which are passed over: compaction keeps them for a while.
+    n_empty : int
+        Number of events without any feature.
     times : Times
         Gives the records their times.
     waits : list
@@ -95,7 +97,7 @@ class Processor:
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.refused: Counter[str] = Counter()
-        self.n_tombstones = 0
+        self.n_tombstones = self.n_empty = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self.waits: list[float] = []
         self.drift = Drift()
@@ -157,9 +159,21 @@ class Processor:
             else:
                 decoded.append(Decoded(record, event, record.key if self._is_keyed else None))
         state.breaker.observe([isinstance(event, BadRecord) for event in found])
+        self._count_empty([item.event for item in decoded])
         if isinstance(rows, NamedRows):
             rows = rows.take([i for i in range(len(rows)) if i not in unusable])
         return decoded, rows
+
+    def _count_empty(self, events: Sequence[Event]) -> None:
+        """Count the events without features, and warn of the first one."""
+        empty = [event.id for event in events if not event.x]
+        if empty and not self.n_empty:
+            logger.warning(
+                "partition %d: event %r has no features, and a model learns nothing from such events; "
+                "features.raw = true makes features of texts and other fields",
+                *(self._number, empty[0]),
+            )
+        self.n_empty += len(empty)
 
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""

@@ -44,6 +44,8 @@ _FROM_THE_START = (
     "streamsvm_dropped_models_total",
     "streamsvm_damaged_models_total",
     "streamsvm_unpublished_total",
+    "streamsvm_unfit_values_total",
+    "streamsvm_events_without_features_total",
 )
 
 
@@ -160,6 +162,8 @@ class Telemetry:
             **{f"rolling_{name}": value for name, value in state.metrics.gauges().items()},
             "feature_drift": partition.drift,
         }
+        if state.records is not None:
+            gauges["fields"] = state.records.n_fields
         if state.labelling:
             gauges |= _annotators(state.labelling)
         if state.estimates:
@@ -235,6 +239,8 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
     counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
     counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
+    counts["streamsvm_unfit_values_total", ""] = state.records.n_unfit if state.records else 0
+    counts["streamsvm_events_without_features_total", ""] = partition.n_empty
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n
     if state.labelling:

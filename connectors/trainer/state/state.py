@@ -14,6 +14,7 @@ from streamsvm import WarmupScaler
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.features import Records
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
 from ...records.models import Model, rows_of
@@ -121,6 +122,11 @@ class State:
         """The single model of the partition."""
         assert isinstance(self.models, SingleModel)
         return self.models.model
+
+    @property
+    def records(self) -> Records | None:
+        """What makes the features of the single model; None if events are not raw, or if each key has a model."""
+        return self.models.records(None) if isinstance(self.models, SingleModel) else None
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
