@@ -42,10 +42,13 @@ def run(arguments: argparse.Namespace) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # The table and the comments say the same.
         for record in tqdm(records, "looking", unit=" records", disable=None):
-            if origin.is_flat:
-                found.note(record)
-            else:
-                found.note(record["x"], record.get("y"))
+            try:
+                if origin.is_flat:
+                    found.note(record)
+                else:
+                    found.note(record["x"], record.get("y"))
+            except ValueError as error:  # of two fields with one name
+                raise FileError(f"{origin.name}, record {found.n_records + 1}: {error}") from None
     if not found.n_records:
         raise FileError(f"{origin.name}: there are no records")
     fields = found.judged()

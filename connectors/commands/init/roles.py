@@ -8,7 +8,6 @@ from typing import Any
 from streamsvm.features.values import CATEGORY, ID, IGNORE, NUMBER, TIME
 
 from ...records.columns import canonical
-from ...runtime.text import plural
 from ...settings.sections import ConfigError
 from .fields import MOST_CLASSES, Field, Table
 
@@ -179,7 +178,7 @@ def _choose_positive(roles: Roles, given: str | None) -> None:
             shown = ", ".join(map(str, labels[:MOST_GUESSED]))
             raise ConfigError([f"--positive {given}: the label has no such value; it has {shown}"])
         if len(labels) > 2:
-            raise ConfigError([f"--positive {given}: the label has {plural(len(labels), 'class')}"])
+            raise ConfigError([f"--positive {given}: the label has {len(labels)} values, which are all classes"])
         roles.positive, roles.why["positive"] = found[0], "as given"
     if len(labels) > 2:
         return

@@ -94,7 +94,10 @@ def read_training_set(
         raise FileError(f"{path}: {found}; examples of both classes are needed")
     rows = [event.x for event in events]
     if records is not None:
-        rows = _numbers(rows, records)
+        try:
+            rows = _numbers(rows, records)
+        except ValueError as error:  # of two fields with one name
+            raise FileError(f"{path}: {error}") from None
     _refuse_numbering(path, rows, numbering)
     if scale != "none":
         rows = _scaled(rows, scale)

@@ -149,6 +149,12 @@ def test_a_topic_of_events(tmp_path, call):
     assert config["label"] == {"positive": "yes", "negative": "no"}
 
 
+def test_two_fields_with_one_name_are_refused(tmp_path, call):
+    (tmp_path / "d.jsonl").write_text('{"a.b": 1, "a": {"b": 2}}\n')
+    code, _, (err,) = call("init", tmp_path / "d.jsonl", "--out", tmp_path / "app.toml")
+    assert (code, "d.jsonl, record 1: two fields of the record are named 'a.b'" in err) == (1, True)
+
+
 @pytest.mark.parametrize(
     "arguments", [(), ("d.csv", "--topic", "t"), ("--topic", "t"), ("--topic", "t", "--dir", "a", "--kafka", "b:1")]
 )
