@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.plot ## learn two real streams and label digits through the daemon, with a table, pictures and reports at the end
+demo: $(VENV)/.plot ## learn three streams and label digits through the daemon, with a table, pictures and reports at the end
 	$(BIN)/streamsvm demo $(DEMO_ARGS)
 
 kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--dir DIR"; else ~/.cache/streamsvm)

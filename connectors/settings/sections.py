@@ -185,6 +185,11 @@ class LabelSettings:
         return self.shown[0 if label else 1] if isinstance(label, bool) else str(label)
 
     @property
+    def meanings(self) -> dict[str, bool]:
+        """What the names of two classes mean."""
+        return {} if self.positive is None or self.negative is None else {self.positive: True, self.negative: False}
+
+    @property
     def vocabulary(self) -> Vocabulary | None:
         """The classes, if there are more than two."""
         return Vocabulary(self.classes, self.max_classes) if self.classes or self.max_classes else None
