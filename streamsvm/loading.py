@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from streamsvm.conformal.classifier import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
@@ -12,8 +13,8 @@ from streamsvm.preprocessing import WarmupScaler
 
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
-    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a `WarmupScaler`
-    or a `Records`.
+    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a
+    `ConformalClassifier`, a `WarmupScaler` or a `Records`.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     for transformer in (WarmupScaler, Records):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
-    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne):
+    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, ConformalClassifier):
         if kind == learner.__name__:
             return learner.from_bytes(data, cache_mb, device)
     raise snapshot.SnapshotError(f"{path}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")

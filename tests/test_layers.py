@@ -30,6 +30,7 @@ FLOORS = [
     {"validation"},
     {"active"},
     {"preprocessing", "estimators", "features"},
+    {"conformal"},
     {"sklearn_api", "loading"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
@@ -52,7 +53,7 @@ RESERVED = {
     "numba": {"core/compiling"},
     "llvmlite": {"core/compiling"},
     "cupy": {"core/device/gpu"},
-    "river": {"active", "validation", "estimators", "features", "preprocessing", "metrics", "connectors"},
+    "river": {"active", "conformal", "validation", "estimators", "features", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
     "confluent_kafka": {"connectors/logs/rdkafka"},

@@ -285,6 +285,7 @@ class Processor:
                 w=event.w,
                 margin=said.margin,
                 predicted=said.class_label,
+                decision=said.decision,
                 entity=entity,
                 time=time,
                 at=record.offset,

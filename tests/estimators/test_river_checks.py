@@ -4,6 +4,7 @@ import pytest
 from river import checks
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 
@@ -39,6 +40,8 @@ MODELS = {
     "AutoLASVM": (AutoLASVM(), 48),
     "StreamingLOO": (LeaveOneOut(LASVM(), every=10, share=1e9), 49),
     "StreamingKFold": (Folds(LASVMG(), every=10, share=1e9), 49),
+    "ConformalClassifier": (ConformalClassifier(LASVM()), 49),
+    "ConformalClassifier, tuned": (ConformalClassifier(AutoLASVM(), 0.02), 49),
     "WarmupScaler": (WarmupScaler(), 28),
     "WarmupScaler, min-max": (WarmupScaler("minmax", warmup=10), 28),
 }
