@@ -19,9 +19,11 @@ from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import array_of_labels, is_frame, label_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.online.outputs.recent import SIZE, corrected, is_better, new_recent, note_label
 from streamsvm.validation.streaming.wrapper import Rows
 
 LARGEST_ERROR = 0.5
+TWO = {False, True}  # the labels whose probabilities recent errors correct
 
 
 @fixed_parameters
@@ -56,6 +58,9 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     **Late labels.**  Keep what `decide_one` returned, and give it to `learn_one` when the label comes.  The errors of
     examples whose labels are on their way come on top, and K grows with the delay.
 
+    **Probabilities** of two classes are corrected by the recent errors, while that makes them better.  `forget` leaves
+    what these errors have changed as it is; it fades within some hundred examples.
+
     **Predictions** are the most probable labels.  A `threshold` of the model does not change them.
 
     **Cost**: 3 microseconds an example beside the model, and memory for 1000 examples of each class.
@@ -84,6 +89,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         self.error = error
         self.audit = audit
         self._guard = Guard(float(error), float(audit))
+        self._recent = new_recent()
         self._y_name: Any = None
 
     @property
@@ -122,7 +128,12 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         >>> model.learn_one({"a": 1.0}, True, said=said)  # its label came much later
         """
         margin, p = said_of(self.model, x)
-        return Decision(self._guard.labels(p), p, margin, None, self._guard.n)
+        own = None
+        if p.keys() == TWO:
+            own = p[True], corrected(self._recent, p[True])
+            if is_better(self._recent):
+                p = {False: 1.0 - own[1], True: own[1]}
+        return Decision(self._guard.labels(p), p, margin, own, self._guard.n)
 
     def predict_set_one(self, x: dict) -> tuple[Hashable, ...]:
         """The labels that cannot be excluded, the most probable first.  One label: decided; several: ask."""
@@ -183,7 +194,10 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
             others["margin"] = said.margin
         number = self._id_of(given, others)
         self.model.learn_one(x, y, *given, **others)
-        self._guard.note(number, said, self._label_of(y))
+        label = self._label_of(y)
+        self._guard.note(number, said, label)
+        if said.own is not None:
+            note_label(self._recent, *said.own, bool(label))
 
     def _id_of(self, given: tuple, others: dict) -> int:
         """The id of the next example, as the model counts; a model without ids gets numbers."""
@@ -266,6 +280,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     def to_bytes(self) -> bytes:
         """The wrapper and its model as a snapshot; a `SnapshotError` if the model is not of this package."""
         meta, arrays = saving.dumped(self._guard)
+        arrays["recent"] = self._recent
         arrays["model"] = np.frombuffer(saving.model_bytes(self.model), np.uint8)
         return snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
 
@@ -279,6 +294,8 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
             )
             self = cls(model, snapshot.field(meta, "error", float), snapshot.field(meta, "audit", float, int))
             saving.restore(self._guard, meta, arrays)
+            self._recent[:] = snapshot.require_array(arrays, "recent", np.float64, (SIZE,))
+            snapshot.require_finite(arrays, "recent")
         return self
 
     def save(self, path: str | Path) -> None:
@@ -293,5 +310,6 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     def digest(self) -> str:
         """SHA-256 of what was learned, by the model and by the wrapper."""
         meta, arrays = saving.dumped(self._guard)
+        arrays["recent"] = self._recent
         own = snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
         return hashlib.sha256(own + self.model.digest().encode()).hexdigest()

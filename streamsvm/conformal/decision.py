@@ -16,7 +16,8 @@ class Decision(NamedTuple):
     margin
         The model's decision value or values, or None; see `learn_one` of the model.
     own
-        The model's own probability of True, if recent errors have corrected it; otherwise None.
+        Of two classes: the model's own probability of True, and the one that the recent errors correct it to.  The one
+        that was lately better is used.
     known
         Number of labels that were known at the time.
     """
@@ -24,7 +25,7 @@ class Decision(NamedTuple):
     labels: tuple[Hashable, ...]
     p: dict[Any, float]
     margin: Any
-    own: float | None
+    own: tuple[float, float] | None
     known: int
 
     @property

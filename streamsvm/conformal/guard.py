@@ -60,14 +60,25 @@ class OfClass:
 
     def __init__(self, alpha: float) -> None:
         self.log_level = log(alpha)
+        self.level = alpha  # the same, for the decisions
         self.scores = Scores()
         self.records: deque[Record] = deque(maxlen=WINDOW)
-        self.tally = Tally(0, 0, 0)
+        self.n = self.n_decided = self.n_wrong = 0
 
-    def count(self, said: Decision, y: Hashable, n: int) -> None:
+    def set_level(self, log_level: float) -> None:
+        """Take a level into use."""
+        self.log_level, self.level = log_level, exp(log_level)
+
+    def count(self, n: int, is_alone: bool, is_wrong: bool) -> None:
         """Count a labelled record, or take it back if n is -1."""
-        tally = self.tally
-        self.tally = Tally(tally.n + n, tally.decided + n * said.decided, tally.wrong + n * said.is_wrong(y))
+        self.n += n
+        self.n_decided += n * is_alone
+        self.n_wrong += n * is_wrong
+
+    @property
+    def tally(self) -> Tally:
+        """How the class fares."""
+        return Tally(self.n, self.n_decided, self.n_wrong)
 
 
 class Guard:
@@ -87,6 +98,7 @@ class Guard:
         self.classes: dict[Hashable, OfClass] = {}
         self.pool = Scores()
         self.n = 0  # labelled records
+        self.highest = self._highest(1.0)
 
     # ------------------------------------------------------------------------------------------------------ deciding
 
@@ -103,12 +115,12 @@ class Guard:
         own = self.classes.get(c)
         if own is None:
             return -1.0
-        return self._scores_of(own).threshold(exp(own.log_level))
+        return self._scores_of(own).threshold(own.level)
 
     def _scores_of(self, own: OfClass) -> Scores:
         """The scores that a class is compared with: its own, or those of all classes while it has few and is common."""
         k = len(self.classes)
-        if k > 2 and 2 * k * own.tally.n >= self.n and LEAST <= len(own.scores) < POOLED / self.alpha:
+        if k > 2 and 2 * k * own.n >= self.n and LEAST <= len(own.scores) < POOLED / self.alpha:
             return self.pool
         return own.scores
 
@@ -124,13 +136,18 @@ class Guard:
         own = self.classes.get(y)
         if own is None:
             own = self.classes[y] = OfClass(self.alpha)
-        own.count(said, y, 1)
+        is_alone = len(said.labels) == 1
+        is_wrong = is_alone and said.labels[0] != y
+        own.count(1, is_alone, is_wrong)
         self.n += 1
         before = own.log_level
-        slow = self._slowed(delay * own.tally.n / self.n)
-        top = log(min((1.0 + (CAP - 1.0) * slow) * self.alpha, LARGEST_LEVEL))
-        weight = 1.0 / self.audit if said.decided else 1.0
-        own.log_level = min(top, before + slow * self.eta * (self.alpha - said.is_wrong(y)) * weight)
+        step, top = self.eta * (self.alpha - is_wrong), self.highest
+        if is_alone:
+            step /= self.audit
+        if delay:
+            slow = self._slowed(delay * own.n / self.n)
+            step, top = slow * step, self._highest(slow)
+        own.set_level(min(top, before + step))
         p = said.p.get(y, 0.0) if counts else None
         if p is not None:
             own.scores.add(id, p)
@@ -140,7 +157,11 @@ class Guard:
 
     def _slowed(self, on_their_way: float) -> float:
         """Factor on the step: the level must not run ahead of the errors that are still on their way."""
-        return min(1.0, GAIN / (self.eta * self.alpha * on_their_way)) if on_their_way else 1.0
+        return min(1.0, GAIN / (self.eta * self.alpha * on_their_way))
+
+    def _highest(self, slow: float) -> float:
+        """Where log level ends: with late labels, no class may save up much."""
+        return log(min((1.0 + (CAP - 1.0) * slow) * self.alpha, LARGEST_LEVEL))
 
     def forget(self, ids: Iterable[int]) -> None:
         """Take back what was learned from these examples, as far as it is remembered."""
@@ -158,8 +179,8 @@ class Guard:
             here = [record for record in own.records if record.id == id]
             for record in here:
                 own.records.remove(record)
-                own.count(record.said, c, -1)
-                own.log_level = min(own.log_level - record.step, log(min(CAP * self.alpha, LARGEST_LEVEL)))
+                own.count(-1, record.said.decided, record.said.is_wrong(c))
+                own.set_level(min(self.highest, own.log_level - record.step))
                 self.n -= 1
             if here:
                 own.scores.remove(id)
@@ -172,8 +193,7 @@ class Guard:
     @property
     def excess(self) -> float:
         """K: how many more than alpha m of m successive labelled records of a class can be decided wrongly."""
-        largest = min(CAP * self.alpha, LARGEST_LEVEL)
-        return max(0.0, log(largest * (WINDOW + 1))) / self.eta + 1.0 / self.audit
+        return max(0.0, self.highest + log(WINDOW + 1)) / self.eta + 1.0 / self.audit
 
     def promised(self, m: int) -> float:
         """How many of m successive labelled records of a class are decided wrongly at most.

@@ -2,13 +2,12 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from math import log
 from typing import Any
 
 import numpy as np
 
 from streamsvm.conformal.decision import Decision
-from streamsvm.conformal.guard import CAP, LARGEST_LEVEL, Guard, OfClass, Tally
+from streamsvm.conformal.guard import Guard, OfClass
 from streamsvm.conformal.scores import WINDOW, Record, Scores
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require, require_array
@@ -86,13 +85,13 @@ def restore(guard: Guard, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarr
     require(n <= len(labels), f"{n} classes have {len(labels)} labels")
     tallies = snapshot.field(meta, "tallies", list)
     levels = require_array(arrays, "levels", np.float64, (n,))
-    highest = log(min(CAP * guard.alpha, LARGEST_LEVEL))
-    require(np.isfinite(levels).all() and (levels <= highest).all(), "the levels are out of their range")
+    require(np.isfinite(levels).all() and (levels <= guard.highest).all(), "the levels are out of their range")
     guard.n, guard.pool = snapshot.count(meta, "n"), _scores(arrays, "pool")
     for k, (label, tally, level) in enumerate(zip(labels[:n], tallies, levels.tolist(), strict=True)):
-        require(all(type(count) is int and count >= 0 for count in tally), f"tally={tally}")
+        require(len(tally) == 3 and all(type(count) is int and count >= 0 for count in tally), f"tally={tally}")
         guard.classes[label] = own = OfClass(guard.alpha)
-        own.log_level, own.tally = level, Tally(*tally)
+        own.set_level(level)
+        own.n, own.n_decided, own.n_wrong = tally
         own.scores, own.records = _scores(arrays, f"{k}.scores"), _records_of(arrays, f"{k}.", labels)
 
 

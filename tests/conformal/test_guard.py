@@ -123,7 +123,7 @@ def test_a_guard_without_steering_would_fail():
         said = decide(guard, p)
         wrong.append(said.is_wrong(y))
         guard.note(t, said, y)
-        guard.classes[y].log_level = math.log(0.1)
+        guard.classes[y].set_level(math.log(0.1))
     assert worst_excess(wrong, 0.1) > guard.excess
 
 
