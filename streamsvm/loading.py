@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsvm.alarms import ErrorAlarm, InputAlarm
+from streamsvm.conformal.classifier import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.mixture.mixture import Mixture
@@ -15,7 +16,7 @@ from streamsvm.preprocessing import WarmupScaler
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
     """Read what `save` wrote, of whatever class: a learner, a `Mixture`, a `OneVsRest`, a `OneVsOne`, a
-    `WarmupScaler`, a `Records` or an alarm.
+    `ConformalClassifier`, a `WarmupScaler`, a `Records` or an alarm.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     for transformer in (WarmupScaler, Records, ErrorAlarm, InputAlarm):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
-    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, Mixture):
+    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, Mixture, ConformalClassifier):
         if kind == learner.__name__:
             return learner.from_bytes(data, cache_mb, device)
     raise snapshot.SnapshotError(f"{path}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")

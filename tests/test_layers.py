@@ -30,7 +30,7 @@ FLOORS = [
     {"validation"},
     {"active"},
     {"preprocessing", "estimators", "features"},
-    {"alarms"},
+    {"alarms", "conformal"},
     {"sklearn_api", "loading", "export"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
@@ -54,17 +54,8 @@ RESERVED = {
     "llvmlite": {"core/compiling"},
     "cupy": {"core/device/gpu"},
     "river": {
-        *(
-            "active",
-            "alarms",
-            "validation",
-            "estimators",
-            "features",
-            "preprocessing",
-            "metrics",
-            "export",
-            "connectors",
-        )
+        *("active", "alarms", "conformal", "validation", "estimators", "features", "preprocessing", "metrics"),
+        *("export", "connectors"),
     },
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},

@@ -326,6 +326,7 @@ class Processor:
                 w=event.w,
                 margin=said.margin,
                 predicted=said.class_label,
+                decision=said.decision,
                 entity=entity,
                 time=time,
                 at=record.offset,

@@ -1,7 +1,7 @@
 """Classifiers for several classes, made of online support vector machines; `OneVsRest` has one for each class."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +23,7 @@ from streamsvm.estimators.inputs.checks import (
 )
 from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import snapshots
+from streamsvm.estimators.learner import late, snapshots
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Explanation, Part, of_classes
 from streamsvm.estimators.learner.state import batches
@@ -99,6 +99,9 @@ class MulticlassSVM(ForgettingModels):
 
     def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
         return labels_of(y, n)
+
+    def _calibrations(self) -> Mapping[Any, list[np.ndarray]]:
+        return {key: [state.calibration] for key, state in self._current().items()}
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -385,6 +388,13 @@ class OneVsRest(MulticlassSVM):
         self._all_know()  # that their counts are those of all examples
         others = next((sum(other.class_counts) for other in self._made.values()), 0)
         self._made[label] = self._new_model((others, 0))
+
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        label = label_of(y)
+        return {key: (key == label, f) for key, f in late.by_class(margin, self.labels).items()}
+
+    def _each_margin(self, margins: Any) -> Sequence[Any]:
+        return late.each_row(margins, lambda n: self.labels[:n])
 
     def _signs(self) -> np.ndarray:
         return 2 * np.eye(len(self._models), dtype=np.int8) - 1
