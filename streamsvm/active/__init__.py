@@ -30,6 +30,7 @@ from streamsvm.active.answers.suspects import suspects as suspects
 from streamsvm.active.choosing.audited import Audited as Audited
 from streamsvm.active.choosing.audited import EachClass as EachClass
 from streamsvm.active.choosing.audited import missed_at_most as missed_at_most
+from streamsvm.active.choosing.cut import pool_cut as pool_cut
 from streamsvm.active.choosing.decisions import margins as margins
 from streamsvm.active.choosing.mixed import MixedSelection as MixedSelection
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
@@ -107,6 +108,7 @@ __all__ = [
     "majority",
     "margins",
     "missed_at_most",
+    "pool_cut",
     "pool_size",
     "suspects",
 ]

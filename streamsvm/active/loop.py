@@ -194,6 +194,10 @@ class LabellingLoop(LoopState):
             actions.append(Ask(question))
         return actions
 
+    def pool_values(self, model: Any) -> np.ndarray:
+        """The decision values of the pool, or of some examples that are spread over it, as `pool_cut` takes them."""
+        return self._selection.values(self._pool, model)
+
     def refresh(self, model: Any, keep: Container[int] = ()) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer.
 

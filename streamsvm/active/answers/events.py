@@ -163,6 +163,11 @@ class LoopCounts:
         """Number of labels that hold, of all classes."""
         return self.n_positive + self.n_negative + sum(n for _, n in self.of_classes)
 
+    @property
+    def n_changes(self) -> int:
+        """How often a label was set, corrected or retracted."""
+        return self.n_labels + self.corrected + 2 * self.retracted
+
     def change_labels(self, y: Label | None, change: int) -> None:
         """Count a label that holds from now on, or no longer; None counts nothing."""
         if y is True:

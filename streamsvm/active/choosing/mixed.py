@@ -72,7 +72,8 @@ class MixedSelection(Selection):
 
     Notes
     -----
-    If the model's threshold for predictions is not 0, the boundary is where f(x) equals that threshold.
+    The boundary is where f(x) is 0, whatever the model's threshold for predictions: questions at another threshold find
+    fewer positives.
 
     When all examples lie outside the margin, |f(x)| >= 1, a third of the questions each is about the one with the
     largest f(x) below 0 ("boundary"), a novel one, and a random one ("audit").
@@ -126,6 +127,10 @@ class MixedSelection(Selection):
             i, reason = self._inside(model, places, scored, rng)
         return _chosen(pool, model, i, len(places), reason)
 
+    def values(self, pool: Pool, model: Any) -> np.ndarray:
+        f = self._space.decision_values(model, self._look(pool, model)) if len(pool) else None
+        return super().values(pool, model) if f is None else f
+
     def _look(self, pool: Pool, model: Any) -> np.ndarray:
         if not len(pool):
             raise ValueError(EMPTY)
@@ -153,8 +158,7 @@ class MixedSelection(Selection):
         if u < self.boundary and self.rare_first:
             return int(at[closest_of_rare(model, values, f, rng)]), "boundary"
         if u < self.boundary:
-            cut = float(getattr(learner_of(model), "decision_threshold", 0.0))
-            return int(at[np.argmin(np.abs(f - cut))]), "boundary"
+            return int(at[np.argmin(np.abs(f))]), "boundary"
         if u < self.boundary + self.novel:
             return self._novel(model, places, at, f, rng), "novel"
         return self._far(places, rng), "explore"
