@@ -27,6 +27,7 @@ from ..settings.sections import Settings
 from .state.answers.rechecks import MOST, Recheck
 from .state.candidates import EventId, Labelling
 from .state.join import Join
+from .state.models import SingleModel
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,8 @@ class Asking:
         for event in events:
             labelling.offer(event, now)
         self._tell(state, labelling)
+        if isinstance(state.models, SingleModel):
+            labelling.tune(state.models)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
         if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # refreshing takes time
             self._execute(labelling.refresh(state.model), state, labelling)
@@ -239,8 +242,11 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     counts, verdict = loop.counts, loop.verdict()
     n_labels = dict(counts.of_classes)
     classes = {} if state.classes.are_two else {"classes": [[y, n_labels.get(y, 0)] for y in state.classes.labels]}
+    objective = labelling.objective
+    threshold = {"threshold": [objective, state.model.decision_threshold]} if objective else {}
     return {
         **classes,
+        **threshold,
         **labelling.outcomes(),
         "open": counts.n_open,
         "offered": counts.n_offered,

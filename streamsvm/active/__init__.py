@@ -53,6 +53,7 @@ from streamsvm.active.choosing.stopping_rules import MarginExhausted as MarginEx
 from streamsvm.active.choosing.stopping_rules import MaxFraction as MaxFraction
 from streamsvm.active.choosing.stopping_rules import MaxLabels as MaxLabels
 from streamsvm.active.choosing.stopping_rules import SupportStable as SupportStable
+from streamsvm.active.choosing.words import rows_with_words as rows_with_words
 from streamsvm.active.learner import ActiveLearner as ActiveLearner
 from streamsvm.active.loop import LabellingLoop as LabellingLoop
 from streamsvm.active.run import Step as Step
@@ -110,5 +111,6 @@ __all__ = [
     "missed_at_most",
     "pool_cut",
     "pool_size",
+    "rows_with_words",
     "suspects",
 ]

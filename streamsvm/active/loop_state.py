@@ -12,6 +12,8 @@ from streamsvm.active.choosing.audited import missed_at_most
 from streamsvm.active.choosing.selection import Selection
 from streamsvm.active.choosing.stopping import StoppingRule, Verdict
 
+EACH_CLASS = 3  # labels, until which some questions are still of the start: one positive says little about the others
+
 
 class LoopState:
     """The part of `LabellingLoop` that decides nothing."""
@@ -25,6 +27,7 @@ class LoopState:
     _rng: np.random.Generator
     _questions: Questions
     _progress: Progress
+    _suggested: list[int]  # keys to ask about first
 
     @property
     def counts(self) -> LoopCounts:
@@ -86,6 +89,10 @@ class LoopState:
         """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
         return self._questions.answered(most)
 
+    def labels(self) -> dict[int, Label]:
+        """The labels that hold, by key, asked for or not: of 10,000 examples of each kind at most."""
+        return self._questions.labels()
+
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.
 
@@ -101,6 +108,11 @@ class LoopState:
             return self._seeds > 0 and sum(n >= self._seeds for _, n in self.counts.of_classes) < 2
         return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
 
+    def _knows_few(self) -> bool:
+        """Whether a class of two has so few labels that some questions are still of the start."""
+        few = min(self.counts.n_positive, self.counts.n_negative) < EACH_CLASS
+        return few and self._seeds > 0 and self._selection.explores and not self._is_several
+
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -113,6 +125,7 @@ class LoopState:
             "selection": self._selection.state(),
             "stopping": None if self._stopping is None else self._stopping.state(),
             "pool": self._pool.state(),
+            "suggested": list(self._suggested),
         }
 
     def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any] | None = None) -> None:
@@ -140,6 +153,7 @@ class LoopState:
             self._stopping.restore(state["stopping"])
         self._questions.restore(state, lambda key: self._row_again(key, x_of))
         self._pool.restore(state["pool"], x_of)
+        self._suggested = list(state.get("suggested", ()))  # version 1.0 had none
         self._rng.bit_generator.state = _rng_of(state["rng"])
 
     def _row_again(self, key: int, x_of: Callable[[int], Any] | None) -> Any:

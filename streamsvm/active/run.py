@@ -59,6 +59,7 @@ def label_pool(
     explore: float | None = None,
     seeds: int = 1,
     initial: Iterable[int] = (),
+    first: Iterable[int] = (),
     seed: int = 0,
     sample_weight: Any = None,
     tune_gamma: int = 50,
@@ -82,6 +83,9 @@ def label_pool(
         new selection for each call: they remember what they have seen.
     initial
         Numbers of rows to learn first, in this order.  They cost no label of the quota.
+    first
+        Numbers of rows to ask about first, in this order, such as those that `rows_with_words` finds.  Their reason is
+        "seed"; no bound takes them for random.
     sample_weight
         Weights of the examples: one number for all rows, or one for each; default: 1.
     tune_gamma
@@ -134,17 +138,18 @@ def label_pool(
     loop = LabellingLoop(pool, **given, seed=seed, is_several=_is_several(model))
     weights = arguments.weights_of(sample_weight, len(pool))
     course = _Course(model, X, weights, GammaTuner(model, tune_gamma), PoolCut(objective_of(model, threshold)), finish)
-    return _steps(course, loop, pool, oracle, _checked(initial, len(pool)))
+    loop.suggest(_checked("first", first, len(pool)))
+    return _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)))
 
 
-def _checked(initial: Iterable[int], n: int) -> list[int]:
-    rows = list(initial)
+def _checked(name: str, given: Iterable[int], n: int) -> list[int]:
+    rows = list(given)
     for place, row in enumerate(rows):
         if not isinstance(row, int | np.integer) or not 0 <= row < n:
-            raise ValueError(f"initial[{place}]={row!r} must be the number of a row of X, from 0 to {n - 1}")
+            raise ValueError(f"{name}[{place}]={row!r} must be the number of a row of X, from 0 to {n - 1}")
     if len(set(rows)) < len(rows):
-        raise ValueError(f"initial={rows!r} must not repeat a row")
-    return rows
+        raise ValueError(f"{name}={rows!r} must not repeat a row")
+    return [int(row) for row in rows]
 
 
 class _Course:

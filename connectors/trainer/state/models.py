@@ -119,6 +119,11 @@ class SingleModel:
         self._has_changed = True
         return self.model
 
+    def replace(self, model: Any) -> None:
+        """Go on with this model."""
+        self.model = model
+        self._has_changed = True
+
     def in_memory(self) -> Iterator[Model]:
         yield self.model
 

@@ -124,6 +124,19 @@ def test_explore_and_the_start_prefer_the_far_ones():
         assert found[True, "seed" if draws == "begin" else "explore"] == 30
 
 
+def test_where_distances_are_alike_the_start_takes_turns():
+    """Unit rows in 200 dimensions: after an even number of labels, the farthest of 20 is asked about."""
+    X = RNG(0).normal(size=(400, 200))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    model = LASVM(gamma=0.5, scaling=None)
+    for labelled, turns in ((range(2), True), (range(1), False)):
+        selection = MixedSelection()
+        pool = started(selection, X, np.arange(400) % 2 == 0, model, labelled)
+        near = (2.0 - 2.0 * X[list(labelled)] @ X.T).min(axis=0)[pool.keys()]
+        ranks = [(near > near[pool.keys().index(selection.begin(pool, model, RNG(s)).key)]).mean() for s in range(40)]
+        assert bool(max(ranks) < 0.35) is turns  # of 20, the farthest one is hardly ever below the first third
+
+
 def test_a_random_start_is_random():
     X = np.append(RNG(0).normal(size=(50, 2)), [[200.0, 0.0]], axis=0)
     selection, model = MixedSelection(start="random"), LASVM(gamma=0.5)
