@@ -255,12 +255,12 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "negative": counts.n_negative,
         "corrected": counts.corrected,
         "retracted": counts.retracted,
-        "unresolved": labelling.n_unresolved(),
+        "unresolved": len(labelling.disputed()),
         **asdict(labelling.rechecks.counts),
         **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
-        "missed": loop.missed()._asdict(),
+        "missed": loop.missed(labelling.disputed())._asdict(),
         "curve": _thinned(loop.curve()),
     }
 

@@ -36,6 +36,9 @@ from streamsvm.active.choosing.mixed import MixedSelection as MixedSelection
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
 from streamsvm.active.choosing.pool import Pool as Pool
 from streamsvm.active.choosing.pool import StreamPool as StreamPool
+from streamsvm.active.choosing.recall import RecallProof as RecallProof
+from streamsvm.active.choosing.recall import answers_for_recall as answers_for_recall
+from streamsvm.active.choosing.recall import missed_after_audit as missed_after_audit
 from streamsvm.active.choosing.selection import ActiveSelection as ActiveSelection
 from streamsvm.active.choosing.selection import AutoActiveSelection as AutoActiveSelection
 from streamsvm.active.choosing.selection import Choice as Choice
@@ -59,6 +62,8 @@ from streamsvm.active.loop import LabellingLoop as LabellingLoop
 from streamsvm.active.run import Step as Step
 from streamsvm.active.run import carry_out as carry_out
 from streamsvm.active.run import label_pool as label_pool
+from streamsvm.active.to_recall import final_audit as final_audit
+from streamsvm.active.to_recall import label_to_recall as label_to_recall
 from streamsvm.active.variants import learn_variants as learn_variants
 
 __all__ = [
@@ -91,6 +96,7 @@ __all__ = [
     "QuestionBook",
     "RandomSelection",
     "Reason",
+    "RecallProof",
     "Refuse",
     "Retract",
     "Selection",
@@ -103,11 +109,15 @@ __all__ = [
     "Suspect",
     "Verdict",
     "Withdraw",
+    "answers_for_recall",
     "carry_out",
+    "final_audit",
     "label_pool",
+    "label_to_recall",
     "learn_variants",
     "majority",
     "margins",
+    "missed_after_audit",
     "missed_at_most",
     "pool_cut",
     "pool_size",

@@ -1,6 +1,6 @@
 """The state of a labelling loop, and its form in a checkpoint: questions, answers, pool, rules and random state."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,26 @@ class LoopState:
         labels = "a label" if n <= 1 else f"{n} labels"
         return Verdict(False, False, f"the model first needs {labels} of {of_which}: {so_far}")
 
-    def missed(self) -> Missed:
-        """How many positives the model may still miss, by the answers to random questions ("audit") only."""
-        n, counts = len(self._pool), self.counts
-        audited, found = counts.audited, counts.audit_positive
-        return Missed(missed_at_most(n, audited, found) if audited else None, audited, found, n)
+    def missed(self, disputed: Container[int] = ()) -> Missed:
+        """How many positives the model may still miss.
+
+        The answers to random questions ("audit") bound those of the pool.  An example that was asked about and has no
+        label counts as missed: its question is open, was skipped, or is over.  A random question that was skipped, or
+        that annotators dispute, counts as one that found a positive.
+
+        Parameters
+        ----------
+        disputed
+            Keys of examples with an open question about which annotators disagree.
+        """
+        n, unanswered = len(self._pool), self._questions.unanswered()
+        doubtful = sum(
+            question.reason == "audit" and question.margin <= 0.0 and (status == "skipped" or question.key in disputed)
+            for question, status in unanswered
+        )
+        audited, found = self.counts.audited + doubtful, self.counts.audit_positive + doubtful
+        most = missed_at_most(n, audited, found) + len(unanswered) if audited else None
+        return Missed(most, audited, found, n + len(unanswered))
 
     def _judge(self) -> Verdict:
         if self._stopping is None:

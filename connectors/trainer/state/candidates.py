@@ -184,9 +184,9 @@ class Labelling:
         """The events with open questions."""
         return [question.key for question in self.loop.open_questions()]
 
-    def n_unresolved(self) -> int:
-        """Number of open questions whose annotators disagree, so that one more of them is asked."""
-        return len(self.votes.unresolved(self._asked()))
+    def disputed(self) -> set[int]:
+        """The events with open questions whose annotators disagree, so that one more of them is asked."""
+        return self.votes.unresolved(self._asked())
 
     def id_of(self, key: int) -> EventId:
         """The id of an event that a question is open about, as the event has it."""
