@@ -4,7 +4,7 @@ import argparse
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,10 @@ def _section(name: str, section: Any) -> str:
     if section is ModelSettings:
         for algorithm in ALGORITHMS.values():
             meanings = {**_described(algorithm)[1], **meanings}
-    rows = [f"| `{key.name}` | {_default(key.default)} | {_plain(meanings[key.name])} |" for key in fields(section)]
+    rows = [
+        f"| `{key.name}` | {_default({} if key.default is MISSING else key.default)} | {_plain(meanings[key.name])} |"
+        for key in fields(section)
+    ]
     return "\n".join([f"## [{name}]", "", about, "", "| key | default | |", "|---|---|---|", *rows])
 
 
@@ -75,7 +78,7 @@ def _default(value: Any) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple):
         return f"`{list(value)}`"
-    return f"`{value}`" if isinstance(value, int | float) else f'`"{value}"`'
+    return f"`{value}`" if isinstance(value, int | float | dict) else f'`"{value}"`'
 
 
 def _described(section: Any) -> tuple[str, dict[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import streamsvm
 
-from ..records.models import pack_model, unpack_model
+from ..records.models import ServedModel, pack_model, unpack_model
 from ..records.published import Snapshot
 from ..scorer.committee import misfit, total, version_of
 from ..settings.sections import Settings
@@ -39,14 +39,14 @@ def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
     """
     ordered = [snapshots[name] for name in sorted(snapshots, key=lambda name: int(name[1:]))]
     unpacked = {snapshot.name: unpack_model(snapshot.blob) for snapshot in ordered}
-    left_out = {name: why for name, served in unpacked.items() if (why := misfit(served.model, settings))}
+    left_out = {name: why for name, served in unpacked.items() if (why := _misfit(served, settings))}
     ordered = [snapshot for snapshot in ordered if snapshot.name not in left_out]
     if not ordered:
         raise ValueError("; ".join(f"model {name!r} is left out: {why}" for name, why in left_out.items()))
     served = [unpacked[snapshot.name] for snapshot in ordered]
     if scaled := [one.name for one, model in zip(ordered, served, strict=True) if model.scaler is not None]:
         raise ValueError(f"model {scaled[0]!r} has a scaler of its own, as version 0.1.0 wrote it: train it anew")
-    models: list[Any] = [model for model, _, _ in served]
+    models: list[Any] = [each.model for each in served]
     model = streamsvm.merge(models)
     versions = [version_of(snapshot) for snapshot in ordered]
     meta = {
@@ -56,6 +56,10 @@ def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
         "of": versions_of(snapshots),
     }
     return Merged(pack_model(model, None, {}), meta, model.n_support, left_out)
+
+
+def _misfit(served: ServedModel, settings: Settings) -> str:
+    return misfit(served.model, settings, is_raw=served.records is not None)
 
 
 class Work:

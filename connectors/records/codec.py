@@ -3,7 +3,7 @@
 An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``.  Its format is
 one of `FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a
 list of numbers instead, and other fields are ignored.  A field that may be missing may be null as well.  An id is a
-string or an integer; the string "7" and the number 7 are different ids.
+string or an integer; the string "7" and the number 7 are different ids.  Raw events have other features: see `raw`.
 
 Labels are JSON in every configuration; see `labels`.
 """
@@ -34,6 +34,7 @@ from .formats.json import JsonFormat, read_json
 from .formats.registry.client import Place
 from .formats.registry.format import RegistryFormat, pause
 from .labels import LABELS, OPERATIONS, Label
+from .raw import Reading
 from .times import read_time
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel
 
 DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
 
+_CELLS = {**TEXTS, "True": True, "False": False}  # labels of tables, in which everything is text
 _MANY = 32  # numbers of a list from which an array is quicker than a dict
 _NUMBERS = {float, int}
 _int64 = Struct("<q").unpack
@@ -59,7 +61,7 @@ class Event(NamedTuple):
     id, key
         The id, and the same as 64 bits for the model.
     x
-        Features by name.
+        Features by name: numbers, or what a raw record has, without nested objects.
     y
         The event's own label, or None.
     w
@@ -70,7 +72,7 @@ class Event(NamedTuple):
 
     id: str | int
     key: int
-    x: Mapping[str, float]
+    x: Mapping[str, Any]
     y: ClassLabel | None
     w: float
     ts: str | int | float | None
@@ -102,6 +104,8 @@ class Codec:
         Called with the reason while it does not answer; default: wait a moment.
     max_features
         An event with more features is refused.
+    reading
+        How features are read; default: they are numbers, as the event has them.
 
     Attributes
     ----------
@@ -130,12 +134,15 @@ class Codec:
         registry: Place | None = None,
         wait: Callable[[str], None] | None = None,
         max_features: int = 100_000,
+        reading: Reading = Reading(),  # noqa: B008 - a constant
     ) -> None:
         self._max_features = max_features
+        self._reading = reading
+        self._is_read_plainly = reading == Reading()
         self._names = tuple(names)
         self._expected = frozenset(names)
         self._classes = classes
-        self._labels = dict(LABELS)
+        self._labels = dict(LABELS) | (_CELLS if reading.is_raw else {})
         self._outputs: tuple[bool | str, bool | str] = (False, True)
         named: dict[str, bool] = {}
         if positive is not None and negative is not None:
@@ -147,7 +154,7 @@ class Codec:
                 raise ValueError("registry must be given for the format 'registry'")
             self._format: Format = RegistryFormat(registry, wait or pause)
         else:
-            self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas)
+            self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas, reading)
         self._id_types: set[type] = set()  # of events
         self.n_strangers = 0
 
@@ -159,13 +166,21 @@ class Codec:
         BadRecord
             If the record is not what the format requires.  The detail names the field.
         """
-        event = self._format.read(self._value(record), record.headers, self._to_event)
+        event = self._format.read(self._value(record), record.headers, lambda fields: self._to_event(fields, record))
         self._id_types.add(type(event.id))
         return event
 
-    def features(self, value: bytes) -> dict[str, float]:
-        """The features of an event that was decoded before, from its record's value."""
-        return self._named(self._format.features(value))
+    def features(self, value: bytes) -> Mapping[str, Any]:
+        """The features of an event that was decoded before, from its record's value.
+
+        Raises
+        ------
+        BadRecord
+            If the user's function makes no features of it any more.
+        """
+        if self._is_read_plainly:
+            return self._named(self._format.features(value))
+        return self._format.read(value, (), lambda fields: self._features(self._reading.features(fields)))
 
     def decode_label(self, record: Record) -> Label:
         """Read a label.
@@ -196,7 +211,9 @@ class Codec:
 
     # --- fields -------------------------------------------------------------------------------------------------------
 
-    def _to_event(self, fields: Fields) -> Event:
+    def _to_event(self, fields: Fields, record: Record) -> Event:
+        if not self._is_read_plainly:
+            fields = self._reading.event(fields, f"{record.topic}-{record.partition}-{record.offset}")
         if "id" not in fields or "x" not in fields:
             raise BadRecord("missing-field", f"the record has no {'x' if 'id' in fields else 'id'!r}")
         label, weight = fields.get("y"), fields.get("w")
@@ -237,11 +254,13 @@ class Codec:
             raise BadRecord("bad-key", f"the key has {len(record.key)} bytes, more than {MAX_TEXT}")
         return value
 
-    def _features(self, x: Any) -> Mapping[str, float]:
+    def _features(self, x: Any) -> Mapping[str, Any]:
         if type(x) not in (dict, list):
             raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
         if len(x) > self._max_features:
             raise BadRecord("too-many-features", f"x has {len(x)} features, more than limits.event_features")
+        if self._reading.is_raw:
+            return self._named(x)
         if type(x) is list:
             if len(x) >= _MANY and _NUMBERS.issuperset(map(type, x)):
                 array = _small_enough(x)
@@ -295,7 +314,7 @@ def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:
     return numbers
 
 
-def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) -> Format:
+def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None, reading: Reading) -> Format:
     if name == "json":
         return JsonFormat()
     if name == "float32":
@@ -304,7 +323,7 @@ def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) ->
         raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, got {name!r}")
     if schemas is None:
         raise ValueError("schemas must be given for the format 'avro'")
-    return AvroFormat(schemas)
+    return AvroFormat(schemas, of_numbers=not reading.is_raw and reading.transform is None, is_flat=reading.is_flat)
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,10 @@
-"""Models in records: their classes in the engine, what they say about events, and models as bytes."""
+"""Models in records: their classes in the engine, what they say about events, and models as bytes.
+
+A model of raw records belongs to the `Records` that make its features: `Trained` holds both, and one blob does, too.
+"""
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +14,14 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
+from streamsvm.features import Records
 
 MulticlassModel = OneVsRest  # the only place that chooses it
 Model = OnlineSVM | OneVsRest
 
 _SEVERAL = "several"  # its name beside the learners'
 _KIND = "served model"
+_WITH_RECORDS = "model with records"
 
 
 class Scores(NamedTuple):
@@ -59,16 +65,59 @@ def mean(parts: Sequence[Scores]) -> Scores:
     return Scores(labels, values, probabilities)
 
 
+def rows_of(
+    xs: NamedRows | Sequence[Mapping[str, Any]], scaler: WarmupScaler | None, records: Records | None
+) -> NamedRows:
+    """Features of events as a model takes them: the numbers that `records` makes of them, or scaled numbers."""
+    if records is not None:
+        return NamedRows.of(records.transform_many(list(xs)))
+    rows = xs if isinstance(xs, NamedRows) else NamedRows.of(xs)
+    return rows if scaler is None else scaler.transform_many(rows)
+
+
+class Trained(NamedTuple):
+    """A model that goes on learning, with the `Records` that make its features if events are raw."""
+
+    model: Any
+    records: Records | None = None
+
+    def to_bytes(self) -> bytes:
+        """Both as one blob; a model without records as it writes itself."""
+        if self.records is None:
+            return self.model.to_bytes()
+        parts = {"model": self.model.to_bytes(), "records": self.records.to_bytes()}
+        return snapshot.pack(_WITH_RECORDS, {}, {name: _array(blob) for name, blob in parts.items()})
+
+    @classmethod
+    def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
+        """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
+        if snapshot.kind_of(data) != _WITH_RECORDS:
+            return cls(implementation.from_bytes(data, cache_mb=cache_mb))
+        _, arrays = snapshot.unpack(data, _WITH_RECORDS)
+        with snapshot.reading(_WITH_RECORDS):
+            model, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
+        return cls(implementation.from_bytes(model, cache_mb=cache_mb), records)
+
+    def digest(self) -> str:
+        """The digest of both; of a model without records, its own."""
+        if self.records is None:
+            return self.model.digest()
+        return blake2b(f"{self.model.digest()} {self.records.digest()}".encode(), digest_size=32).hexdigest()
+
+
 class ServedModel(NamedTuple):
-    """A model that can predict, with its scaler."""
+    """A model that can predict, with the scaler of its features, or with the `Records` that make them."""
 
     model: Model
     scaler: WarmupScaler | None
     meta: dict[str, Any]
+    records: Records | None = None
 
 
-def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
-    """A model, the scaler of its features and plain values as one blob; equal input gives equal bytes.
+def pack_model(
+    model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any], records: Records | None = None
+) -> bytes:
+    """A model, what makes its features, and plain values as one blob; equal input gives equal bytes.
 
     Raises
     ------
@@ -80,7 +129,9 @@ def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any
     blobs = {"model": model.to_bytes()}
     if scaler is not None:
         blobs["scaler"] = scaler.to_bytes()
-    arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in blobs.items()}
+    if records is not None:
+        blobs["records"] = records.to_bytes()
+    arrays = {name: _array(blob) for name, blob in blobs.items()}
     return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": dict(meta)}, arrays)
 
 
@@ -98,9 +149,19 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
         implementation: Any = MulticlassModel if algorithm == _SEVERAL else LEARNERS[algorithm]
         model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
-        model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
-        return ServedModel(model, scaler, header["meta"])
+        records = Records.from_bytes(arrays["records"].tobytes()) if "records" in arrays else None
+        model.predict_proba_one(_means(model))  # This fails if a coefficient is not finite; any example will do.
+        return ServedModel(model, scaler, header["meta"], records)
     except snapshot.SnapshotError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise snapshot.SnapshotError(f"a model that cannot be used: {error!r}") from error
+
+
+def _means(model: Model) -> dict[Any, float]:
+    """An example that lacks no feature, which the model would warn of."""
+    return {name: model.scale_of(name)[0] for name in model.feature_names}
+
+
+def _array(blob: bytes) -> np.ndarray:
+    return np.frombuffer(blob, dtype=np.uint8)

@@ -84,7 +84,7 @@ def draw(settings: Settings, state: State, path: Path) -> None:
     figure = new_figure()
     events = list(_newest_events(settings, state.offset))
     features = sorted({name for event in events for name in event.x})
-    n_panels = 3 if len(features) == 2 else 2
+    n_panels = 3 if len(features) == 2 and not settings.features.raw else 2
     figure.set_size_inches(5 * n_panels, 4.2)
     panels = figure.subplots(1, n_panels)
     _draw_curve(panels[0], state, settings.daemon.window)
@@ -178,8 +178,7 @@ def _draw_boundary(axes: Axes, state: State, events: list[Event], features: list
     grid = [
         dict(zip(features, point, strict=True)) for point in np.stack(np.meshgrid(x, y), -1).reshape(-1, 2).tolist()
     ]
-    rows = grid if state.scaler is None else [state.scaler.transform_one(point) for point in grid]
-    f = state.model.decision_function_many(rows).reshape(GRID, GRID)
+    f = state.model.decision_function_many(state.rows(grid, None)).reshape(GRID, GRID)
     axes.contourf(
         x, y, f > state.model.decision_threshold, levels=[-0.5, 0.5, 1.5], colors=[NEGATIVE, POSITIVE], alpha=0.12
     )

@@ -9,12 +9,13 @@ import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.features import Records
 from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.formats.base import BadRecord
-from ..records.models import Model, MulticlassModel, mean, scores, unpack_model
+from ..records.models import Model, MulticlassModel, mean, rows_of, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
 from ..records.published import Shelf, Snapshot, Withdrawn, count_in
 from ..runtime.numbers import MAX_INT64
@@ -30,6 +31,7 @@ class Member(NamedTuple):
     scaler: WarmupScaler | None
     version: ModelVersion
     created: float  # seconds since the epoch
+    records: Records | None = None
 
 
 def total(numbers: Iterable[int]) -> int:
@@ -62,15 +64,15 @@ class Committee:
         versions = [member.version for member in members]
         self.version = ModelVersion(total(v.ver for v in versions), total(v.offset for v in versions))
 
-    def predict(self, events: Sequence[Mapping[str, float]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
+    def predict(self, events: Sequence[Mapping[str, Any]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
         """The predictions for events, given by their features; for an event that a member cannot take, the reason.
 
         `untaught` is the prediction of a committee without members.
         """
         if not self._members:
             return [untaught] * len(events)
-        rows = NamedRows.of(events)
-        scaled = [member.scaler.transform_many(rows) if member.scaler else rows for member in self._members]
+        shared = events if self._members[0].records else NamedRows.of(events)  # all of them have records, or none
+        scaled = [rows_of(shared, member.scaler, member.records) for member in self._members]
         unusable: dict[int, BadRecord] = {}
         for member, own in zip(self._members, scaled, strict=True):
             unusable = unusable_rows(own, member.model) | unusable  # the first member's reason counts
@@ -244,8 +246,8 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
     created = snapshot.manifest.get("created")
     if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= MAX_INT64:
         raise ValueError(f"'created' must be seconds since 1970 in a manifest, got {created!r:.60}")
-    model, scaler, _ = unpack_model(snapshot.blob, device)
-    return Member(model, scaler, version, created)
+    model, scaler, _, records = unpack_model(snapshot.blob, device)
+    return Member(model, scaler, version, created, records)
 
 
 def version_of(snapshot: Snapshot) -> ModelVersion:
@@ -253,15 +255,18 @@ def version_of(snapshot: Snapshot) -> ModelVersion:
     return ModelVersion(count_in(snapshot.manifest, "ver"), count_in(snapshot.manifest, "offset"))
 
 
-def misfit(model: Model, settings: Settings) -> str:
+def misfit(model: Model, settings: Settings, *, is_raw: bool = False) -> str:
     """Why a published model cannot be one of these settings; empty if it can.
 
     Models of two classes and of more say different things about an event, so [label] decides which of them count.
+    `is_raw` says whether it comes with the `Records` that make its features.
     """
     is_multiclass, wants_several = isinstance(model, MulticlassModel), settings.label.vocabulary is not None
     if is_multiclass != wants_several:
         has, wanted = ("more than two", "two") if is_multiclass else ("two", "more than two")
         return f"it is a model of {has} classes, and the configuration has {wanted}: see [label]"
+    if is_raw != settings.features.raw:
+        return f"it takes {'raw' if is_raw else 'no raw'} events, and features.raw is {str(not is_raw).lower()}"
     if settings.features.names:
         strangers = [name for name in model.feature_names if name not in settings.features.names]
         if strangers:

@@ -205,7 +205,7 @@ class Scorer:
         name, version = snapshot.name, snapshot.manifest["ver"]
         try:
             member = unpack(snapshot, self._device)
-            reason = misfit(member.model, self._settings)
+            reason = misfit(member.model, self._settings, is_raw=member.records is not None)
         except ValueError as error:
             reason = str(error)
         if reason:

@@ -109,6 +109,23 @@ def image_hosts(value: tuple[str, ...]) -> str | None:
     )
 
 
+def function(value: str) -> str | None:
+    return (
+        None if value == "" or re.fullmatch(r"[\w.]+:\w+", value) else "a function, such as 'package.module:function'"
+    )
+
+
+def thousands(value: str) -> str | None:
+    is_right = value == "" or (len(value) == 1 and value not in "+-.0123456789")
+    return None if is_right else "one sign, such as ','; '.' is the decimal point"
+
+
+def kinds(value: dict[str, str]) -> str | None:
+    from streamsvm.features.values import GIVEN  # loads the engine
+
+    return None if set(value.values()) <= {*GIVEN} else f"a table of fields and kinds: {', '.join(map(repr, GIVEN))}"
+
+
 def classes(value: tuple[str | int, ...]) -> str | None:
     try:
         Vocabulary(value)

@@ -17,6 +17,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_questions(settings),
         *_estimates(settings),
         *_schema(settings),
+        *_features(settings),
         *_others(settings),
         *_classes(settings),
     ]
@@ -148,6 +149,31 @@ def _schema(settings: Settings) -> Iterator[str]:
         yield "schema.user needs schema.password, or STREAMSVM_SCHEMA_PASSWORD in the environment"
     if schema.password and not schema.user:
         yield "schema.password needs schema.user"
+
+
+def _features(settings: Settings) -> Iterator[str]:
+    features, log = settings.features, settings.log
+    if not features.raw:
+        given = [
+            name for name in ("id", "label", "time", "kinds", "indicators", "thousands") if getattr(features, name)
+        ]
+        if given:
+            yield f"{', '.join(f'features.{name}' for name in given)}: raw events have this; set features.raw = true"
+        if features.transform and log.format == "float32":
+            yield 'features.transform does not go with log.format = "float32", whose events are numbers'
+        return
+    if features.names:
+        yield "features.names does not go with features.raw, which takes records with any fields"
+    if log.format == "float32":
+        yield 'features.raw does not go with log.format = "float32", whose events are numbers'
+    if log.merged:
+        yield "log.merged does not go with features.raw: the models of raw events are not merged"
+    own = {getattr(features, name): name for name in ("id", "label", "time") if getattr(features, name)}
+    if len(own) < sum(bool(name) for name in (features.id, features.label, features.time)):
+        yield "features.id, features.label and features.time must name different fields"
+    for name in features.kinds:
+        if own.get(name) in ("id", "label"):
+            yield f"features.kinds names {name!r}, which is no feature: it is features.{own[name]}"
 
 
 def _others(settings: Settings) -> Iterator[str]:

@@ -27,6 +27,7 @@ _TYPE_NAMES = {
     bool: "true or false",
     Path: "a folder",
     tuple[str, ...]: "a list of strings",
+    dict[str, str]: 'a table of strings, such as { zip = "category" }',
     tuple[str | int, ...]: "a list of strings and whole numbers",
 }
 
@@ -208,6 +209,8 @@ def _convert(given: Given, hint: Any) -> Any:
             and all(type(item) in _items(option) for item in value)
         ):
             return tuple(value)
+        if get_origin(option) is dict and isinstance(value, dict) and all(type(v) is str for v in value.values()):
+            return value
         if type(value) is option:
             return value
         if option is float and type(value) is int and abs(value) <= sys.float_info.max:

@@ -1,11 +1,13 @@
 """Load a configuration: ``[section] key`` of the file is ``STREAMSVM_SECTION_KEY`` in the environment and
 ``section.key=value`` as a flag.  Flags override the environment, which overrides the file."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ..records.formats.avro import AvroMissing, SchemaError
+from ..records.raw import UnusableTransform
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
@@ -74,6 +76,8 @@ def load(
                 f"{path}: [kafka] is empty: set kafka.bootstrap_servers, such as 'localhost:9092', or remove the "
                 "section to use the embedded log"
             )
+    if settings.features.transform and (folder := str(path.parent.resolve())) not in sys.path:
+        sys.path.append(folder)
     problems += find_contradictions(settings)
     if with_model:
         problems += settings.model.problems(is_multiclass=settings.label.vocabulary is not None)
@@ -82,6 +86,8 @@ def load(
         settings.codec()
     except (AvroMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
+    except UnusableTransform as error:
+        problems.append(str(error))
     if log_must_exist and "kafka" not in values and (absence := backend_of(settings).absence()):
         problems.append(absence)
     if problems:

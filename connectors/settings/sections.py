@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
+from ..records.raw import Reading, imported
 from . import checks
 from .checks import key
 from .estimates import EstimateSettings
@@ -14,6 +15,9 @@ from .labelling import LabellingSettings
 from .model import ModelSettings
 from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings, StateSettings
 from .schema import SchemaSettings
+
+if TYPE_CHECKING:
+    from streamsvm.features import Records
 
 
 class ConfigError(ValueError):
@@ -85,16 +89,67 @@ class LogSettings:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """Which features an event must have.
+    """What the features of an event are: numbers by name, or, with ``raw = true``, whatever a record has.
+
+    Raw events need no preparation: `streamsvm.features.Records` finds out what each field is, and makes numbers of
+    texts, categories, times and missing values.
 
     Parameters
     ----------
     names
         Names of the features that every event must have.  An event that lacks one of them, or has others, is refused.
         Empty: any features.
+    raw
+        Whether events are raw records, whose fields may be anything.
+    id, label, time
+        Dotted name of the field that is the event's id, its label or its time.  If one is given, the whole record is
+        flat: all its other fields are features, and so is the time.  Without `id`, an event's id is
+        ``TOPIC-PARTITION-OFFSET``.  Empty: there is no such field; if all are, a raw record is the field x of an event.
+    kinds
+        The kinds of some fields, such as ``{zip = "category", note = "ignore"}``: ``"number"``, ``"category"``,
+        ``"time"``, ``"text"``, ``"list"``, ``"epoch_s"``, ``"epoch_ms"``, ``"epoch_us"`` or ``"ignore"``.  The first 50
+        values decide about other fields.
+    indicators
+        Whether a field that is missing sets a feature of its own, beside the guess in its place.
+    thousands
+        The sign between thousands in numbers that are written as text, such as ``","``.  Empty: there is none.
+    transform
+        A function of your own, ``"package.module:function"``, from the configuration's folder or the Python path.  It
+        takes an event as a dict, without its label, and returns the features as a dict.  It must return the same for
+        the same event.  Empty: the features are as the event has them.
     """
 
     names: tuple[str, ...] = ()
+    raw: bool = False
+    id: str = ""
+    label: str = ""
+    time: str = ""
+    kinds: dict[str, str] = field(default_factory=dict, metadata={"check": checks.kinds})
+    indicators: bool = False
+    thousands: str = key("", checks.thousands)
+    transform: str = key("", checks.function)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the whole of an event is its features, apart from its id and its label."""
+        return bool(self.id or self.label or self.time)
+
+    def reading(self) -> Reading:
+        """How the codec reads the features; `UnusableTransform` if the function cannot be imported."""
+        transform = imported(self.transform) if self.transform else None
+        return Reading(self.raw, self.id, self.label, self.time, transform)
+
+    def records(self) -> "Records | None":
+        """What makes the features of raw events, before the first one; None if they are not raw."""
+        if not self.raw:
+            return None
+        from streamsvm.features import Records  # loads the engine
+
+        return Records(dict[Any, str](self.kinds) or None, indicators=self.indicators, thousands=self.thousands or None)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a checkpoint depends on."""
+        return {**asdict(self), "names": list(self.names)}
 
 
 @dataclass(frozen=True)
@@ -243,6 +298,7 @@ class Settings:
             registry=self.schema.place,
             wait=wait,
             max_features=self.limits.event_features,
+            reading=self.features.reading(),
         )
 
     def removes(self) -> bool:
@@ -263,13 +319,13 @@ class Settings:
         """The settings that a checkpoint depends on, by dotted name: with another value, a model cannot go on."""
         sections = {
             "model": {"algorithm": self.model.algorithm, **self.model.parameters(), **self.model.bounds()},
-            "features": asdict(self.features),
+            "features": self.features.fingerprint(),
             "label": self.label.fingerprint(),
         }
         values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         del values["model.cache_mb"]  # It changes the memory, not the model.
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
-        return {**values, "features.names": list(self.features.names)}
+        return values
 
 
 REMOVED = {  # keys of 0.1.0, and what to do about each

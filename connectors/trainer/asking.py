@@ -9,7 +9,7 @@ is told, whatever the source of the label.  Of the loop's decisions, only questi
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from streamsvm import active
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
-from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
@@ -53,7 +52,8 @@ class Asking:
     """
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
-        self._topic = settings.log.questions
+        self._topic, self._events = settings.log.questions, settings.log.topic
+        self._features = settings.features
         self._is_json = settings.log.format == "json"
         self._codec = codec
         self._log = log
@@ -143,14 +143,14 @@ class Asking:
             if value and weight is not None:
                 labels[key], events[key] = y, value
                 weights.append(weight)
-        rows = NamedRows.of([self._codec.features(value) for value in events.values()])
-        rows = state.scaler.transform_many(rows) if state.scaler else rows
+        rows = state.rows([self._codec.features(value) for value in events.values()], None)
         now = state.join.clock
         unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}}
         for key in labelling.rechecks.choose(labels, rows, weights, state.model):
             query_id = recheck_id(f"{self._name}-{key}")
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
-            id_ = self._codec.decode(Record(self._topic, self._number, 0, now, None, events[key], ())).id
+            place = (self._events, self._number, state.join.offset_of(key))
+            id_ = self._codec.decode(Record(*place, now, None, events[key], ())).id
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
             asked = self._described(question, events[key], id_, state)
             self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
@@ -200,7 +200,7 @@ class Asking:
     def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
         """A question with what people need to answer it; `value` is that of the event's record."""
         x = self._codec.features(value)
-        (said,) = predictions_of(state.model, NamedRows.of([x])) if self._codec.is_multiclass else (None,)
+        (said,) = predictions_of(state.model, state.rows([x], None)) if self._codec.is_multiclass else (None,)
         if isinstance(said, ClassPrediction):
             guess, probabilities = said.label, {str(y): p for y, p in said.probabilities.items()}
             score = None if guess is None else said.probabilities[guess]
@@ -210,8 +210,8 @@ class Asking:
             query_id=question.id,
             id=id_,
             partition=self._number,
-            x=x,
-            event=self._other_fields(value),
+            x={} if self._features.raw else x,
+            event=self._for_people(value, x),
             margin=question.margin,
             score=score,
             reason=question.reason,
@@ -223,13 +223,19 @@ class Asking:
             probabilities=probabilities,
         )
 
+    def _for_people(self, value: bytes, x: Mapping[str, Any]) -> dict[str, Any]:
+        """What only people read: the other fields of an event, and those of a raw record, which are no numbers."""
+        others = {} if self._features.is_flat else self._other_fields(value)
+        raw = {name: v for name, v in x.items() if not isinstance(v, bytes)} if self._features.raw else {}
+        return raw | others
+
     def _other_fields(self, value: bytes) -> dict[str, Any]:
         """The fields of a JSON event that only people read."""
         if not self._is_json:
             return {}
         return {name: field for name, field in json.loads(value).items() if name not in _OWN_FIELDS}
 
-    def _unusual(self, x: dict[str, float], state: State) -> dict[str, float]:
+    def _unusual(self, x: Mapping[str, Any], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""
         if state.model.n_seen < _LEAST_LABELS:
             return {}

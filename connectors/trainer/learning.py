@@ -14,11 +14,12 @@ import numpy as np
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.validation import KernelOverflow
+from streamsvm.features import Records
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
-from .rows import ONE_BY_ONE, rows_at
+from .rows import ONE_BY_ONE, RawRows, Rows, rows_at
 from .state.estimates import Estimate
 from .state.lesson import Lesson
 from .state.state import State
@@ -49,7 +50,7 @@ Refused = tuple[Task, BadRecord]
 
 
 def teach(
-    tasks: list[Task], rows: NamedRows, entity: bytes | None, state: State, max_features: int
+    tasks: list[Task], rows: Rows, entity: bytes | None, state: State, max_features: int
 ) -> tuple[list[Estimate], list[Refused]]:
     """Teach the model of an entity: forget what is corrected or taken back, then learn.
 
@@ -61,7 +62,7 @@ def teach(
     tasks
         The lessons of a cut, in order.
     rows
-        The features of their events, as the model takes them.
+        The features of their events, as the model takes them, or raw ones.
     entity
         Whose model learns; see `Models`.
     state
@@ -85,6 +86,8 @@ def teach(
         if revisions and state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
+        if not isinstance(rows, NamedRows):
+            holding, rows = _with_numbers(holding, rows, state.models.records(entity))
         fitting, refused = _fitting(model, holding, rows, max_features)
         found, too_large = _learn_events(model, fitting, rows, state)
         refused += too_large
@@ -94,6 +97,14 @@ def teach(
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
     return found, refused
+
+
+def _with_numbers(tasks: list[Task], rows: RawRows, records: Records | None) -> tuple[list[Task], NamedRows]:
+    """Tasks with raw events, and the rows of numbers that they refer to."""
+    places = [task.row for task in tasks if task.row is not None]
+    numbers = iter(range(len(places)))
+    numbered = [task if task.row is None else task._replace(row=next(numbers)) for task in tasks]
+    return numbered, rows.numbers(places, records)
 
 
 def _fitting(model: Model, tasks: list[Task], rows: NamedRows, max_features: int) -> tuple[list[Task], list[Refused]]:

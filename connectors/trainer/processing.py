@@ -10,6 +10,9 @@
 
 3. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
 
+The numbers of raw events are made when they are used.  An event is predicted with what `Records` knows of the events
+before it; then `Records` takes note of it.  A model that learns it takes its numbers as `Records` makes them then.
+
 The state afterwards, and the outputs, depend on the state before and on the records alone.  Only the labelling loop
 sees where a cut ends.
 """
@@ -17,7 +20,7 @@ sees where a cut ends.
 import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +37,7 @@ from ..records.predictions import ModelVersion, Said, predictions_of, send_predi
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, teach
-from .rows import by_entity, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_entity, rows_at, unusable_rows
 from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson
@@ -139,12 +142,12 @@ class Processor:
         self.n_tombstones += len(records) - len(kept)
         return kept
 
-    def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], NamedRows]:
-        """The events, and their features as the models take them; refuse the other records."""
+    def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], Rows]:
+        """The events, and their features as the models take them, or raw ones; refuse the other records."""
         found: list[Event | BadRecord] = [self._read(record, state.classes) for record in records]
         places = [i for i, event in enumerate(found) if isinstance(event, Event)]
         rows = self._rows([event.x for event in found if isinstance(event, Event)], state)
-        unusable = self._unusable(rows, [records[i] for i in places], state)
+        unusable = {} if isinstance(rows, RawRows) else self._unusable(rows, [records[i] for i in places], state)
         for i, problem in unusable.items():
             found[places[i]] = problem
         decoded = []
@@ -154,7 +157,9 @@ class Processor:
             else:
                 decoded.append(Decoded(record, event, record.key if self._is_keyed else None))
         state.breaker.observe([isinstance(event, BadRecord) for event in found])
-        return decoded, rows.take([i for i in range(len(rows)) if i not in unusable])
+        if isinstance(rows, NamedRows):
+            rows = rows.take([i for i in range(len(rows)) if i not in unusable])
+        return decoded, rows
 
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""
@@ -175,10 +180,9 @@ class Processor:
         except BadRecord as error:
             return error
 
-    def _rows(self, xs: Sequence[Mapping[str, float]], state: State) -> NamedRows:
-        """Features as arrays, as the models take them: made once, for all that is done with them."""
-        rows = NamedRows.of(xs)
-        return state.scaler.transform_many(rows) if state.scaler else rows
+    def _rows(self, xs: Sequence[Mapping[str, Any]], state: State) -> Rows:
+        """Features as the models take them, made once for all that is done with them; those of raw events are not."""
+        return RawRows(xs) if self._settings.features.raw else state.rows(xs, None)
 
     def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label]]:
         """The labels, with their records; refuse the other records."""
@@ -221,16 +225,17 @@ class Processor:
         """Whether the label of an event is known when it comes."""
         return event.y is not None or (self._joins and state.join.without_event(event.key) is not None)
 
-    def _predict(self, decoded: Mapping[int, Decoded], rows: NamedRows, state: State) -> dict[int, Said]:
+    def _predict(self, decoded: Mapping[int, Decoded], rows: Rows, state: State) -> dict[int, Said]:
         """Produce the predictions of events; return them by place."""
         found: dict[int, Said] = {}
         for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
+            taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model = state.models.to_predict(entity)
             try:
-                said = predictions_of(model, rows_at(rows, chosen))
-                found.update(zip(chosen, said, strict=True))
+                said = predictions_of(model, rows_at(own, [row for row, _ in taken.values()]))
+                found.update(zip(taken, said, strict=True))
             except ValueError:
-                found.update(self._one_by_one(model, {place: decoded[place] for place in chosen}, rows, state))
+                found.update(self._one_by_one(model, taken, own, state))
         said_of = {place: found[place] for place in decoded if place in found}
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
@@ -240,14 +245,27 @@ class Processor:
         state.counters.predicted += len(said_of)
         return said_of
 
+    def _taken(
+        self, decoded: Mapping[int, Decoded], rows: Rows, entity: bytes | None, state: State
+    ) -> tuple[dict[int, tuple[int, Decoded]], NamedRows]:
+        """Events by place, each with the number of its row, and rows of numbers, of which `Records` takes note."""
+        if isinstance(rows, NamedRows):
+            return {place: (place, item) for place, item in decoded.items()}, rows
+        numbers = NamedRows.of(rows.observed(decoded, state.models.to_observe(entity)))
+        problems = unusable_rows(numbers, state.models.to_predict(entity))
+        for row, item in enumerate(decoded.values()):
+            if row in problems:
+                self.refuse(item.record, "predict", problems[row], state)
+        return {place: (row, item) for row, (place, item) in enumerate(decoded.items()) if row not in problems}, numbers
+
     def _one_by_one(
-        self, model: Model, decoded: Mapping[int, Decoded], rows: NamedRows, state: State
+        self, model: Model, taken: Mapping[int, tuple[int, Decoded]], rows: NamedRows, state: State
     ) -> dict[int, Said]:
         """Predictions by place; refuse the events that the model cannot take since it learned the ones before them."""
         found: dict[int, Said] = {}
-        for place, item in decoded.items():
+        for place, (row, item) in taken.items():
             try:
-                [found[place]] = predictions_of(model, rows_at(rows, [place]))
+                [found[place]] = predictions_of(model, rows_at(rows, [row]))
             except ValueError as error:
                 self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
         return found
@@ -267,10 +285,10 @@ class Processor:
     def _join(
         self,
         here: list[tuple[int, Decoded, Said]],
-        rows: NamedRows,
+        rows: Rows,
         labels: list[tuple[Record, Label]],
         state: State,
-    ) -> tuple[list[Task], NamedRows]:
+    ) -> tuple[list[Task], Rows]:
         """What to learn from events whose labels are known by now: the tasks, and the rows that they refer to."""
         tasks = []
         row_of: dict[bytes, int] = {}  # by the value of the event's record
@@ -293,7 +311,7 @@ class Processor:
                 self._asking.hear(event.key, "set", "", state.join)
             if lesson:
                 tasks.append(Task(lesson, row, state.join.clock - lesson.waited, record))
-        earlier: list[bytes] = []  # values of events of earlier cuts, whose rows come after those of this one
+        earlier: list[Mapping[str, Any]] = []  # of events of earlier cuts, whose rows come after those of this one
         for record, given in labels:
             label = self._decided(record, given, state)
             if label is None:
@@ -307,10 +325,15 @@ class Processor:
             if lesson.value is not None and lesson.y is not None:
                 known = row_of.get(lesson.value)
                 if known is None:
-                    known = row_of[lesson.value] = len(rows) + len(earlier)
-                    earlier.append(lesson.value)
+                    try:
+                        earlier.append(self._codec.features(lesson.value))
+                    except BadRecord as error:  # the user's function made features of it before
+                        self._refuse([(Task(lesson, None, state.join.clock - lesson.waited), error)], state)
+                        continue
+                    known = row_of[lesson.value] = len(rows) + len(earlier) - 1
             tasks.append(Task(lesson, known, state.join.clock - lesson.waited))
-        return tasks, rows.beside(self._rows([self._codec.features(value) for value in earlier], state))
+        more: Any = self._rows(earlier, state)
+        return tasks, rows.beside(more)
 
     def _decided(self, record: Record, label: Label, state: State) -> Label | None:
         """What the answers to a question say together; None: nothing new.  Any other label decides alone."""
@@ -328,7 +351,7 @@ class Processor:
         late = join.without_event(label.key)
         return late and late._replace(entity=record.key if self._is_keyed else None)
 
-    def _learn(self, tasks: list[Task], rows: NamedRows, state: State) -> None:
+    def _learn(self, tasks: list[Task], rows: Rows, state: State) -> None:
         for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
             estimates, refused = teach([tasks[i] for i in chosen], rows, entity, state, self._max_features)
             self._publish(estimates)

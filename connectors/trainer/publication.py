@@ -53,7 +53,7 @@ def publish_models(publisher: Publisher, state: State, number: int, epoch: int) 
         name = partition_name(number) if key is None else key_name(key)
         meta = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
         try:
-            publisher.publish(name, pack_model(model, state.scaler, {}), meta)
+            publisher.publish(name, pack_model(model, state.scaler, {}, state.models.records(key)), meta)
             n_published += 1
         except TooLarge as error:
             n_too_large += 1
@@ -92,4 +92,4 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
     ]
     if problems:
         raise ConfigError(problems)
-    return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None)
+    return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None).model

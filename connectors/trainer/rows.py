@@ -1,13 +1,52 @@
 """Events as rows of features, as their models take them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.features import Records
 
 from ..records.formats.base import BadRecord
 from ..records.models import Model
 
 ONE_BY_ONE = 3  # rows that a model takes one by one in less time than as a batch
+
+
+class RawRows:
+    """Raw events, of which `Records` makes rows of numbers when they are used.
+
+    Parameters
+    ----------
+    xs
+        The features of the events.
+    """
+
+    def __init__(self, xs: Sequence[Mapping[Any, Any]]) -> None:
+        self._xs = xs
+
+    def __len__(self) -> int:
+        return len(self._xs)
+
+    def beside(self, others: "RawRows") -> "RawRows":
+        """These rows, and then others."""
+        return RawRows([*self._xs, *others._xs])
+
+    def observed(self, places: Iterable[int], records: Records | None) -> list[dict[Any, float]]:
+        """The numbers of the events at these places; each is made before `records` takes note of its event."""
+        assert records is not None  # events are raw
+        numbers = []
+        for place in places:
+            numbers.append(records.transform_one(self._xs[place]))
+            records.learn_one(self._xs[place])
+        return numbers
+
+    def numbers(self, places: Sequence[int], records: Records | None) -> NamedRows:
+        """The numbers of the events at these places, as they are now."""
+        assert records is not None  # events are raw
+        return NamedRows.of(records.transform_many([self._xs[place] for place in places]))
+
+
+Rows = NamedRows | RawRows
 
 
 def rows_at(rows: NamedRows, places: Sequence[int]) -> NamedRows | list[dict]:

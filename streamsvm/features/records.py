@@ -149,7 +149,7 @@ class Records(base.Transformer):
         ValueError
             If two of its fields have one name, as in ``{"a.b": 1, "a": {"b": 2}}``.
         """
-        given = _flat(x)
+        given = flat(x)
         fields = self._fields
         if not given.keys() <= fields.keys():
             self._know(given)
@@ -255,7 +255,7 @@ class Records(base.Transformer):
 
     def transform_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
         """The numbers of one record by the names of their columns; a new dict."""
-        given, out = _flat(x), {}
+        given, out = flat(x), {}
         for name, f in self._fields.items():
             kind = f.kind
             if kind in LEFT_OUT:
@@ -351,7 +351,7 @@ def _outer(name: Hashable) -> Iterator[str]:
         yield name
 
 
-def _flat(x: Any) -> Mapping[Hashable, Any]:
+def flat(x: Any) -> Mapping[Hashable, Any]:
     """A record without nested objects: their fields get dotted names."""
     if not isinstance(x, Mapping):
         raise TypeError(

@@ -87,10 +87,15 @@ class PublishedModels:
         if data.get("reason") == RECHECK:
             return None
         x: Any = data.get("x")
-        if not models or not are_numbers(x) or len(x) > self._settings.limits.event_features:
+        if (
+            not models
+            or self._settings.features.raw
+            or not are_numbers(x)
+            or len(x) > self._settings.limits.event_features
+        ):
             return ClassScore(data["guess"], data.get("score")) if "guess" in data else data.get("score")
         parts = []
-        for model, scaler, _ in models:
+        for model, scaler, *_ in models:
             rows = NamedRows.of([scaler.transform_one(x) if scaler else x])
             if unusable_rows(rows, model):
                 return None

@@ -47,6 +47,10 @@ class AvroFormat:
     ----------
     folder
         Folder of the schemas, which is read once.
+    of_numbers
+        Whether x must hold numbers only.
+    is_flat
+        Whether records may have any fields in the place of id and x.
 
     Raises
     ------
@@ -56,9 +60,9 @@ class AvroFormat:
         If the folder has no schema, or if a schema is not as the module describes.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, of_numbers: bool = True, is_flat: bool = False) -> None:
         _fastavro()
-        self._readers = _load_readers(folder)
+        self._readers = _load_readers(folder, None if is_flat else of_numbers)
 
     def read(self, value: bytes, headers: Headers, build: Callable[[Fields], Built]) -> Built:
         """What `build` makes of the record's fields; headers are ignored."""
@@ -174,11 +178,11 @@ def _is_empty(type_: Any, named: Mapping[str, Any], above: tuple[str, ...] = ())
 # --- schemas of a folder ----------------------------------------------------------------------------------------------
 
 
-def _load_readers(folder: Path) -> dict[int, Callable[[bytes], Fields]]:
+def _load_readers(folder: Path, of_numbers: bool | None) -> dict[int, Callable[[bytes], Fields]]:
     paths = sorted(folder.glob("*.avsc"))
     if not paths:
         raise SchemaError(f"{folder}: there is no schema file, ID.avsc, in this folder")
-    return {_schema_id(path): _load_reader(path) for path in paths}
+    return {_schema_id(path): _load_reader(path, of_numbers) for path in paths}
 
 
 def _schema_id(path: Path) -> int:
@@ -187,7 +191,8 @@ def _schema_id(path: Path) -> int:
     return int(path.stem)
 
 
-def _load_reader(path: Path) -> Callable[[bytes], Fields]:
+def _load_reader(path: Path, of_numbers: bool | None) -> Callable[[bytes], Fields]:
+    """A reader of records with numbers in x, with anything in it, or (None) of records with any fields."""
     try:
         schema = json.loads(path.read_bytes())
         kind, fields = schema["type"], {field["name"]: field["type"] for field in schema["fields"]}
@@ -195,13 +200,14 @@ def _load_reader(path: Path) -> Callable[[bytes], Fields]:
         raise SchemaError(f"{path}: this is not the schema of an Avro record: {error!r}") from None
     if kind != "record":
         raise SchemaError(f"{path}: the schema must be of a record, got {kind!r}")
-    if missing := {"id", "x"} - fields.keys():
+    missing = set() if of_numbers is None else {"id", "x"} - fields.keys()
+    if missing:
         raise SchemaError(f"{path}: the record has no field {min(missing)!r}")
-    for name in ("id", "y", "w", "ts"):
+    for name in () if of_numbers is None else ("id", "y", "w", "ts"):
         if name in fields and not all(_is_primitive(type_, name) for type_ in _members(fields[name]) or [None]):
             allowed = "a primitive type or a union of them"
             raise SchemaError(f"{path}: the field {name!r} must be {allowed}, got {show(fields[name])}")
-    if not _are_features(fields["x"], dict(_records(schema))):
+    if of_numbers and not _are_features(fields["x"], dict(_records(schema))):
         allowed = "a map, an array or a record of numbers"
         raise SchemaError(f"{path}: the field 'x' must be {allowed}, got {show(fields['x'])}")
     try:

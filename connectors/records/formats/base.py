@@ -23,6 +23,7 @@ REASONS = (  # why a record may be refused
     "bad-question",
     "bad-rev",
     "bad-source",
+    "bad-transform",
     "bad-ts",
     "bad-weight",
     "duplicate-field",

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
@@ -29,6 +30,7 @@ from streamsvm.active import (
 from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.active.choosing.words import MOST, pattern_of
 from streamsvm.active.run import SMALL, finish_if_small
+from streamsvm.features import Records
 
 from ...records.classes import ClassLabel
 from ...records.codec import Codec, Event
@@ -66,12 +68,16 @@ class Candidates(StreamPool):
         Reads events.
     scaler
         Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
+    records
+        What makes the features of raw events; None: events are not raw.
     """
 
-    def __init__(self, capacity: int, codec: Codec, scaler: WarmupScaler | None) -> None:
+    def __init__(
+        self, capacity: int, codec: Codec, scaler: WarmupScaler | None, records: Records | None = None
+    ) -> None:
         super().__init__(capacity)
         self._codec = codec
-        self._scaler = scaler
+        self._transformer = records or scaler
 
     def rows(self, keys: Sequence[int]) -> list[dict[str, float]]:
         """The features of these events, as the model takes them."""
@@ -79,8 +85,9 @@ class Candidates(StreamPool):
 
     def features(self, values: Sequence[bytes]) -> list[dict[str, float]]:
         """The features of events, as the model takes them, from their records' values."""
-        rows = [self._codec.features(value) for value in values]
-        return self._scaler.transform_many(rows) if self._scaler else rows
+        rows: Any = [self._codec.features(value) for value in values]
+        transformer: Any = self._transformer
+        return transformer.transform_many(rows) if transformer else rows
 
 
 class Labelling:
@@ -96,12 +103,22 @@ class Labelling:
         Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
     number
         Number of the partition.
+    records
+        What makes the features of raw events; None: events are not raw.
     """
 
-    def __init__(self, settings: Settings, join: Join, scaler: WarmupScaler | None, number: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        join: Join,
+        scaler: WarmupScaler | None,
+        number: int,
+        records: Records | None = None,
+    ) -> None:
         labelling = settings.labelling
         self._join = join
-        self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
+        self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler, records)
+        self._is_raw = records is not None
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
         is_multiclass = settings.label.vocabulary is not None
@@ -132,7 +149,7 @@ class Labelling:
     def offer(self, event: Event, now: int) -> None:
         """Offer an event as a candidate, if it has no label yet and a question has room for its features."""
         value = self._join.awaiting(event.key)
-        if value is None or not fits_question(event.x, len(value)):
+        if value is None or not (self._is_raw or fits_question(event.x, len(value))):
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id

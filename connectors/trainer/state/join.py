@@ -122,6 +122,10 @@ class Join:
         entry = self._events.entries.get(key)
         return entry.value if entry is not None else None
 
+    def offset_of(self, key: int) -> int:
+        """The offset of the record of an event that is here."""
+        return self._events.entries[key].at
+
     def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)

@@ -22,9 +22,10 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import SnapshotError
+from streamsvm.features import Records
 
 from ...records.classes import ClassLabel
-from ...records.models import Model, MulticlassModel
+from ...records.models import Model, MulticlassModel, Trained
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
 from .byte_strings import joined
@@ -51,10 +52,10 @@ def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = No
     return model if classes is None else MulticlassModel(model, list(classes) or None)
 
 
-def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Any:
+def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Trained:
     """A model that goes on learning; `is_multiclass` says whether it has more than two classes."""
     implementation: Any = MulticlassModel if is_multiclass else settings.implementation
-    return implementation.from_bytes(blob, cache_mb=settings.cache_mb)
+    return Trained.from_bytes(implementation, blob, settings.cache_mb)
 
 
 class Sizes(NamedTuple):
@@ -78,6 +79,12 @@ class Models(Protocol):
     def to_predict(self, key: bytes | None) -> Model: ...
 
     def to_learn(self, key: bytes | None) -> Model: ...
+
+    def records(self, key: bytes | None) -> Records | None:
+        """What makes the features of a model, if events are raw."""
+
+    def to_observe(self, key: bytes | None) -> Records | None:
+        """The same, to learn an event."""
 
     def in_memory(self) -> Iterator[Model]: ...
 
@@ -108,8 +115,9 @@ class SingleModel:
 
     n_dropped = n_damaged = 0
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, records: Records | None = None) -> None:
         self.model = model
+        self._records = records
         self._has_changed = True
 
     def to_predict(self, key: bytes | None) -> Model:
@@ -124,6 +132,12 @@ class SingleModel:
         self.model = model
         self._has_changed = True
 
+    def records(self, key: bytes | None) -> Records | None:
+        return self._records
+
+    def to_observe(self, key: bytes | None) -> Records | None:
+        return self._records
+
     def in_memory(self) -> Iterator[Model]:
         yield self.model
 
@@ -131,7 +145,10 @@ class SingleModel:
         return _sizes_of(self.model)
 
     def digest(self) -> str:
-        return self.model.digest()
+        return Trained(self.model, self._records).digest()
+
+    def to_bytes(self) -> bytes:
+        return Trained(self.model, self._records).to_bytes()
 
     def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         if self._has_changed:
@@ -168,6 +185,8 @@ class KeyedModels:
         The classes that every model knows beforehand, if there are more than two; default: two.
     is_owner
         Whether the folder may be changed; if not, a damaged model is an error.
+    records
+        What every model begins with if events are raw; None: they are not.
     """
 
     def __init__(
@@ -182,8 +201,10 @@ class KeyedModels:
         is_published: bool = False,
         classes: Sequence[ClassLabel] | None = None,
         is_owner: bool = True,
+        records: Records | None = None,
     ) -> None:
         self._settings = settings
+        self._records = records
         self._classes = classes
         self._is_owner = is_owner
         self._folder = folder
@@ -194,7 +215,7 @@ class KeyedModels:
         self.n_dropped = self.n_damaged = 0
         self._order: OrderedDict[bytes, None] = OrderedDict()  # of the last lessons, the oldest first
         self._withdrawn: set[bytes] = set()
-        self._live: OrderedDict[bytes, Model] = OrderedDict()
+        self._live: OrderedDict[bytes, Trained] = OrderedDict()
         self._sizes: dict[bytes, Sizes] = {}  # of the models in memory, when they were last counted
         self._uncounted: set[bytes] = set()  # keys whose models may have other sizes by now
         self._total = NO_MODELS  # of `_sizes`
@@ -206,27 +227,39 @@ class KeyedModels:
         self._file: IO[bytes] | None = None
 
     def to_predict(self, key: bytes | None) -> Model:
-        key = key or b""
-        model = self._live.get(key)
-        if model is None:
+        return self._trained(key or b"").model
+
+    def records(self, key: bytes | None) -> Records | None:
+        return self._trained(key or b"").records
+
+    def to_observe(self, key: bytes | None) -> Records | None:
+        if self._records is None:
+            return None
+        self._note(key or b"")
+        return self.records(key)
+
+    def _trained(self, key: bytes) -> Trained:
+        found = self._live.get(key)
+        if found is None:
             place = self._places.get(key)
-            model = self._live[key] = self._begun() if place is None else self._stored(key, place)
+            found = self._live[key] = self._begun() if place is None else self._stored(key, place)
             self._evict()
         self._live.move_to_end(key)
         self._uncounted.add(key)
-        return model
+        return found
 
-    def _begun(self) -> Model:
-        return new_model(self._settings, self._classes)
+    def _begun(self) -> Trained:
+        records = None if self._records is None else self._records.clone()
+        return Trained(new_model(self._settings, self._classes), records)
 
-    def _stored(self, key: bytes, place: Place) -> Model:
+    def _stored(self, key: bytes, place: Place) -> Trained:
         self._flush()
         try:
             return self._unpacked(key, place)
         except DamagedModel as damage:
             return self._begun_anew(key, place, damage)
 
-    def _unpacked(self, key: bytes, place: Place) -> Model:
+    def _unpacked(self, key: bytes, place: Place) -> Trained:
         blob = read_place(self._folder, key, place)
         try:
             return read_model(self._settings, blob, is_multiclass=self._classes is not None)
@@ -235,7 +268,7 @@ class KeyedModels:
                 raise
             raise place.problem(self._folder, key, error) from None
 
-    def _begun_anew(self, key: bytes, place: Place, damage: DamagedModel) -> Model:
+    def _begun_anew(self, key: bytes, place: Place, damage: DamagedModel) -> Trained:
         """An empty model in the place of one that is damaged; the next `save` writes it."""
         if not self._is_owner:
             raise damage
@@ -246,25 +279,28 @@ class KeyedModels:
         return self._begun()
 
     def to_learn(self, key: bytes | None) -> Model:
-        key = key or b""
+        self._unpublished.add(key or b"")
+        self._note(key or b"")
+        return self.to_predict(key)
+
+    def _note(self, key: bytes) -> None:
+        """Note that a model, or its records, will change."""
         self._unsaved.add(key)
-        self._unpublished.add(key)
         self._withdrawn.discard(key)
         self._order[key] = None
         self._order.move_to_end(key)
         self._drop_oldest()
-        return self.to_predict(key)
 
     def in_memory(self) -> Iterator[Model]:
-        yield from self._live.values()
+        yield from (trained.model for trained in self._live.values())
 
     def sizes(self) -> Sizes:
         """The sizes of the models in memory together.  Only models that were used since the last call are counted."""
         for key in self._uncounted:
-            model = self._live.get(key)
+            trained = self._live.get(key)
             before, now = self._sizes.pop(key, NO_MODELS), NO_MODELS
-            if model is not None:
-                now = self._sizes[key] = _sizes_of(model)
+            if trained is not None:
+                now = self._sizes[key] = _sizes_of(trained.model)
             self._total = Sizes(*(total + new - old for total, new, old in zip(self._total, now, before, strict=True)))
         self._uncounted.clear()
         return self._total
@@ -294,7 +330,7 @@ class KeyedModels:
         """A digest of all models that have learned, in memory or not."""
         total = blake2b(digest_size=16)
         for key in sorted(self.keys()):
-            total.update(key + b"\0" + self.to_predict(key).digest().encode())
+            total.update(key + b"\0" + self._trained(key).digest().encode())
         return total.hexdigest()
 
     def save(self) -> Arrays:

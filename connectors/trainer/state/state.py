@@ -13,9 +13,10 @@ import orjson
 from streamsvm import WarmupScaler
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
-from ...records.models import Model
+from ...records.models import Model, rows_of
 from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
@@ -121,8 +122,14 @@ class State:
         assert isinstance(self.models, SingleModel)
         return self.models.model
 
-    def standardised(self, x: Mapping[str, float], entity: bytes | None) -> dict[str, float]:
+    def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
+        """The features of events as the model of an entity takes them, as arrays."""
+        return rows_of(xs, self.scaler, self.models.records(entity))
+
+    def standardised(self, x: Mapping[Any, Any], entity: bytes | None) -> dict[Any, float]:
         """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
+        records = self.models.records(entity)
+        x = x if records is None else records.transform_one(x)
         if self.scaler is not None:
             return self.scaler.transform_one(dict(x)) if self.scaler.kind == "standard" else {}
         scale_of = self.models.to_predict(entity).scale_of
@@ -136,7 +143,8 @@ class State:
         join = Join(*_limits(settings), classes, _leap(settings))
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(new_model(settings.model, _listed(settings)) if model is None else model)
+            begun = new_model(settings.model, _listed(settings)) if model is None else model
+            models = SingleModel(begun, settings.features.records())
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
@@ -147,7 +155,7 @@ class State:
             metrics=prequential(classes, settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
-            labelling=Labelling(settings, join, None, number) if settings.log.questions else None,
+            labelling=Labelling(settings, join, None, number, models.records(None)) if settings.log.questions else None,
             estimates=_estimates(settings, models),
         )
 
@@ -175,12 +183,12 @@ class State:
         classes = _restored_classes(checkpoint, settings)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
+            models = SingleModel(*read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
         join = Join.from_arrays(parts["join"], *_limits(settings), classes, _leap(settings))
-        labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
+        labelling = Labelling(settings, join, scaler, number, models.records(None)) if settings.log.questions else None
         if labelling and "labelling" in blobs:
             labelling.restore(blobs["labelling"])
         estimates = _estimates(settings, models)
@@ -214,7 +222,7 @@ class State:
         if not self.classes.are_two:
             blobs[CLASSES] = orjson.dumps(self.classes.labels)
         if isinstance(self.models, SingleModel):
-            blobs["model"] = self.models.model.to_bytes()
+            blobs["model"] = self.models.to_bytes()
         else:
             parts["models"] = self.models.save()
         if self.scaler is not None:
@@ -255,7 +263,8 @@ def _keyed(settings: Settings, model: ModelSettings, store: CheckpointStore) -> 
     daemon, is_published = settings.daemon, bool(settings.log.model)
     where = (store.folder, store.epoch)
     limits = (daemon.max_models, daemon.keep, daemon.max_keys)
-    return KeyedModels(model, *where, *limits, is_published=is_published, classes=_listed(settings))
+    classes, records = _listed(settings), settings.features.records()
+    return KeyedModels(model, *where, *limits, is_published=is_published, classes=classes, records=records)
 
 
 def _listed(settings: Settings) -> Sequence[ClassLabel] | None:

@@ -97,7 +97,7 @@ def _read_once(folder: Path, number: int) -> Stored | None:
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
     is_multiclass = CLASSES in checkpoint.blobs
     if "model" in checkpoint.blobs:
-        return SingleModel(read_model(settings, checkpoint.blobs["model"], is_multiclass=is_multiclass))
+        return SingleModel(*read_model(settings, checkpoint.blobs["model"], is_multiclass=is_multiclass))
     arrays = split(checkpoint.arrays)["models"]
     models = KeyedModels(
         settings,

@@ -176,7 +176,9 @@ class AutoLASVM(Predictor, CandidateModels):
 
     def _restore_models(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
         """Take over what `_models_content` gave, with the arrays of each model by its number."""
-        self._kernel_values_before = snapshot.count(meta, "kernel_values_before")
+        before = snapshot.field(meta, "kernel_values_before", int)  # below 0 in some snapshots of older versions
+        snapshot.require(abs(before) <= snapshot.LARGEST_COUNT, "the number of kernel values")
+        self._kernel_values_before = before
         self._tuner = Tuner.of_plain(snapshot.field(meta, "tuner", dict))
         learned = n_seen, *_ = self.n_seen, self.next_id, self._common.class_counts
         most = len(STARTS) + n_seen  # A check, after 50 records, adds three at most.

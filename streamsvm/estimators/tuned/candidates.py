@@ -158,7 +158,8 @@ class CandidateModels(CompositeModel):
                 if n_learned(margins) < n:
                     _learn_rest(lesson.block, state, margins)
             lesson.after = self._judged(lesson)
-        self._kernel_values_before += _kernel_values(self._models) - _kernel_values(lesson.after[1])
+        dropped = {number: state for number, state in self._models.items() if number not in lesson.after[1]}
+        self._kernel_values_before += _kernel_values(dropped)
         self._tuner, self._models = lesson.after
         n_columns = int(lesson.block.growth[-1])
         note(self._common, lesson.n_seen, lesson.class_counts, lesson.next_id - 1, n_columns, 0, 0)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from river import multiclass
+from river import datasets, multiclass
 
 from streamsvm import LASVM, AutoLASVM, SnapshotError
 from streamsvm.core.saving import snapshot
@@ -293,10 +293,22 @@ def test_copies_go_their_own_way():
     assert learned(X[900:], y[900:], 1, model).digest() == other.digest()
 
 
+def test_a_model_whose_challengers_come_and_go_can_be_saved():
+    """Kernel values that a challenger's parent computed are not counted again when the challenger leaves."""
+    model, values = AutoLASVM(), 0
+    stream = 2 * list(datasets.Bananas())
+    for at in range(0, 7300, 100):
+        model.learn_many(*zip(*stream[at : at + 100], strict=True))
+        assert model.kernel_evaluations >= values
+        values = model.kernel_evaluations
+    assert len(model.history_) == 1  # a champion that stays long: every challenger begins as it
+    assert AutoLASVM.from_bytes(model.to_bytes()).digest() == model.digest()
+
+
 def test_a_spoiled_snapshot_is_refused():
     X, y = problem(1100)
     meta, arrays = snapshot.unpack(learned(X, y).to_bytes(), "AutoLASVM")
-    for change in ({"tuner": {}}, {"parameters": {"C": 1.0}}, {"features": 3}, {"kernel_values_before": -1}):
+    for change in ({"tuner": {}}, {"parameters": {"C": 1.0}}, {"features": 3}, {"kernel_values_before": -(2**63)}):
         with pytest.raises(SnapshotError):
             AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta | change, arrays))
     with pytest.raises(SnapshotError):

@@ -1,0 +1,322 @@
+"""Raw records in the trainer: it does what `Records() | model` does, and goes on as exactly after a kill."""
+
+import contextlib
+import json
+import os
+import random
+import time
+
+import numpy as np
+import pytest
+from fuse import Fuse, Killed, run_with
+from logged import append, change, read
+
+from streamsvm import LASVM, OneVsRest
+from streamsvm.connectors.records.codec import Event
+from streamsvm.connectors.records.models import unpack_model
+from streamsvm.connectors.records.published import read_newest
+from streamsvm.connectors.scorer import scorer
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.opening import open_once
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer.state import journal
+from streamsvm.features import Records
+
+FLAT = {"raw": True, "id": "order.id", "label": "bought", "time": "created"}
+JOBS = ("clerk", "smith", "baker")
+
+
+def configure(folder, features=FLAT, **changes):
+    settings = Settings(
+        log=LogSettings(dir=folder / "log"),
+        model=ModelSettings(C=10.0),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
+    )
+    return change(settings, features=features, **changes)
+
+
+def orders(n, seed=0):
+    """Flat records with blanks, nulls, texts, nested fields and times; some have no label."""
+    rng = random.Random(seed)
+    for i in range(n):
+        age, job = rng.randint(18, 70), rng.choice(JOBS)
+        yield {
+            "order": {"id": f"o{i}", "amount": rng.choice([None, "", rng.random() * 100])},
+            "age": str(age) if i % 9 else "N/A",
+            "job": job,
+            "created": f"2026-01-{1 + i % 28:02d}T{i % 24:02d}:00:00Z",
+            "bought": ("" if i % 2 else None) if i % 7 == 0 else str((age > 40) == (job == "clerk")).lower(),
+            "note": f"said that caller {i} was {rng.choice(['happy', 'angry'])}",
+        }
+
+
+def features_of(order):
+    """What is left of an order for its features."""
+    rest = {name: v for name, v in order.items() if name not in ("order", "bought")}
+    return rest | {"order.amount": order["order"]["amount"]}
+
+
+def append_at(monkeypatch, second, *what):
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: second * 10**9)
+        append(*what)
+
+
+def run(settings):
+    return trainer.run(settings, lambda: False).get(0)
+
+
+def said(settings, topic="predictions"):
+    """Predictions by src; repeated ones must be the same to the byte."""
+    found = {}
+    for record in read(settings, topic):
+        assert found.setdefault(json.loads(record.value)["src"], record.value) == record.value
+    return found
+
+
+def outcome(settings, state):
+    counters = state.counters
+    return {
+        "digest": state.models.digest(),
+        "counters": (counters.predicted, counters.learned, counters.bad, state.offset),
+        "predictions": said(settings),
+        "refused": {dict(r.headers)["sv-dlq-offset"]: r.value for r in read(settings, settings.log.dlq)},
+    }
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def test_it_predicts_and_learns_as_the_pipeline_does(tmp_path):
+    settings, given = configure(tmp_path), list(orders(120))
+    append(settings, given)
+    state = run(settings)
+    records, model = Records(), LASVM(**settings.model.parameters())
+    for order, value in zip(given, said(settings).values(), strict=True):
+        x, told = features_of(order), json.loads(value)
+        assert told["id"] == order["order"]["id"]
+        assert told["ts"] == order["created"]
+        assert told["margin"] == model.decision_function_one(records.transform_one(x))
+        records.learn_one(x)
+        if order["bought"]:
+            model.learn_one(records.transform_one(x), order["bought"] == "true")
+    assert state.models.records(None).digest() == records.digest()
+    assert state.counters.learned == sum(bool(order["bought"]) for order in given) == state.model.n_seen
+    assert state.model.feature_names == model.feature_names
+    np.testing.assert_array_equal(state.model.dual_coef, model.dual_coef)
+
+
+@pytest.mark.parametrize("batch", [7, 1000])
+def test_cuts_do_not_matter(tmp_path, monkeypatch, batch):
+    """Labels come on a topic of their own, late, and some are corrected."""
+    found = []
+    for at_once in (batch, 16):
+        settings = configure(
+            tmp_path / str(at_once), {"raw": True}, log={"labels": "labels"}, daemon={"batch": at_once}
+        )
+        for i, order in enumerate(orders(60)):
+            append_at(monkeypatch, 1 + i, settings, [{"id": i, "x": features_of(order)}])
+            if i >= 8:
+                append_at(monkeypatch, 1 + i, settings, [{"id": i - 8, "y": i % 3 == 0}], "labels")
+            if i == 40:
+                append_at(monkeypatch, 1 + i, settings, [{"id": 12, "y": True}], "labels")
+        found.append(outcome(settings, run(settings)))
+    assert found[0] == found[1]
+    assert found[0]["counters"][1] > 50
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_killed_again_and_again_it_ends_the_same(tmp_path, monkeypatch, per):
+    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
+    whole, killed = (
+        configure(tmp_path / name, daemon={"per": per, "max_models": 2, "checkpoint_records": 16})
+        for name in ("whole", "killed")
+    )
+    for settings in (whole, killed):
+        for i, order in enumerate(orders(80)):
+            append(settings, [order if i % 20 else b"[]"], key=b"k%d" % (i % 4))
+    expected = outcome(whole, run(whole))
+    state, fuses, rng = None, [0], random.Random(7)
+    while state is None:
+        fuses.append(fuses[-1] + rng.randint(20, 90))
+        with contextlib.suppress(Killed):
+            state = run_with(killed, Fuse(fuses[-1]), monkeypatch)[0]
+    assert len(fuses) > 4
+    assert outcome(killed, state) == expected
+    assert expected["counters"] == (76, expected["counters"][1], 4, 80)
+
+
+def test_each_key_has_its_own_records(tmp_path):
+    settings = configure(tmp_path, {"raw": True}, daemon={"per": "key", "max_models": 1})
+    for i in range(60):
+        append(settings, [{"id": i, "x": {"v": i}, "y": i % 4 < 2}], key=b"numbers")
+        append(settings, [{"id": -i, "x": {"v": f"word{i % 3}"}, "y": i % 3 == 0}], key=b"words")
+    state = run(settings)
+    assert [f.kind for f in state.models.records(b"numbers").summary()] == ["number"]
+    assert [f.kind for f in state.models.records(b"words").summary()] == ["category"]
+    assert "~v=word1" in state.models.to_predict(b"words").feature_names
+
+
+def test_several_classes(tmp_path):
+    settings = configure(tmp_path, FLAT, label={"classes": ("red", "green", "blue")})
+    colors = ("red", "green", "blue")
+    append(settings, [order | {"bought": colors[JOBS.index(order["job"])]} for order in orders(150)])
+    state = run(settings)
+    records, model = state.models.records(None), state.model
+    assert isinstance(model, OneVsRest)
+    order = next(orders(1, seed=5))
+    assert model.predict_one(records.transform_one(features_of(order))) == colors[JOBS.index(order["job"])]
+
+
+def test_a_scorer_says_what_the_trainer_s_model_says(tmp_path):
+    settings = configure(tmp_path, log={"model": "model"})
+    append(settings, orders(100))
+    state = run(settings)
+    with open_once(settings) as log:
+        newest = read_newest(log, "model", time.monotonic() + 60)["p0"]
+    served = unpack_model(newest.blob)
+    assert served.records.digest() == state.models.records(None).digest()
+    scorer.run(settings, lambda: False)
+    model, records = state.model, state.models.records(None)
+    for order, value in zip(orders(100), said(settings, "scores").values(), strict=True):
+        margin = model.decision_function_many([records.transform_one(features_of(order))])[0]
+        assert json.loads(value)["margin"] == margin
+
+
+REFUSED = {
+    "no object": (b"[1]", "not-an-object"),
+    "two fields of one name": ({"id": 1, "a.b": 1, "a": {"b": 2}}, "duplicate-field"),
+    "a name twice": (b'{"id": 1, "a": 1, "a": 2}', "duplicate-field"),
+    "no id": ({"a": 1}, "missing-field"),
+    "a null for an id": ({"id": None, "a": 1}, "missing-field"),
+    "an object for an id": ({"id": {"a": 1}}, "missing-field"),
+    "a list for an id": ({"id": [1], "a": 1}, "bad-id"),
+    "no label": ({"id": 1, "y": "perhaps"}, "bad-label"),
+    "deep": (b'{"id": 1, "a": ' + b"[" * 200 + b"]" * 200 + b"}", "not-json"),
+    "large": (b'{"id": 1, "a": "' + b"a" * (1 << 20) + b'"}', "too-large"),
+    "no UTF-8": (b'{"id": 1, "a": "\xff"}', "not-utf8"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_few_records_are_refused(tmp_path, case):
+    record, reason = REFUSED[case]
+    settings = configure(tmp_path, {"raw": True, "id": "id", "label": "y"})
+    append(settings, [record, {"id": 2, "a": 1}])
+    state = run(settings)
+    (letter,) = read(settings, "dlq")
+    assert dict(letter.headers)["sv-dlq-reason"].decode() == reason
+    assert (state.counters.bad, state.counters.predicted) == (1, 1)
+
+
+STRANGE = [
+    None,
+    True,
+    "",
+    "x" * 5000,
+    1e300,
+    -(10**30),
+    [1, 2, 3],
+    [],
+    [{}],
+    {"a": {"b": [None]}},
+    {},
+    "2026-01-05",
+    "\0",
+]
+
+
+@pytest.mark.filterwarnings("ignore::streamsvm.core.stream_warning.StreamWarning")
+def test_everything_else_is_accepted(tmp_path):
+    settings, rng = configure(tmp_path, {"raw": True, "label": "y"}), random.Random(0)
+    made = [{name: rng.choice(STRANGE) for name in "abcd"} | {"y": i % 2, "when": "soon"} for i in range(200)]
+    append(settings, made)
+    state = run(settings)
+    assert (state.counters.learned, state.counters.bad) == (200, 0)
+    assert sum(f.n_unfit for f in state.models.records(None).summary()) > 10
+    assert json.loads(next(iter(said(settings).values())))["id"] == "events-0-0"
+
+
+def test_a_checkpoint_does_not_go_on_with_other_features(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, orders(20))
+    run(settings)
+    for name, value in {"kinds": {"age": "category"}, "thousands": ",", "time": ""}.items():
+        with pytest.raises(ConfigError, match=f"features.{name}"):
+            run(change(settings, features={name: value}))
+
+
+# --- the user's own function ------------------------------------------------------------------------------------------
+
+
+def own(event):
+    """A function as a user may write it."""
+    assert "y" not in event
+    if event["x"].get("a") == 13:
+        raise KeyError("thirteen")
+    return {"double": 2.0 * event["x"]["a"], "length": len(event.get("text", ""))}
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_function_makes_the_features(tmp_path, raw):
+    settings = configure(tmp_path, {"raw": raw, "transform": f"{__name__}:own"})
+    append(settings, [{"id": i, "x": {"a": i}, "y": i % 2, "text": "t" * i} for i in range(40)])
+    state = run(settings)
+    assert sorted(state.model.feature_names) == ["double", "length"]
+    (letter,) = read(settings, "dlq")
+    found = {name: value.decode() for name, value in letter.headers}
+    assert (found["sv-dlq-reason"], found["sv-dlq-offset"]) == ("bad-transform", "13")
+    assert "KeyError: 'thirteen'" in found["sv-dlq-error"]
+    assert (state.counters.learned, state.counters.bad) == (39, 1)
+
+
+def test_a_flat_record_s_function_sees_neither_label_nor_id(tmp_path):
+    settings = configure(tmp_path, FLAT | {"transform": f"{__name__}:seen"})
+    append(settings, orders(3))
+    run(settings)
+    assert SEEN[0] == features_of(next(orders(1)))
+
+
+SEEN = []
+
+
+def seen(event):
+    SEEN.append(event)
+    return event
+
+
+class Fickle:
+    """Makes features of an event once, and never again."""
+
+    def __init__(self):
+        self.known = set()
+
+    def __call__(self, event):
+        if event["id"] in self.known:
+            raise RuntimeError("again")
+        self.known.add(event["id"])
+        return event["x"]
+
+
+fickle = Fickle()
+
+
+def test_a_function_that_fails_later_does_not_stop_the_trainer(tmp_path):
+    settings = configure(tmp_path, {"transform": f"{__name__}:fickle"}, log={"labels": "labels"})
+    append(settings, [{"id": i, "x": {"a": i}} for i in range(40)])
+    append(settings, [{"id": i, "y": i % 2} for i in range(40)], "labels")
+    state = run(settings)
+    letters = [dict(letter.headers) for letter in read(settings, "dlq")]
+    assert {letter["sv-dlq-reason"] for letter in letters} == {b"bad-transform"}
+    assert state.counters.bad == len(letters) > 20
+    assert isinstance(state.model, LASVM)
+
+
+def test_an_event_is_plain_by_default(tmp_path):
+    """Without [features] the codec does no more than it did."""
+    settings = configure(tmp_path, {})
+    assert settings.codec()._is_read_plainly
+    assert Event._fields == ("id", "key", "x", "y", "w", "ts")
