@@ -205,7 +205,7 @@ class Asking:
             guess, probabilities = said.label, {str(y): p for y, p in said.probabilities.items()}
             score = None if guess is None else said.probabilities[guess]
         else:
-            guess, probabilities, score = None, {}, float(state.model.probability(np.array(question.margin)))
+            guess, probabilities, score = None, {}, _score(state.model, question.margin)
         return Question(
             query_id=question.id,
             id=id_,
@@ -240,6 +240,11 @@ class Asking:
         if state.model.n_seen < _LEAST_LABELS:
             return {}
         return {name: round(z, 1) for name, z in state.standardised(x, None).items() if abs(z) >= _UNUSUAL}
+
+
+def _score(model: Any, margin: float) -> float:
+    """The probability of a positive; one half before the model has learned both classes, since it knows nothing."""
+    return float(model.probability(np.array(margin))) if all(model.class_counts) else 0.5
 
 
 def status(state: State, labelling: Labelling) -> dict[str, Any]:
