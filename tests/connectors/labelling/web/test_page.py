@@ -392,6 +392,13 @@ def test_a_question(client, desk):
     assert client.json("GET", "/api/next")[1]["question"] is None
 
 
+def test_a_page_that_is_closed_releases_its_question(client, desk):
+    client.json("GET", "/api/next")
+    assert client.json("POST", "/api/release", {}) == (200, {})
+    assert len(desk.released) == 1
+    assert desk.released[0].startswith("page:")
+
+
 @pytest.mark.parametrize(
     ("event", "fields"),
     [
