@@ -159,7 +159,7 @@ def test_a_common_class_does_not_hide_a_rare_one(rule):
     assert "rare (0)" in both.verdict().why
     assert "common" not in both.verdict().why.split("each class")[1]
     for n in range(3):
-        assert f"rare {n}" in both.verdict().why
+        assert f"rare ({n})" in both.verdict().why
         answer(both, "rare")
     assert both.verdict().stop
     answer(both, "rare", margin=0.5)
