@@ -223,7 +223,7 @@ def _annotators(labelling: Labelling) -> dict[str, float]:
     share, kappa = (found["agreement"][name] for name in ("share", "kappa"))
     return {
         "open_questions": labelling.loop.counts.n_open,
-        "unresolved_questions": labelling.n_unresolved(),
+        "unresolved_questions": len(labelling.disputed()),
         "annotators": len(found["annotators"]),
         "agreement": math.nan if share is None else share,
         "agreement_kappa": math.nan if kappa is None else kappa,

@@ -96,6 +96,11 @@ class Space:
         if len(self._labels) > LABELLED:
             self._keep(list(range(len(self._labels) // 2, len(self._labels))))
 
+    @property
+    def n_labelled(self) -> int:
+        """Number of labelled examples that are remembered."""
+        return len(self._labels)
+
     def drop(self, key: int) -> None:
         """Forget a labelled example, if it is known."""
         if key in self._labels:
