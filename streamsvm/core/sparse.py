@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_matrix as coo_matrix
+    from scipy.sparse import csc_matrix as csc_matrix
     from scipy.sparse import csr_matrix as csr_matrix
     from scipy.sparse import vstack as vstack
 

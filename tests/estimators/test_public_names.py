@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -161,3 +163,11 @@ def test_every_public_name_has_an_example(name):
     found = getattr(streamsvm, name)
     if name not in ("SnapshotError", "StreamWarning", "warmup"):
         assert ">>>" in found.__doc__
+
+
+def test_scipy_is_loaded_when_it_is_needed():
+    """It takes as long as numpy; every process of the product would wait for it."""
+    script = "import sys, streamsvm.connectors.commands.run, streamsvm.connectors.commands.score; "
+    script += "print({'scipy.sparse', 'scipy.linalg', 'scipy.special'} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "set()"

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import gammaln
 
 from streamsvm.active.choosing.stopping import CONFIDENCE
 from streamsvm.core import arguments
@@ -76,6 +75,8 @@ def _chance_of_so_few(n: int, positives: int, drawn: int, found: int) -> float:
 
 
 def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
+    from scipy.special import gammaln  # loads longer than the trainer, which may not need it
+
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.storage.members import feature_matrix
 from streamsvm.estimators.learner.state import State, in_room
