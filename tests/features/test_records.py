@@ -178,6 +178,12 @@ def test_what_is_no_batch_is_refused(X):
 # ---------------------------------------------------------------------------------------------------------------- kinds
 
 
+def test_a_given_number_may_begin_with_a_float():
+    records = Records({"a": "number"})
+    records.learn_one({"a": 1.5})
+    assert records.transform_one({"a": None}) == {"a": 1.5}
+
+
 def test_kinds_are_found_out():
     kinds = {"amount": "number", "paid": "number", "job": "category", "at": "time", "note": "text", "vector": "list"}
     nested = {"shop.city": "category", "shop.area": "number", "shop": None}  # which was absent as a whole, at times

@@ -1278,3 +1278,57 @@ def faults_of_rows(starts, columns, values, n_features):
         ],
     }
     return [message for message, fits in sound.items() if not np.all(fits)]
+
+
+# -------------------------------------------------------------------------------------------- why, and what has changed
+
+
+def decision_value(model, z):
+    """f of an example as the kernel sees it, from what a learner of two labels tells of itself, in double precision."""
+    kernel = model._state.kernel
+    return model.dual_coef @ gram(kernel, model.support_vectors.toarray().astype(float), [z])[:, 0] + model.bias
+
+
+def scaled_example(model, x):
+    """An example as the kernel sees it, by column."""
+    scales = [(x.get(name, 0.0), *model.scale_of(name)) for name in model.feature_names]
+    return np.array([np.clip((v - m) * f, -3, 3) if (m, f) != (0, 1) else v for v, m, f in scales])
+
+
+class NaiveAlarm:
+    """`streamsvm.alarms` with lists of all values; `update` returns the name that an alarm is about, or None."""
+
+    def __init__(self, both_sides, rate=1e-7):
+        self.both_sides, self.rate = both_sides, rate
+        self.begin()
+
+    def begin(self):
+        self.first, self.edges, self.bins, self.sums, self.drawn = {}, {}, {}, {}, 0
+
+    def update(self, x):
+        for name, v in x.items():
+            if name not in self.edges:
+                self.first.setdefault(name, []).append(v)
+                if len(self.first[name]) == 100:
+                    self.edges[name] = [sorted(self.first[name])[(e + 1) * 100 // 24] for e in range(23)]
+                    self.bins[name], self.sums[name] = [], np.zeros((2, 3))
+                continue
+            self.bet(name, sum((e < v) + (e <= v) for e in self.edges[name]))
+        begun = {name: self.mean(name) for name in self.sums if self.bins[name]}
+        if not begun or sum(begun.values()) / len(begun) < 1 / self.rate:
+            return None
+        self.begin()
+        return max(begun, key=begun.get)
+
+    def bet(self, name, place):
+        earlier = self.bins[name]
+        u = ((split_mix(self.drawn) >> 11) + 0.5) / 2**53
+        self.drawn += 1
+        p = (sum(b > place for b in earlier) + u * (earlier.count(place) + 1)) / (len(earlier) + 1)
+        earlier.append(place)
+        a = np.array([0.5, 0.75, 0.875])
+        for side in range(1 + self.both_sides):
+            self.sums[name][side] = (1 + self.sums[name][side]) * a * max((p, 1 - p)[side], 1e-9) ** (a - 1)
+
+    def mean(self, name):
+        return self.sums[name][: 1 + self.both_sides].mean()

@@ -1,10 +1,12 @@
 """Taking the running moments into use as the scale of new examples and members."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.scaling.moments import observe_block, sum_of_spreads, wanted_spread
 from streamsvm.core.scaling.state import (

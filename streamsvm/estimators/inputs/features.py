@@ -8,6 +8,8 @@
 - A feature without a column counts in a query's squared norm only.  It adds to the distance from every member.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,9 +17,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.core import blocks
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import Queries
 from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, is_apart, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
@@ -129,7 +131,7 @@ class FeatureTable:
             )
         return new
 
-    def copy(self) -> "FeatureTable":
+    def copy(self) -> FeatureTable:
         """A table of its own, which can learn other names."""
         self.settle()
         table = FeatureTable()
@@ -376,7 +378,7 @@ class FeatureTable:
         return list(self.columns)
 
     @classmethod
-    def of_names(cls, names: list[Any]) -> "FeatureTable":
+    def of_names(cls, names: list[Any]) -> FeatureTable:
         """The table whose `names` these are.
 
         Raises

@@ -3,13 +3,15 @@
 Several models may share one running scale, as the classes of `OneVsRest` do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.core import scaling, storage
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, about, make_kernel
@@ -232,11 +234,11 @@ class RunningScale:
         counts[TRACKS] = 0
         return self.state._replace(counts=counts)
 
-    def copy(self) -> "RunningScale":
+    def copy(self) -> RunningScale:
         """A scale of its own, which can take in other examples."""
         return self._with(scaling.copy(self.state))
 
-    def renewed(self, n_members: int, vectors: Expansion | None = None) -> "RunningScale":
+    def renewed(self, n_members: int, vectors: Expansion | None = None) -> RunningScale:
         """A scale whose running moments are in use, for models that have at most so many members.
 
         Those are among the vectors, which are needed if no moments were kept so far.
@@ -244,14 +246,14 @@ class RunningScale:
         scale = self if vectors is None else self.awake(vectors)
         return self._with(scaling.renewed(scale.state, n_members))
 
-    def awake(self, vectors: Expansion) -> "RunningScale":
+    def awake(self, vectors: Expansion) -> RunningScale:
         """A scale that keeps moments; if it did not, they are those of the vectors, whose features are as they came."""
         if self.tracks:
             return self
         rows = storage.rows_of(vectors, storage.live_slots(vectors), len(vectors.member_indices))
         return self._with(scaling.awakened(self.state, rows.astype(np.float64)))
 
-    def sees_like(self, other: "RunningScale") -> bool:
+    def sees_like(self, other: RunningScale) -> bool:
         """Whether both leave all features alone."""
         return not (self.is_active or other.is_active)
 
@@ -264,7 +266,7 @@ class RunningScale:
         values[:, c.feature[:n_places]] += c.shift[:n_places]
         return sp.csr_matrix(values)
 
-    def _with(self, state: Scaling) -> "RunningScale":
+    def _with(self, state: Scaling) -> RunningScale:
         new = object.__new__(type(self))  # `copy.copy` takes 8 us
         new.__dict__.update(self.__dict__, state=state)
         return new

@@ -81,6 +81,10 @@ class TunedClasses(BinaryModels):
         to_the_end(step)
         self._rescale_if_due()
 
+    def _calibrations(self) -> dict[Any, list[np.ndarray]]:
+        self._settle()
+        return {label: model._calibrations()[None] for label, model in self._models.items()}
+
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, the first example of a new class alone."""
         while len(block.labels):

@@ -19,7 +19,7 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import eviction, finishing, forgetting, learning
+from streamsvm.estimators.learner import eviction, finishing, forgetting, late, learning
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scale
@@ -147,6 +147,17 @@ class CandidateModels(CompositeModel):
         """Numbers of examples of both classes with these examples, of which those with a weight count."""
         (negatives, positives), n_positive = self._common.class_counts, int(np.count_nonzero(weighty & positive))
         return negatives + int(np.count_nonzero(weighty)) - n_positive, positives + n_positive
+
+    def _calibrations(self) -> dict[None, list[np.ndarray]]:
+        self._settle()
+        return {None: [state.calibration for state in self._models.values()]}
+
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        """The model that predicted gave the margin; the others would have said about the same, and now say more."""
+        return {None: (arguments.label_of(y), late.finite(margin))}
+
+    def _each_margin(self, margins: Any) -> list[Any]:
+        return list(margins)
 
     def _catch_up(self) -> None:
         """Let the other models learn what the one that predicts has learned already."""
