@@ -77,7 +77,8 @@ G_UP, G_DOWN = range(2)
 # losses
 GAP, LOSS, SQUARED_LOSS, BOXES = range(4)
 
-SPARSE = 32  # compressed: at most one entry in 32 is non-zero; otherwise long vector additions are faster
+# Compressed: at most one entry in so many is non-zero; otherwise long vector additions are faster.  Bits are small.
+SPARSE, SPARSE_BITS = 16, 32
 
 
 @by_reference
@@ -141,8 +142,8 @@ def is_wide(counts, n_slots, width, nnz):
     Snapshots must not depend on memory or on how a stream is cut.  So the decision falls before each example, from the
     slots in use and the features that examples have had, this one included.
     """
-    entries = n_slots * width
-    return counts[STORAGE] != COMPRESSED and entries > counts[WIDE] and SPARSE * nnz < entries
+    entries, fewest = n_slots * width, SPARSE_BITS if counts[STORAGE] == BITS else SPARSE
+    return counts[STORAGE] != COMPRESSED and entries > counts[WIDE] and fewest * nnz < entries
 
 
 @compiled

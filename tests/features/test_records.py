@@ -493,3 +493,15 @@ def test_what_stays_of_a_record_is_what_the_page_says():
     assert b"p007" not in kept
     assert b"person=p007" in model
     assert f"person=p{OWN_VALUES - 1}".encode() not in model
+
+
+def test_members_with_texts_are_stored_sparse():
+    """One in 20 of their columns is not 0: as a matrix, they would take 16 kB each."""
+    rng, model = np.random.default_rng(0), Records() | LASVM()
+    letters = [chr(97 + d) for d in range(20)]
+    for t in range(400):
+        words = ["".join(rng.choice(letters, 5)) for _ in range(17)]
+        model.learn_one({"text": " ".join(words)}, t % 2 == 0)
+    members = model["LASVM"].n_members
+    assert members > 300
+    assert len(model["LASVM"].to_bytes()) < 8000 * members
