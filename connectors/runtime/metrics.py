@@ -176,6 +176,18 @@ METRICS = (
         _LONG,
     ),
     Metric(
+        "streamsvm_alarms_total",
+        "counter",
+        "Alarms: errors of a class that became more frequent, and features that moved.",
+        ("kind",),
+    ),
+    Metric(
+        "streamsvm_inputs_muted",
+        "gauge",
+        "Whether features moved so often lately that further alarms of them are not reported.",
+        ("partition",),
+    ),
+    Metric(
         "streamsvm_feature_drift",
         "gauge",
         "Largest shift of a feature's recent mean from its mean in the model's scale, in standard deviations.",

@@ -13,7 +13,7 @@ import numpy as np
 from streamsvm.batch.problem import penalties
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.core import storage
-from streamsvm.core.expansion import SLOTS, Expansion
+from streamsvm.core.expansion import EVALUATIONS, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, self_products
 from streamsvm.online.finish import Problem, move_members
 
@@ -24,6 +24,7 @@ def descendant(s: Expansion, slots: np.ndarray, kernel: Kernel, problem: Problem
     Where the members left out had coefficients, the others take these over, so that the sum stays 0.
     """
     s = storage.keep(storage.copy(storage.without_rows(s)), slots)
+    s.counts[EVALUATIONS] = 0  # those of the model it descends from count there
     n = int(s.counts[SLOTS])
     alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
     lo *= factor

@@ -21,6 +21,7 @@ from ...records.models import Model, rows_of
 from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
+from .alarms import Alarms
 from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
@@ -105,6 +106,7 @@ class State:
     metrics: Prequential | ClassPrequential
     history: History
     breaker: Breaker
+    alarms: Alarms = field(default_factory=Alarms)
     labelling: Labelling | None = None
     estimates: Estimates | None = None
     offset: int = 0  # of the next event
@@ -208,6 +210,7 @@ class State:
             metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
+            alarms=Alarms.of_blobs(blobs),
             labelling=labelling,
             estimates=estimates,
             offset=snapshot.count(checkpoint.offsets, "events"),
@@ -218,7 +221,7 @@ class State:
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
         """The whole state, under the next sequence number."""
-        blobs = {}
+        blobs = self.alarms.to_blobs()
         parts = {
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
