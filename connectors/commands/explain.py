@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def _of_state(path: Path, arguments: argparse.Namespace) -> ServedModel:
     return ServedModel(model, stored.scaler, {}, models.records(key))
 
 
-def _events(file: Path | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
     """The events of a file of JSON lines, or of the standard input, each with its place."""
     name = "standard input" if file is None else str(file)
     try:
