@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     served = _of_state(path, arguments) if path.is_dir() else read_model(path, arguments.partition, arguments.key)
     made_by: Any = served.records or served.scaler
     for place, event in _events(arguments.events):
-        x: Any = event["x"] if isinstance(event.get("x"), dict) else event
+        x = event["x"] if isinstance(event.get("x"), dict) else event
         try:
             why = served.model.explain_one(made_by.transform_one(x) if made_by else x, arguments.n)
         except (TypeError, ValueError) as error:
