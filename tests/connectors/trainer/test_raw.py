@@ -11,14 +11,17 @@ import pytest
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read
 
-from streamsvm import LASVM, OneVsRest
+from streamsvm import LASVM, OneVsRest, SnapshotError
+from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.commands.doctor.fields import check_features
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Event
-from streamsvm.connectors.records.models import unpack_model
+from streamsvm.connectors.records.models import Trained, unpack_model
+from streamsvm.connectors.records.people.questions import STATUS, read_question
 from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.scorer import scorer
+from streamsvm.connectors.scorer.committee import misfit
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
@@ -189,6 +192,27 @@ def test_a_scorer_says_what_the_trainer_s_model_says(tmp_path):
         assert json.loads(value)["margin"] == margin
 
 
+def test_models_of_raw_events_and_of_others_are_not_mistaken_for_each_other(tmp_path):
+    raw, plain = Trained(LASVM(), Records()), Trained(LASVM())
+    for trained, features in ((raw, {}), (plain, FLAT)):
+        says = misfit(trained.model, configure(tmp_path, features), is_raw=trained.records is not None)
+        assert "features.raw is" in says
+    assert misfit(raw.model, configure(tmp_path), is_raw=True) == ""
+    again = Trained.from_bytes(LASVM, raw.to_bytes())
+    assert again.digest() == raw.digest() != plain.digest() == plain.model.digest()
+    assert Trained.from_bytes(LASVM, LASVM().to_bytes()).records is None
+    with pytest.raises(SnapshotError):
+        Trained.from_bytes(LASVM, raw.to_bytes()[:-9])
+
+
+def test_models_of_raw_events_are_not_merged(tmp_path, capsys):
+    settings = configure(tmp_path)
+    append(settings, orders(20))
+    run(settings)
+    assert main(["merge", str(settings.daemon.state_dir), "--out", str(tmp_path / "out")]) != 0
+    assert "has a model of raw events" in capsys.readouterr().err
+
+
 REFUSED = {
     "no object": (b"[1]", "not-an-object"),
     "two fields of one name": ({"id": 1, "a.b": 1, "a": {"b": 2}}, "duplicate-field"),
@@ -323,6 +347,44 @@ def test_an_event_is_plain_by_default(tmp_path):
     settings = configure(tmp_path, {})
     assert settings.codec()._is_read_plainly
     assert Event._fields == ("id", "key", "x", "y", "w", "ts")
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [(), ("red", "green", "blue")])
+def test_people_see_the_raw_fields_and_answers_are_learned(tmp_path, classes):
+    """The records have no id of their own, so that of an event is its place, also when it is asked about again."""
+    settings = configure(
+        tmp_path,
+        {"raw": True, "label": "bought", "time": "created"},
+        label={"classes": classes},
+        log={"labels": "labels", "questions": "questions"},
+        labelling={"open": 5, "recheck_every": 5, "stop": "never"},
+        join={"ttl_seconds": 1e9},
+    )
+    given = [order | {"bought": None} for order in orders(60)]
+    append(settings, given)
+    seen = set()
+    for _ in range(8):
+        run(settings)
+        open_ones = {}
+        for record in read(settings, "questions"):
+            if record.key != STATUS:
+                open_ones[record.key] = read_question(record) if record.value else None
+        for question in filter(None, open_ones.values()):
+            offset = int(question.id.removeprefix("events-0-"))
+            order = given[offset]
+            assert question.event["job"] == order["job"]
+            assert question.event["order.amount"] == order["order"]["amount"]
+            assert "bought" not in question.event
+            assert question.x == {}
+            seen.add((offset, question.reason))
+            y = classes[offset % 3] if classes else offset % 2
+            append(settings, [{"id": question.id, "y": y, "source": "anna", "query_id": question.query_id}], "labels")
+    assert len(seen) > 20
+    assert "recheck" in {reason for _, reason in seen}
+    assert run(settings).counters.learned > 20
 
 
 # --- what people are told ---------------------------------------------------------------------------------------------
