@@ -1,6 +1,5 @@
 """An alarm that the features have moved."""
 
-import math
 from collections import deque
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
@@ -69,9 +68,7 @@ class InputAlarm(Alarm):
         TypeError
             If a value is not a number.
         """
-        if None in x.values():
-            x = {name: math.nan if v is None else v for name, v in x.items()}
-        self._observe(tuple(x), np.asarray(values_of(x), np.float64))
+        self._observe(tuple(x), np.asarray(values_of(x, takes_gaps=True), np.float64))
 
     def _hear(self, cause: Hashable) -> None:
         if not self.muted:

@@ -139,6 +139,13 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         """The labels that cannot be excluded, the most probable first.  One label: decided; several: ask."""
         return self.decide_one(x).labels
 
+    def explain_one(self, x: dict, n: int = 3) -> Any:
+        """Say why the model gives its answer; see `LASVM.explain_one`.
+
+        The answer is that of `model`, which recent errors do not correct.
+        """
+        return self.model.explain_one(x, n)
+
     def predict_set_many(self, X: Any) -> list[tuple[Hashable, ...]]:
         """The labels that cannot be excluded for each row; see `predict_set_one`."""
         return [said.labels for said in self.decide_many(X)]

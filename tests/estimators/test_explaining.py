@@ -11,6 +11,7 @@ from four_classes import NAMES, problem
 from river import datasets
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.kernels import NAMES as KERNELS
 
 rng = np.random.default_rng(0)
@@ -149,6 +150,21 @@ def test_removing_the_named_members_turns_decisions_and_removing_others_seldom_d
     assert turned["named"] >= 3 * turned["random"]
 
 
+@pytest.mark.parametrize("model", [LASVM(), OneVsRest(LASVM())], ids=lambda model: type(model).__name__)
+def test_missing_features_are_explained_as_they_are_predicted(model):
+    """A gap counts as the feature's mean, not as 0."""
+    taught(model)
+    for x in ({**QUERIES[0], "b": None}, {"a": 1.0, "c": 0.01, "d": 0.5}):
+        f = model.decision_function_one(x)
+        expected = abs(f) if isinstance(f, float) else abs(f[True] - f[False])
+        assert model.explain_one(x).margin == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_classifier_that_decides_alone_explains_as_its_model():
+    model = taught(LASVM())
+    assert ConformalClassifier(model).explain_one(QUERIES[0], n=2) == model.explain_one(QUERIES[0], n=2)
+
+
 def test_explaining_changes_nothing():
     model = taught(LASVM())
     before = model.digest()
@@ -180,5 +196,5 @@ def test_a_wrong_number_is_refused(n):
 
 def test_a_wrong_feature_is_refused():
     model = taught(LASVM())
-    with pytest.raises(ValueError, match="feature 'a' is nan"):
-        model.explain_one({"a": math.nan})
+    with pytest.raises(ValueError, match="feature 'a' is inf"):
+        model.explain_one({"a": math.inf})  # NaN is a missing value

@@ -21,7 +21,7 @@ import numpy as np
 from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.storage.members import feature_matrix
-from streamsvm.estimators.learner.state import State, in_room
+from streamsvm.estimators.learner.state import State, in_room, notice_lacking
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
 from streamsvm.online.arrival import Features
 from streamsvm.online.outputs.calibration import CUT
@@ -138,14 +138,17 @@ def terms_of(state: State, x: dict) -> Terms:
     """The terms of a state's decision value; a ValueError or a TypeError if x is invalid."""
     s, n = in_room(state), int(state.expansion.counts[SLOTS])
     features = Features(*state.features.example(x, learning=False))
+    if not state.features.is_whole(features.columns):
+        notice_lacking(state, features.columns, 1)
+        features = Features(*state.scale.filled_one(*features))
     parts = Parts(np.empty(n), np.empty(n, np.float32), np.zeros(len(state.features.columns)))
     value = explain_example(s, state.scale.state, state.kernel, features, state.bias, parts)
     if not math.isfinite(value):
         validate_one(state, x)
         raise too_large_a_kernel(state, f"x={x!r}")
     if s.counts[STORAGE] == COMPRESSED:
-        shape = len(parts.slopes), n
-        of_members = sp.csc_matrix((s.sparse_values, s.sparse_indices, s.starts[: n + 1]), shape=shape, copy=False)
+        shape = n, len(parts.slopes)
+        of_members = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: n + 1]), shape=shape, copy=False).T
     else:
         of_members = feature_matrix(s)[: min(int(s.counts[WIDTH]), len(parts.slopes)), :n]
     parts.slopes[: of_members.shape[0]] += of_members @ parts.factors
