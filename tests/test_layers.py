@@ -30,6 +30,7 @@ FLOORS = [
     {"validation"},
     {"active"},
     {"preprocessing", "estimators", "features"},
+    {"alarms", "conformal"},
     {"sklearn_api", "loading", "export"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
@@ -52,7 +53,10 @@ RESERVED = {
     "numba": {"core/compiling"},
     "llvmlite": {"core/compiling"},
     "cupy": {"core/device/gpu"},
-    "river": {"active", "validation", "estimators", "features", "preprocessing", "metrics", "export", "connectors"},
+    "river": {
+        *("active", "alarms", "conformal", "validation", "estimators", "features", "preprocessing", "metrics"),
+        *("export", "connectors"),
+    },
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
     "confluent_kafka": {"connectors/logs/rdkafka"},
