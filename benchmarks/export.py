@@ -84,7 +84,7 @@ def compare(name, n_rows, folder):
         exported.SEED = done + 1
         rows, _ = exported.rows_of(name, n)
         right, _, right_labels = exported.answers_of(name, n)
-        X = np.array([[x.get(feature, 0.0) for feature in names] for x in rows])
+        X = np.array([[x.get(feature, np.nan) for feature in names] for x in rows])
         answers = [
             (v, [labels[k] for k in own]) for v, own in (by_c(library, X, right.shape[1]) for library in libraries)
         ]

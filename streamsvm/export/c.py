@@ -56,6 +56,7 @@ def to_c(model: Any, name: str = "model") -> str:
             "threshold": found.threshold,
             "shift": _numbers(found.shift),
             "factor": _numbers(found.factor),
+            "missing": _numbers(found.missing),
             "bias": _numbers(found.bias),
             "slopes": _numbers(found.slopes),
             "norms": _numbers(_padded(squared_norms(found))),

@@ -1,6 +1,6 @@
 """How a model decides, in plain values: what every target is written from.
 
-    z_j = min(max((x_j - shift_j) factor_j, -limit), limit)         x_j = 0 for a feature that an example lacks
+    z_j = min(max((x_j - shift_j) factor_j, -limit), limit)         x_j = missing_j for a feature that an example lacks
     f_m(x) = sum_s coefficients_ms k(member_s, z) + bias_m          of each machine m
     p_m = 1 / (1 + exp(-a f_m)),  a = above_m if f_m > 0, otherwise below_m
 
@@ -18,6 +18,7 @@ features      names of the features, in the order of their columns       D      
 shift         what is subtracted from a feature                          (D,)        float64
 factor        what it is then multiplied by                              (D,)        float64
 limit         where it is then cut on both sides; infinity: nowhere      scalar      float
+missing       what stands for a feature that is missing                  (D,)        float64
 gamma         factor in the kernel                                       (M,)        float64
 members       the members' features, scaled                              (M, D)      float64, sparse
 coefficients  a row for each machine                                     (K, M)      float64
@@ -57,6 +58,7 @@ class Description:
     shift: np.ndarray
     factor: np.ndarray
     limit: float
+    missing: np.ndarray
     kernel: str
     degree: int
     coef0: float
@@ -172,6 +174,7 @@ def _described(
         shift=shift,
         factor=factor,
         limit=limit,
+        missing=_missing(common.scale, len(features)),
         kernel=NAMES[kernel.kind],
         degree=kernel.degree,
         coef0=kernel.coef0,
@@ -196,6 +199,14 @@ def _scale(scale: RunningScale, n_features: int) -> tuple[np.ndarray, np.ndarray
     return shift, factor, float(c.limits[CUT])
 
 
+def _missing(scale: RunningScale, n_features: int) -> np.ndarray:
+    """What the model takes for features that are lacking: its guesses, and 0 where 0 is what is left out."""
+    missing = np.zeros(n_features)
+    columns, guesses = scale.filled_one(np.zeros(0, np.int64), np.zeros(0))
+    missing[columns] = guesses
+    return missing
+
+
 def _fitted(classifier: Any) -> Description:
     """A fitted classifier of scikit-learn: its learner's machines, with its own names of classes and features."""
     if not isinstance(classifier.model_, Predictor | OneVsOne):
@@ -213,13 +224,14 @@ def _fitted(classifier: Any) -> Description:
     names = getattr(classifier, "feature_names_in_", None)
     if names is not None:
         found = replace(found, features=[str(names[column]) for column in found.features])
-    return replace(found, labels=classifier.classes_.tolist())
+    return replace(found, labels=classifier.classes_.tolist(), missing=np.zeros(len(found.features)))
 
 
 def _after(found: Description, scale_of: Callable[[Any], tuple[float, float]]) -> Description:
     """The description with another scale before its own: ((x - s) t - shift) factor = (x - s - shift / t) t factor."""
     shift, factor = np.array([scale_of(name) for name in found.features]).T
-    return replace(found, shift=shift + found.shift / factor, factor=factor * found.factor)
+    missing = shift + found.missing / factor
+    return replace(found, shift=shift + found.shift / factor, factor=factor * found.factor, missing=missing)
 
 
 def _summed(found: Description) -> Description:

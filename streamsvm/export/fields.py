@@ -5,7 +5,7 @@ from typing import Any
 from streamsvm.core.guesses import N, guess
 from streamsvm.features import Records
 from streamsvm.features.field import OWN_VALUES, SHARED, Field
-from streamsvm.features.values import ABSENT, LEFT_OUT
+from streamsvm.features.values import ABSENT, LEFT_OUT, NUMBER
 
 
 def plain_records(records: Records) -> dict[str, Any]:
@@ -39,8 +39,8 @@ def require_numbers(records: Records | None, target: str) -> None:
     """Raise a ValueError for a target that takes numbers only, with the first field's name."""
     if records is None:
         return
-    fields = [f for f in records._fields.values() if f.kind not in LEFT_OUT]
-    which = f", and field {fields[0].name!r} is a {fields[0].kind}" if fields else ""
+    other = next((f for f in records._fields.values() if f.kind not in (*LEFT_OUT, NUMBER)), None)
+    which = ", whose missing values are guessed" if other is None else f", and field {other.name!r} is a {other.kind}"
     raise ValueError(
         f"{target} takes numbers, no raw records{which}; export to JavaScript, Java or JSON, or export the model "
         "without its Records and give the program the numbers of Records.transform_one"

@@ -86,7 +86,7 @@ def _conversion(records: Records | None) -> dict[str, str]:
 def _data(found: Description) -> Iterator[bytes]:
     """The arrays in the order in which the class reads them, each with its length before it."""
     yield from map(_texts, (found.features, found.labels))
-    yield from map(_doubles, (found.shift, found.factor, found.bias, found.slopes, found.coefficients))
+    yield from map(_doubles, (found.shift, found.factor, found.missing, found.bias, found.slopes, found.coefficients))
     yield from map(_integers, (found.members.indptr, found.members.indices))
     yield from map(_doubles, (found.members.data, squared_norms(found), found.gamma))
     if found.records is not None:

@@ -34,6 +34,7 @@ def to_javascript(model: Any) -> str:
     doubles = {
         "shift": found.shift,
         "factor": found.factor,
+        "missing": found.missing,
         "bias": found.bias,
         "slopes": found.slopes,
         "coefficients": found.coefficients,

@@ -17,8 +17,8 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
     """A model as the bytes of an ONNX file.
 
     The graph takes ``x``, a tensor (rows, features), and gives ``label``, ``values`` and ``probabilities``.  The file's
-    metadata hold the names of the features in their order, and the labels, as JSON.  There are no probabilities for a
-    `OneVsOne`: they need a loop.
+    metadata hold the names of the features in their order, and the labels, as JSON.  NaN is a missing feature.  There
+    are no probabilities for a `OneVsOne`: they need a loop.
 
     Parameters
     ----------
@@ -93,7 +93,8 @@ class _Graph:
 
 def _margins(graph: _Graph, found: Description) -> str:
     """f of each machine, (n, K)."""
-    z = graph.add("Mul", graph.add("Sub", "x", found.shift), found.factor)
+    x = graph.add("Where", graph.add("IsNaN", "x"), found.missing, "x")
+    z = graph.add("Mul", graph.add("Sub", x, found.shift), found.factor)
     members = found.members.toarray()
     if np.isfinite(found.limit):
         z = graph.add("Clip", z, -found.limit, found.limit)

@@ -8,6 +8,7 @@ from streamsvm.export.description import Description, describe
 from streamsvm.export.fields import plain_records
 
 FORMAT, VERSION = "streamsvm model", 1
+OF_FEATURE = ("name", "shift", "factor", "missing")
 
 
 def to_json(model: Any) -> str:
@@ -26,19 +27,19 @@ def to_json(model: Any) -> str:
     >>> model.learn_many([{"a": 0.0}, {"a": 1.0}], [False, True])
     >>> written = json.loads(to_json(model))
     >>> written["labels"], written["features"]
-    ([False, True], [{'name': 'a', 'shift': 0.0, 'factor': 1.0}])
+    ([False, True], [{'name': 'a', 'shift': 0.0, 'factor': 1.0, 'missing': 0.0}])
     """
     return json.dumps(_plain(describe(model)), allow_nan=False) + "\n"
 
 
 def _plain(found: Description) -> dict[str, Any]:
-    scale = zip(found.features, found.shift.tolist(), found.factor.tolist(), strict=True)
+    columns = (found.features, found.shift.tolist(), found.factor.tolist(), found.missing.tolist())
     machines = zip(found.coefficients.tolist(), found.bias.tolist(), found.slopes.tolist(), strict=True)
     members = found.members
     return {
         "format": FORMAT,
         "version": VERSION,
-        "features": [{"name": name, "shift": shift, "factor": factor} for name, shift, factor in scale],
+        "features": [dict(zip(OF_FEATURE, own, strict=True)) for own in zip(*columns, strict=True)],
         "limit": found.limit if math.isfinite(found.limit) else None,
         "kernel": {"name": found.kernel, "degree": found.degree, "coef0": found.coef0},
         "members": {

@@ -139,5 +139,5 @@ def test_json_has_what_makes_numbers(piped):
 
 @pytest.mark.parametrize(("write", "target"), [(to_c, "C"), (to_onnx, "ONNX")])
 def test_other_targets_name_a_field_that_they_cannot_take(piped, write, target):
-    with pytest.raises(ValueError, match=f"{target} takes numbers, no raw records, and field 'age' is a number"):
+    with pytest.raises(ValueError, match=f"{target} takes numbers, no raw records, and field 'city' is a category"):
         write(piped)

@@ -26,9 +26,7 @@ def test_unknown_features_count_as_in_the_model(tmp_path):
     assert [value for (value,) in values] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("row", "said"), [({"width": "1"}, 'x["width"] is 1'), ({"width": None}, "finite"), ([1.0, 2.0], "must have 5")]
-)
+@pytest.mark.parametrize(("row", "said"), [({"width": "1"}, 'x["width"] is 1'), ([1.0, 2.0], "must have 5")])
 def test_what_is_no_number_is_refused(tmp_path, row, said):
     with pytest.raises(AssertionError, match=said.replace("[", r"\[")):
         run(to_javascript(model_of("scaled")), [row], tmp_path)

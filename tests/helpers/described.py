@@ -26,12 +26,12 @@ class Twin:
 
     def table(self, X):
         """The rows as an array whose columns are in the order of the features; unknown ones are left out."""
-        return np.array([[x.get(name, 0.0) for name in self.names] for x in X])
+        return np.array([[x.get(name, np.nan) for name in self.names] for x in X])
 
     def row(self, x):
         """The features as the kernel sees them, and the squares of those that are unknown."""
         limit = math.inf if self.told["limit"] is None else self.told["limit"]
-        z = [(x.get(f["name"], 0.0) - f["shift"]) * f["factor"] for f in self.told["features"]]
+        z = [(x.get(f["name"], f["missing"]) - f["shift"]) * f["factor"] for f in self.told["features"]]
         unknown = [v for name, v in x.items() if name not in self.names]
         return np.clip(z, -limit, limit), float(np.square(np.clip(unknown, -limit, limit)).sum())
 

@@ -54,7 +54,7 @@ def run(text, rows, folder):
     """The features, the labels, and what the module says of rows, which are objects or arrays."""
     node = shutil.which("node") or pytest.skip("no Node")
     (folder / "model.mjs").write_text(text, encoding="utf-8")
-    (folder / "rows.json").write_text(json.dumps(rows))
+    (folder / "rows.json").write_text(json.dumps(rows).replace("NaN", "null"))
     (folder / "ask.mjs").write_text(ASK)
     done = subprocess.run([node, "ask.mjs"], cwd=folder, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

@@ -10,9 +10,9 @@ import java.util.Map;
 /**
  * A classifier, written by streamsvm @version@. Java 11; it needs no other class, and threads may share it.
  *
- * <p>x has the features in the order of {@link #FEATURES}, or by their names. A missing feature is 0. A map may have
- * features that the model does not know, as the model itself takes them. What is not a finite number is an
- * IllegalArgumentException.@usage@
+ * <p>x has the features in the order of {@link #FEATURES}, or by their names. A feature that is absent, null or NaN is missing,
+ * and the model's guess stands for it. A map may have features that the model does not know, as the model itself takes
+ * them. What is infinite is an IllegalArgumentException.@usage@
  */
 public final class @name@ {
     private static final Data DATA = new Data(@data@);
@@ -27,7 +27,7 @@ public final class @name@ {
     /** The labels as texts. */
     public static final String[] LABELS = DATA.texts();
 
-    private static final double[] SHIFT = DATA.doubles(), FACTOR = DATA.doubles();
+    private static final double[] SHIFT = DATA.doubles(), FACTOR = DATA.doubles(), MISSING = DATA.doubles();
     private static final double[] BIAS = DATA.doubles(), SLOPES = DATA.doubles(), COEFFICIENTS = DATA.doubles();
     // Member s has the features COLUMNS[STARTS[s]], ..., COLUMNS[STARTS[s + 1] - 1].
     private static final int[] STARTS = DATA.integers(), COLUMNS = DATA.integers();
@@ -71,11 +71,13 @@ public final class @name@ {
     }
 
     private static double[] margins(Map<String, @value@> x) {
-        double[] raw = new double[FEATURES.length];
+        double[] raw = MISSING.clone();
         double unknown = 0.0;
         for (Map.Entry<String, ? extends Number> entry : @numbers_of_x@.entrySet()) {
             Integer place = PLACES.get(entry.getKey());
-            double value = finite(entry.getKey(), entry.getValue() == null ? Double.NaN : entry.getValue().doubleValue());
+            double value = entry.getValue() == null ? Double.NaN : entry.getValue().doubleValue();
+            if (Double.isNaN(value)) continue;
+            finite(entry.getKey(), value);
             if (place == null) unknown += cut(value) * cut(value);
             else raw[place] = value;
         }
@@ -90,7 +92,8 @@ public final class @name@ {
         double[] z = new double[x.length], f = BIAS.clone();
         double norm = unknown;
         for (int j = 0; j < z.length; j++) {
-            z[j] = cut((finite(FEATURES[j], x[j]) - SHIFT[j]) * FACTOR[j]);
+            double value = Double.isNaN(x[j]) ? MISSING[j] : finite(FEATURES[j], x[j]);
+            z[j] = cut((value - SHIFT[j]) * FACTOR[j]);
             norm += z[j] * z[j];
         }
         for (int s = 0; s < NORMS.length; s++) {

@@ -8,8 +8,8 @@
      extern const int @name@_n_features, @name@_n_labels, @name@_n_values;
      extern const char *const @name@_features[], *const @name@_labels[];
 
-   x has the features in the order of @name@_features; 0 is what the model takes for a missing one. The functions return
-   -1 if a feature is not a finite number, or a result is not; otherwise predict returns a place, and the others 0.
+   x has the features in the order of @name@_features; NaN stands for a missing one. The functions return -1 if a
+   feature is infinite, or a result is not finite; otherwise predict returns a place, and the others 0.
    They use the stack only, so several threads may call them.
 
    It computes in double precision; with -DSTREAMSVM_FLOAT in single precision, which is twice as fast. */
@@ -59,6 +59,7 @@ const char *const @name@_labels[LABELS] = {@labels@};
 static const double coef0 = @coef0@, limit = @limit@, threshold = @threshold@;
 static const double shifts[FEATURES] = {@shift@};
 static const double factors[FEATURES] = {@factor@};
+static const double missing[FEATURES] = {@missing@};
 static const double biases[MACHINES] = {@bias@};
 static const double slopes[MACHINES][2] = {@slopes@};
 /* of each member: its squared norm, and what its kernel multiplies */
@@ -148,9 +149,10 @@ CLONES static int margins(const double *x, double *f)
     double norm_x = 0.0;
     int b, i, j, m;
     for (j = 0; j < FEATURES; j++) {
-        double v = (x[j] - shifts[j]) * factors[j];
-        if (!(fabs(x[j]) <= DBL_MAX))
+        double v = isnan(x[j]) ? missing[j] : x[j];
+        if (!(fabs(v) <= DBL_MAX))
             return -1;
+        v = (v - shifts[j]) * factors[j];
         v = v < -limit ? -limit : v > limit ? limit : v;
         norm_x += v * v;
         z[j] = (real)v;

@@ -6,16 +6,16 @@
      values(x)           the decision values: of the one machine, or of each of `labels`
      probabilities(x)    the probabilities of `labels`
 
-   x is an object of numbers by feature name, or an array of numbers in the order of `features`. A missing feature is
-   0. An object may have features that the model does not know, as the model itself takes them. What is not a finite
-   number is an error.@usage@ */
+   x is an object of numbers by feature name, or an array of numbers in the order of `features`. A feature that is
+   absent, null or NaN is missing, and the model's guess stands for it. An object may have features that the model does not know, as the model itself takes them. What else is not a
+   finite number is an error.@usage@ */
 
 export const features = @features@;
 export const labels = @labels@;
 
 const kernel = "@kernel@", decision = "@decision@";
 const degree = @degree@, coef0 = @coef0@, limit = @limit@, threshold = @threshold@;
-const shift = doubles("@shift@"), factor = doubles("@factor@");
+const shift = doubles("@shift@"), factor = doubles("@factor@"), missing = doubles("@missing@");
 const bias = doubles("@bias@"), slopes = doubles("@slopes@"), coefficients = doubles("@coefficients@");
 // Member s has the features columns[starts[s]], ..., columns[starts[s + 1] - 1].
 const starts = integers("@starts@"), columns = integers("@columns@"), entries = doubles("@entries@");
@@ -42,13 +42,14 @@ function cut(value) {
 
 /* The features in their order, and the squares of those that are unknown. */
 function ordered(x) {
-  const raw = new Float64Array(features.length);
+  const raw = Float64Array.from(missing);
   let unknown = 0;
   const given = Array.isArray(x) || ArrayBuffer.isView(x);
   if (given && x.length !== features.length) {
     throw new RangeError(`x has ${x.length} numbers; it must have ${features.length}, in the order of features`);
   }
   for (const [name, value] of @entries_of_x@) {
+    if (value === null || value === undefined || Number.isNaN(value)) continue;
     if (typeof value !== "number" || !Number.isFinite(value)) {
       throw new TypeError(`x[${JSON.stringify(name)}] is ${value}; features must be finite numbers`);
     }
