@@ -8,6 +8,7 @@
 Parts:
 
     rare      ways of choosing questions on 16 sets with a rare class: g-means at 20 to 300 labels, and what is aimed at
+    threshold the same ways with the threshold from the pool; with `--texts DIR` also texts, see labelling/thresholds.py
     start     labels until both classes have one, on the same sets
     several   rare classes among several: labels until each class has some, and macro F1, with and without rare_first
     stream    a learner that decides about each example as it passes: g-means of 9 sets, for 2, 5 and 10 % of the labels
@@ -24,7 +25,7 @@ import argparse
 from pathlib import Path
 
 from datasets import ACTIVE_TASKS
-from labelling import ask, border, flips, policies, several, start, stream
+from labelling import ask, border, flips, policies, several, start, stream, thresholds
 from labelling.kept import Kept
 from labelling.runs import WITHOUT_SMOTE, Runs
 from threadpoolctl import threadpool_limits
@@ -32,7 +33,14 @@ from threadpoolctl import threadpool_limits
 import streamsvm
 
 BORDER = {"curves": border.curves, "stop": border.stop, "sweep": border.sweep, "query": border.query}
-COMPARED = {"rare": policies, "start": start, "several": several, "stream": stream, "flips": flips}
+COMPARED = {
+    "rare": policies,
+    "threshold": thresholds,
+    "start": start,
+    "several": several,
+    "stream": stream,
+    "flips": flips,
+}
 PARTS = (*COMPARED, "ask", *BORDER)
 
 
@@ -51,6 +59,7 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML, for the paper's parts")
+    parser.add_argument("--texts", type=Path, help="folder of texts, for the part threshold")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--seeds", type=int, default=8, help="runs of all but the paper's parts to average over")
     sets = [*policies.RARE, *several.SEVERAL]
@@ -72,7 +81,7 @@ def main() -> None:
                 ["letter A", "trap", "digits"],
                 ["rare", "several", *arguments.parts],
             )
-    if not arguments.data and not arguments.report and set(COMPARED) & set(arguments.parts):
+    if not (arguments.data or arguments.texts) and not arguments.report and set(COMPARED) & set(arguments.parts):
         parser.error(f"{', '.join(COMPARED)} need --data DIR")
     streamsvm.warmup(streamsvm.LASVM)
     if WITHOUT_SMOTE:

@@ -187,14 +187,16 @@ def said(entries: Iterable[Entry]) -> list[Answer]:
 
 
 def pace(entries: Iterable[Entry]) -> tuple[list[float], list[int]]:
-    """Hours of work, and the number of labels by then; pauses of more than five minutes take no time."""
+    """Hours of work, and the number of labels that hold by then; pauses of more than five minutes take no time."""
     hours, counts = [0.0], [0]
     before: int | None = None
     labelled: set[Place] = set()
     for time, entry in sorted(((entry.time or 0, entry) for entry in entries), key=itemgetter(0)):
         gap = 0 if before is None else time - before
         before = time
-        if entry.label.op == "set":
+        if entry.after is None:
+            labelled.discard(entry.place)
+        else:
             labelled.add(entry.place)
         hours.append(hours[-1] + (gap / HOUR_MS if gap <= PAUSE else 0.0))
         counts.append(len(labelled))

@@ -89,6 +89,8 @@ def _questions(settings: Settings) -> Iterator[str]:
     if settings.log.questions and settings.daemon.per == "key":
         yield 'log.questions needs daemon.per = "partition": a model of each key would need its own labels'
     labelling = settings.labelling
+    if labelling.threshold:
+        yield from _threshold(settings)
     if labelling.rare_first and settings.label.vocabulary is None:
         yield "labelling.rare_first = true needs more than two classes: set label.classes or label.max_classes"
     if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
@@ -96,6 +98,18 @@ def _questions(settings: Settings) -> Iterator[str]:
             f'labelling.rare_first does not go with labelling.selection = "{labelling.selection}"; use "mixed", '
             '"active" or "all"'
         )
+
+
+def _threshold(settings: Settings) -> Iterator[str]:
+    chosen = f'labelling.threshold = "{settings.labelling.threshold}"'
+    if settings.label.vocabulary is not None:
+        yield f"{chosen} needs two classes: with more, the most probable class is predicted"
+    if settings.model.algorithm != "lasvm":
+        yield f'{chosen} needs model.algorithm = "lasvm", which can be solved without an example'
+    if settings.model.threshold != 0.0:
+        yield f"{chosen} chooses the threshold: leave out model.threshold = {settings.model.threshold!r}"
+    if settings.estimates.loo or settings.estimates.folds:
+        yield f"{chosen} does not go with estimates.loo and estimates.folds, which test the sign of the decision value"
 
 
 def _estimates(settings: Settings) -> Iterator[str]:

@@ -38,6 +38,17 @@ class LabellingSettings:
         answers show how good the model is, and bound how many positives it misses.
     seeds
         Number of labels of each class that are needed before the model chooses the questions.
+    seed_words
+        Words of the rare class: the first ten events whose `text` holds one of them are asked about first.
+    tune_gamma
+        Number of labels after which the trainer chooses `model.gamma` anew, by leave-one-out: 1/16, 1/4, 1 or 4 times
+        the given one; first after 30 labels.  The model then learns all labels again, up to 1000.  0: gamma stays.  It
+        stays, too, with more than two classes, with `model.window`, with `[estimates]`, and if a labelled event is no
+        longer kept.
+    threshold
+        What the threshold for predictions is good for; the trainer chooses it by the labels and the reservoir, up to
+        1000 labels.  ``"gmean"``: both classes are recognised well.  ``"recall"``: few positives are missed.
+        ``"precision"``: few false alarms.  Empty: `model.threshold` holds.
     open
         Number of questions that may wait for their first answer; 0: one for each annotator.  More open questions cost
         accuracy, because each is chosen without the answers to the others.
@@ -89,6 +100,9 @@ class LabellingSettings:
     explore: float = key(0.1, checks.fraction)
     audit: float = key(0.05, checks.fraction)
     seeds: int = key(1, checks.at_least(0))
+    seed_words: tuple[str, ...] = ()
+    tune_gamma: int = key(50, checks.at_least(0))
+    threshold: str = key("", checks.one_of("", "gmean", "recall", "precision"))
     open: int = key(0, checks.at_least(0))
     answers_per_question: int = key(1, checks.at_least(1))
     recheck_every: int = key(0, checks.at_least(0))

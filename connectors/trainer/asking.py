@@ -26,6 +26,7 @@ from ..settings.sections import Settings
 from .state.answers.rechecks import MOST, Recheck
 from .state.candidates import EventId, Labelling
 from .state.join import Join
+from .state.models import SingleModel
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,8 @@ class Asking:
         for event in events:
             labelling.offer(event, now)
         self._tell(state, labelling)
+        if isinstance(state.models, SingleModel):
+            labelling.tune(state.models)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
         if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # refreshing takes time
             self._execute(labelling.refresh(state.model), state, labelling)
@@ -202,7 +205,7 @@ class Asking:
             guess, probabilities = said.label, {str(y): p for y, p in said.probabilities.items()}
             score = None if guess is None else said.probabilities[guess]
         else:
-            guess, probabilities, score = None, {}, float(state.model.probability(np.array(question.margin)))
+            guess, probabilities, score = None, {}, _score(state.model, question.margin)
         return Question(
             query_id=question.id,
             id=id_,
@@ -239,14 +242,22 @@ class Asking:
         return {name: round(z, 1) for name, z in state.standardised(x, None).items() if abs(z) >= _UNUSUAL}
 
 
+def _score(model: Any, margin: float) -> float:
+    """The probability of a positive; one half before the model has learned both classes, since it knows nothing."""
+    return float(model.probability(np.array(margin))) if all(model.class_counts) else 0.5
+
+
 def status(state: State, labelling: Labelling) -> dict[str, Any]:
     """How far the labelling is."""
     loop = labelling.loop
     counts, verdict = loop.counts, loop.verdict()
     n_labels = dict(counts.of_classes)
     classes = {} if state.classes.are_two else {"classes": [[y, n_labels.get(y, 0)] for y in state.classes.labels]}
+    objective = labelling.objective
+    threshold = {"threshold": [objective, state.model.decision_threshold]} if objective else {}
     return {
         **classes,
+        **threshold,
         **labelling.outcomes(),
         "open": counts.n_open,
         "offered": counts.n_offered,
@@ -255,12 +266,12 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "negative": counts.n_negative,
         "corrected": counts.corrected,
         "retracted": counts.retracted,
-        "unresolved": labelling.n_unresolved(),
+        "unresolved": len(labelling.disputed()),
         **asdict(labelling.rechecks.counts),
         **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
-        "missed": loop.missed()._asdict(),
+        "missed": loop.missed(labelling.disputed())._asdict(),
         "curve": _thinned(loop.curve()),
     }
 

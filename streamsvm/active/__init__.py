@@ -30,11 +30,15 @@ from streamsvm.active.answers.suspects import suspects as suspects
 from streamsvm.active.choosing.audited import Audited as Audited
 from streamsvm.active.choosing.audited import EachClass as EachClass
 from streamsvm.active.choosing.audited import missed_at_most as missed_at_most
+from streamsvm.active.choosing.cut import pool_cut as pool_cut
 from streamsvm.active.choosing.decisions import margins as margins
 from streamsvm.active.choosing.mixed import MixedSelection as MixedSelection
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
 from streamsvm.active.choosing.pool import Pool as Pool
 from streamsvm.active.choosing.pool import StreamPool as StreamPool
+from streamsvm.active.choosing.recall import RecallProof as RecallProof
+from streamsvm.active.choosing.recall import answers_for_recall as answers_for_recall
+from streamsvm.active.choosing.recall import missed_after_audit as missed_after_audit
 from streamsvm.active.choosing.selection import ActiveSelection as ActiveSelection
 from streamsvm.active.choosing.selection import AutoActiveSelection as AutoActiveSelection
 from streamsvm.active.choosing.selection import Choice as Choice
@@ -52,11 +56,14 @@ from streamsvm.active.choosing.stopping_rules import MarginExhausted as MarginEx
 from streamsvm.active.choosing.stopping_rules import MaxFraction as MaxFraction
 from streamsvm.active.choosing.stopping_rules import MaxLabels as MaxLabels
 from streamsvm.active.choosing.stopping_rules import SupportStable as SupportStable
+from streamsvm.active.choosing.words import rows_with_words as rows_with_words
 from streamsvm.active.learner import ActiveLearner as ActiveLearner
 from streamsvm.active.loop import LabellingLoop as LabellingLoop
 from streamsvm.active.run import Step as Step
 from streamsvm.active.run import carry_out as carry_out
 from streamsvm.active.run import label_pool as label_pool
+from streamsvm.active.to_recall import final_audit as final_audit
+from streamsvm.active.to_recall import label_to_recall as label_to_recall
 from streamsvm.active.variants import learn_variants as learn_variants
 
 __all__ = [
@@ -89,6 +96,7 @@ __all__ = [
     "QuestionBook",
     "RandomSelection",
     "Reason",
+    "RecallProof",
     "Refuse",
     "Retract",
     "Selection",
@@ -101,12 +109,18 @@ __all__ = [
     "Suspect",
     "Verdict",
     "Withdraw",
+    "answers_for_recall",
     "carry_out",
+    "final_audit",
     "label_pool",
+    "label_to_recall",
     "learn_variants",
     "majority",
     "margins",
+    "missed_after_audit",
     "missed_at_most",
+    "pool_cut",
     "pool_size",
+    "rows_with_words",
     "suspects",
 ]

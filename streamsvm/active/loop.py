@@ -24,7 +24,7 @@ Classes
     model predicts as these classes.  The rule is told which classes have no such example left.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 from streamsvm.active.loop_state import LoopState
 from streamsvm.core import arguments
 
+START = 0.3  # share of the questions that are still of the start while a class has few labels
 EXPLORE = 0.1  # share of random questions, unless the selection itself explores
 
 _RANDOM = RandomSelection()
@@ -137,6 +138,7 @@ class LabellingLoop(LoopState):
         self._rng = np.random.default_rng(seed)
         self._questions = Questions(pool, name, is_alive)
         self._progress = Progress()
+        self._suggested: list[int] = []
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -193,6 +195,17 @@ class LabellingLoop(LoopState):
                 break
             actions.append(Ask(question))
         return actions
+
+    def suggest(self, keys: Iterable[int]) -> None:
+        """Ask about these examples first, in this order: a person suspects that they are positive.
+
+        Their reason is "seed", since they were not drawn at random.  Keys that are not in the pool are left out.
+        """
+        self._suggested += [key for key in keys if key in self._pool and key not in self._suggested]
+
+    def pool_values(self, model: Any) -> np.ndarray:
+        """The decision values of the pool, or of some examples that are spread over it, as `pool_cut` takes them."""
+        return self._selection.values(self._pool, model)
 
     def refresh(self, model: Any, keep: Container[int] = ()) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer.
@@ -261,12 +274,18 @@ class LabellingLoop(LoopState):
     def _choice(self, model: Any, audit: bool, wanted: list[Choice]) -> Choice:
         """The next example to ask about, which may have become unable to be learned; of `wanted` if there are any."""
         about = self._pool, model, self._rng
+        while self._suggested:
+            key = self._suggested.pop(0)
+            if key in self._pool:
+                return Choice(key, float(margins(model, self._pool.rows([key]))[0]), 1, "seed")
         if self._is_seeding():
             return self._selection.begin(*about)
         if wanted:
             return wanted.pop(0)
         if audit:
             return _RANDOM.choose(*about)._replace(reason="audit")
+        if self._knows_few() and self._rng.random() < START:
+            return self._selection.begin(*about)
         if self._rng.random() < self._explore:
             return _RANDOM.choose(*about)._replace(reason="audit" if self._selection.explores else "explore")
         return self._selection.choose(*about)

@@ -1,6 +1,6 @@
 """The state of a labelling loop, and its form in a checkpoint: questions, answers, pool, rules and random state."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from streamsvm.active.answers.questions import Questions
 from streamsvm.active.choosing.audited import missed_at_most
 from streamsvm.active.choosing.selection import Selection
 from streamsvm.active.choosing.stopping import StoppingRule, Verdict
+
+EACH_CLASS = 3  # labels, until which some questions are still of the start: one positive says little about the others
 
 
 class LoopState:
@@ -25,6 +27,7 @@ class LoopState:
     _rng: np.random.Generator
     _questions: Questions
     _progress: Progress
+    _suggested: list[int]  # keys to ask about first
 
     @property
     def counts(self) -> LoopCounts:
@@ -49,11 +52,26 @@ class LoopState:
         labels = "a label" if n <= 1 else f"{n} labels"
         return Verdict(False, False, f"the model first needs {labels} of {of_which}: {so_far}")
 
-    def missed(self) -> Missed:
-        """How many positives the model may still miss, by the answers to random questions ("audit") only."""
-        n, counts = len(self._pool), self.counts
-        audited, found = counts.audited, counts.audit_positive
-        return Missed(missed_at_most(n, audited, found) if audited else None, audited, found, n)
+    def missed(self, disputed: Container[int] = ()) -> Missed:
+        """How many positives the model may still miss.
+
+        The answers to random questions ("audit") bound those of the pool.  An example that was asked about and has no
+        label counts as missed: its question is open, was skipped, or is over.  A random question that was skipped, or
+        that annotators dispute, counts as one that found a positive.
+
+        Parameters
+        ----------
+        disputed
+            Keys of examples with an open question about which annotators disagree.
+        """
+        n, unanswered = len(self._pool), self._questions.unanswered()
+        doubtful = sum(
+            question.reason == "audit" and question.margin <= 0.0 and (status == "skipped" or question.key in disputed)
+            for question, status in unanswered
+        )
+        audited, found = self.counts.audited + doubtful, self.counts.audit_positive + doubtful
+        most = missed_at_most(n, audited, found) + len(unanswered) if audited else None
+        return Missed(most, audited, found, n + len(unanswered))
 
     def _judge(self) -> Verdict:
         if self._stopping is None:
@@ -86,6 +104,10 @@ class LoopState:
         """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
         return self._questions.answered(most)
 
+    def labels(self) -> dict[int, Label]:
+        """The labels that hold, by key, asked for or not: of 10,000 examples of each kind at most."""
+        return self._questions.labels()
+
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.
 
@@ -101,6 +123,11 @@ class LoopState:
             return self._seeds > 0 and sum(n >= self._seeds for _, n in self.counts.of_classes) < 2
         return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
 
+    def _knows_few(self) -> bool:
+        """Whether a class of two has so few labels that some questions are still of the start."""
+        few = min(self.counts.n_positive, self.counts.n_negative) < EACH_CLASS
+        return few and self._seeds > 0 and self._selection.explores and not self._is_several
+
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -113,6 +140,7 @@ class LoopState:
             "selection": self._selection.state(),
             "stopping": None if self._stopping is None else self._stopping.state(),
             "pool": self._pool.state(),
+            "suggested": list(self._suggested),
         }
 
     def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any] | None = None) -> None:
@@ -140,6 +168,7 @@ class LoopState:
             self._stopping.restore(state["stopping"])
         self._questions.restore(state, lambda key: self._row_again(key, x_of))
         self._pool.restore(state["pool"], x_of)
+        self._suggested = list(state.get("suggested", ()))  # version 1.0 had none
         self._rng.bit_generator.state = _rng_of(state["rng"])
 
     def _row_again(self, key: int, x_of: Callable[[int], Any] | None) -> Any:

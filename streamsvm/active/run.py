@@ -10,6 +10,7 @@ import numpy as np
 from river import compose
 
 from streamsvm.active.answers.events import Action, Answer, Label, Question, Retract, SetLabel
+from streamsvm.active.choosing.cut import PoolCut, objective_of, pool_cut
 from streamsvm.active.choosing.decisions import learner_of, margins
 from streamsvm.active.choosing.kernel_width import GammaTuner
 from streamsvm.active.choosing.pool import ArrayPool
@@ -58,9 +59,11 @@ def label_pool(
     explore: float | None = None,
     seeds: int = 1,
     initial: Iterable[int] = (),
+    first: Iterable[int] = (),
     seed: int = 0,
     sample_weight: Any = None,
     tune_gamma: int = 50,
+    threshold: str | None = None,
     finish: bool = True,
 ) -> Iterator[Step]:
     """Teach a model by asking for the labels of well-chosen rows, one after the other.
@@ -80,12 +83,20 @@ def label_pool(
         new selection for each call: they remember what they have seen.
     initial
         Numbers of rows to learn first, in this order.  They cost no label of the quota.
+    first
+        Numbers of rows to ask about first, in this order, such as those that `rows_with_words` finds.  Their reason is
+        "seed"; no bound takes them for random.
     sample_weight
         Weights of the examples: one number for all rows, or one for each; default: 1.
     tune_gamma
         Number of labels after which gamma is chosen anew: 1/16, 1/4, 1 or 4 times the given one, by exact leave-one-out
         of the labels so far.  The model then learns all labels again, and its `gamma` has changed.  It needs an `LASVM`
         with an RBF kernel, and no pipeline; other models stay as they are.  0: gamma stays.
+    threshold
+        What the threshold for predictions is good for: ``"gmean"``, ``"recall"`` or ``"precision"``, see `pool_cut`.
+        After the first labels, and then whenever 5 % of them are new, it is chosen by the labels and the pool, and the
+        model's `threshold` has changed.  It needs an `LASVM` and no pipeline.  Questions are chosen at f(x) = 0 all the
+        same.  None: ``"gmean"`` if the model has ``threshold="gmean"``, otherwise the model's threshold stays.
     finish
         Whether the model is finished after each answer, up to 1000 members: the next question is then about what the
         labels say.  False: it only learns the answer.  With ``LASVM(admission="all", reprocess=1)`` and
@@ -126,18 +137,19 @@ def label_pool(
     given: dict[str, Any] = {"selection": selection, "stopping": stopping, "explore": explore, "seeds": seeds}
     loop = LabellingLoop(pool, **given, seed=seed, is_several=_is_several(model))
     weights = arguments.weights_of(sample_weight, len(pool))
-    course = _Course(model, X, weights, GammaTuner(model, tune_gamma), finish)
-    return _steps(course, loop, pool, oracle, _checked(initial, len(pool)))
+    course = _Course(model, X, weights, GammaTuner(model, tune_gamma), PoolCut(objective_of(model, threshold)), finish)
+    loop.suggest(_checked("first", first, len(pool)))
+    return _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)))
 
 
-def _checked(initial: Iterable[int], n: int) -> list[int]:
-    rows = list(initial)
+def _checked(name: str, given: Iterable[int], n: int) -> list[int]:
+    rows = list(given)
     for place, row in enumerate(rows):
         if not isinstance(row, int | np.integer) or not 0 <= row < n:
-            raise ValueError(f"initial[{place}]={row!r} must be the number of a row of X, from 0 to {n - 1}")
+            raise ValueError(f"{name}[{place}]={row!r} must be the number of a row of X, from 0 to {n - 1}")
     if len(set(rows)) < len(rows):
-        raise ValueError(f"initial={rows!r} must not repeat a row")
-    return rows
+        raise ValueError(f"{name}={rows!r} must not repeat a row")
+    return [int(row) for row in rows]
 
 
 class _Course:
@@ -153,15 +165,18 @@ class _Course:
         Their weights.
     tuner
         Chooses gamma.
+    cut
+        Chooses the threshold.
     finish
         Whether to finish the model after each label.
     """
 
-    def __init__(self, model: Any, X: Any, weights: np.ndarray, tuner: GammaTuner, finish: bool) -> None:
+    def __init__(self, model: Any, X: Any, weights: np.ndarray, tuner: GammaTuner, cut: PoolCut, finish: bool) -> None:
         self.model = model
         self._X = indexable(X)[0]
         self._weights = weights
         self._tuner = tuner
+        self._cut = cut
         self._finish = finish
         self._keys: list[int] = []
         self._y: list[Label] = []
@@ -188,6 +203,16 @@ class _Course:
         fresh.learn_many(rows, np.array(self._y), weights, np.array(self._keys))
         vars(self.model).clear()  # The caller has this object.
         vars(self.model).update(vars(fresh))
+        self._cut.forget()
+
+    def cut(self, loop: LabellingLoop) -> None:
+        """Choose the threshold, if it is time."""
+        objective = self._cut.objective
+        if objective is None or not self._cut.is_due(loop.counts.n_changes):
+            return
+        rows, y, weights = picked(self._X, self._keys), np.array(self._y), self._weights[self._keys]
+        f = loop.pool_values(self.model)
+        self.model.set_threshold(pool_cut(self.model, rows, y, f, objective, sample_weight=weights))
 
 
 def finish_if_small(model: Any) -> None:
@@ -210,6 +235,7 @@ def _steps(
         y = None if label is None else label_of(label)
         for action in loop.answer(Answer(key, "skip" if y is None else "label", y, ORACLE, 0), n_support, 0):
             course.teach(action, row, key)
+        course.cut(loop)
         if y is None:
             pool.discard(key)
             return None

@@ -31,6 +31,7 @@ from streamsvm.active import (
     StreamPool,
     Verdict,
     Withdraw,
+    missed_at_most,
 )
 from streamsvm.active.answers import register
 
@@ -816,3 +817,30 @@ TestMachine = pytest.mark.long(Machine.TestCase)
 TestMachine.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+# --- what is missed ---------------------------------------------------------------------------------------------------
+
+
+def audited(n=100, n_open=30, seed=0):
+    """A loop with many open random questions about examples that the model takes for negative."""
+    loop = make(-np.linspace(1, 2, n), explore=1.0, selection=MixedSelection(), n_open=n_open, seed=seed)
+    return loop, [action.question.key for action in loop.choose(MODEL, 0)]
+
+
+def test_examples_that_were_asked_about_and_have_no_label_count_as_missed():
+    loop, keys = audited()
+    for key in keys[:20]:
+        tell(loop, label(key, False))
+    before = loop.missed()
+    assert (before.n_audited, before.n_found, before.n_unlabelled) == (20, 0, 80)
+    assert before.at_most == missed_at_most(70, 20, 0) + 10
+    tell(loop, Answer(keys[20], "ignore", None, "ann", 0))
+    assert loop.missed().n_unlabelled == 79
+    tell(loop, Answer(keys[21], "skip", None, "ann", 0))
+    assert loop.missed() == (missed_at_most(70, 21, 1) + 9, 21, 1, 79)
+    assert loop.missed(disputed=keys[22:24]) == (missed_at_most(70, 23, 3) + 9, 23, 3, 79)
+    tell(loop, label(keys[21], False))  # late
+    assert loop.missed() == (missed_at_most(70, 21, 0) + 8, 21, 0, 78)
+    tell(loop, retract(keys[0], time=1))
+    assert loop.missed().n_unlabelled == 79

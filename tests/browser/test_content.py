@@ -123,3 +123,16 @@ def test_without_instructions_there_is_no_place_for_them(office, visitor):
     page = visitor.open(office.url)
     shown(page)
     expect(page.locator("#guide")).to_be_hidden()
+
+
+def test_other_fields_of_an_event_are_shown(office, visitor):
+    """Those of `streamsvm produce --show`."""
+    office.trainer.ask(1, event={"text": "small", "from": "<b>ann</b>", "hours": 3, "tags": ["a"]})
+    office.trainer.ask(2, event={"text": "small"})
+    page = visitor.open(office.url)
+    shown(page)
+    assert page.locator("#fields dt").all_inner_texts() == ["from", "hours"]
+    assert page.locator("#fields dd").all_inner_texts() == ["<b>ann</b>", "3"]
+    press(page, "1", "e1")
+    assert shown(page) == "e2"
+    expect(page.locator("#fields-block")).to_be_hidden()

@@ -42,3 +42,13 @@ def test_an_answer_that_looks_wrong_is_asked_again_without_it(office, visitor):
     expect(page.locator("#guess")).to_be_hidden()
     press(page, "2", "e1")
     assert office.trainer.labels() == {"e1": False}
+
+
+def test_a_closed_page_leaves_its_question_to_others(office, visitor):
+    office.trainer.ask(1)
+    ann = arrive(visitor, office, "Ann")
+    assert shown(ann) == "e1"
+    bob = arrive(visitor, office, "Bob")
+    expect(bob.locator("#question")).to_be_hidden()
+    ann.close(run_before_unload=True)
+    assert shown(bob) == "e1"  # long before Ann's lease ends

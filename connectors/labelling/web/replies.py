@@ -1,5 +1,6 @@
 """Questions and answers as the page's scripts expect them: numbers and texts only."""
 
+import json
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -28,6 +29,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "image": address if is_shown else None,
         "refused_image": None if is_shown else address,
         "series": series if _is_series(series) else None,
+        "fields": _fields(shown.event, labelling),
         "margin": None if shown.reason == RECHECK else shown.margin,
         "score": shown.score,
         "guess": None if shown.guess is None else str(shown.guess),
@@ -59,6 +61,15 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
         "text": (whole["text"] or _values(shown.x))[:_PREVIEW],
         "image": image if image is not None and len(image) <= _THUMBNAIL else None,
     }
+
+
+def _fields(event: Mapping[str, Any], labelling: LabellingSettings) -> dict[str, str]:
+    """The other fields of an event, such as those of `streamsvm produce --show`, as texts."""
+    others = {labelling.text, labelling.image, labelling.series}
+    shown = {
+        name: value for name, value in event.items() if name not in others and isinstance(value, str | int | float)
+    }
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in shown.items()}
 
 
 def _values(x: Mapping[str, float]) -> str:

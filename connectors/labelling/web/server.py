@@ -136,6 +136,7 @@ class _Handler(Handler):
             "/api/ignore": lambda body: self._without_label(self.server.service.ignore, body),
             "/api/correct": self._correct,
             "/api/undo": self._undo,
+            "/api/release": self._release,
         }
         route = routes.get(self.path)
         if route is None:
@@ -225,6 +226,11 @@ class _Handler(Handler):
         if undone is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such answer of yours")
         return {"outcome": undone.outcome, "answer": answer(undone.step, self.server.choices.label)}
+
+    def _release(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The page is closed: another annotator may have its question."""
+        self.server.service.release(self._who())
+        return {}
 
     def _not_found(self) -> None:
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the labelling page is at /")

@@ -28,6 +28,7 @@ from streamsvm.active import (
     SupportStable,
 )
 from streamsvm.active.choosing.stopping import inherited_state
+from streamsvm.active.choosing.words import MOST, pattern_of
 from streamsvm.active.run import SMALL, finish_if_small
 from streamsvm.features import Records
 
@@ -41,6 +42,8 @@ from ...settings.sections import Settings
 from .answers.rechecks import Rechecks
 from .answers.votes import Votes
 from .join import Join
+from .models import SingleModel
+from .tuning import Tuning
 
 EventId = str | int
 
@@ -78,7 +81,11 @@ class Candidates(StreamPool):
 
     def rows(self, keys: Sequence[int]) -> list[dict[str, float]]:
         """The features of these events, as the model takes them."""
-        rows: Any = [self._codec.features(value) for value in super().rows(keys)]
+        return self.features(super().rows(keys))
+
+    def features(self, values: Sequence[bytes]) -> list[dict[str, float]]:
+        """The features of events, as the model takes them, from their records' values."""
+        rows: Any = [self._codec.features(value) for value in values]
         transformer: Any = self._transformer
         return transformer.transform_many(rows) if transformer else rows
 
@@ -117,8 +124,13 @@ class Labelling:
         is_multiclass = settings.label.vocabulary is not None
         self._stopping = _stopping(labelling, is_multiclass)
         self._open = labelling.open
+        words = labelling.seed_words if settings.log.format == "json" else ()  # other formats have no texts for people
+        self._words = pattern_of(words) if words else None
+        self._text = labelling.text
+        self._n_with_words = 0
         self.votes = Votes(labelling.answers_per_question)
         self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
+        self._tuning = Tuning(settings, is_scaled=scaler is not None)
         self.expiry = int(1000 * labelling.expires_seconds)
         self.loop = LabellingLoop(
             self._candidates,
@@ -141,13 +153,32 @@ class Labelling:
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
+            self._look_for_words(event.key, value)
             if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
+
+    def _look_for_words(self, key: int, value: bytes) -> None:
+        """Ask about an event first if its text holds a seed word, and few others did."""
+        if self._words is None or self._n_with_words >= MOST:
+            return
+        text = json.loads(value).get(self._text)
+        if isinstance(text, str) and self._words.search(text):
+            self._n_with_words += 1
+            self.loop.suggest([key])
 
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
         asked = set(self._asked())
         self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
+
+    @property
+    def objective(self) -> str | None:
+        """What the model's threshold is chosen for; None: it is not chosen."""
+        return self._tuning.objective
+
+    def tune(self, models: SingleModel) -> None:
+        """Choose the model's gamma and threshold by the labels, if it is time."""
+        self._tuning.step(models, self._join, self.loop, self._candidates.features, _finished)
 
     def refresh(self, model: Model) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer; those that have an answer are."""
@@ -170,9 +201,9 @@ class Labelling:
         """The events with open questions."""
         return [question.key for question in self.loop.open_questions()]
 
-    def n_unresolved(self) -> int:
-        """Number of open questions whose annotators disagree, so that one more of them is asked."""
-        return len(self.votes.unresolved(self._asked()))
+    def disputed(self) -> set[int]:
+        """The events with open questions whose annotators disagree, so that one more of them is asked."""
+        return self.votes.unresolved(self._asked())
 
     def id_of(self, key: int) -> EventId:
         """The id of an event that a question is open about, as the event has it."""
@@ -193,7 +224,12 @@ class Labelling:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        own = {"votes": self.votes.state(), "rechecks": self.rechecks.state()}
+        own = {
+            "votes": self.votes.state(),
+            "rechecks": self.rechecks.state(),
+            "tuning": self._tuning.state(),
+            "words": self._n_with_words,
+        }
         return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own})
 
     def restore(self, data: bytes) -> None:
@@ -203,6 +239,9 @@ class Labelling:
         if "votes" in state:  # an older version counted no answers
             self.votes.restore(state["votes"])
             self.rechecks.restore(state["rechecks"])
+        if "tuning" in state:  # an older version tuned nothing
+            self._tuning.restore(state["tuning"])
+            self._n_with_words = state["words"]
         loop = state["loop"]
         if self._stopping is None:
             stopping = None

@@ -127,6 +127,11 @@ class SingleModel:
         self._has_changed = True
         return self.model
 
+    def replace(self, model: Any) -> None:
+        """Go on with this model."""
+        self.model = model
+        self._has_changed = True
+
     def records(self, key: bytes | None) -> Records | None:
         return self._records
 

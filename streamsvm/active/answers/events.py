@@ -121,11 +121,11 @@ class Missed(NamedTuple):
     at_most
         Bound that holds with 95 % probability; None without a random answer.
     n_audited
-        Number of random examples that the model took for negative and that were then labelled.
+        Number of random examples that the model took for negative and that people then looked at.
     n_found
-        Number of positives among these.
+        Number of positives among these, with those about which people did not decide.
     n_unlabelled
-        Number of examples in the pool.
+        Number of examples without a label: of the pool, and of those that were asked about.
     """
 
     at_most: int | None
@@ -162,6 +162,11 @@ class LoopCounts:
     def n_labels(self) -> int:
         """Number of labels that hold, of all classes."""
         return self.n_positive + self.n_negative + sum(n for _, n in self.of_classes)
+
+    @property
+    def n_changes(self) -> int:
+        """How often a label was set, corrected or retracted."""
+        return self.n_labels + self.corrected + 2 * self.retracted
 
     def change_labels(self, y: Label | None, change: int) -> None:
         """Count a label that holds from now on, or no longer; None counts nothing."""

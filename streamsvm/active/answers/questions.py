@@ -57,6 +57,14 @@ class Questions:
         """The labels that hold of the examples that were answered last, as `Register.answered`."""
         return self._register.answered(most)
 
+    def unanswered(self) -> list[tuple[Question, str]]:
+        """The questions about examples without a label, and what became of them, as `Register.unanswered`."""
+        return self._register.unanswered()
+
+    def labels(self) -> dict[int, Label]:
+        """All labels that hold, as `Register.labels`."""
+        return self._register.labels()
+
     def row(self, key: int) -> Any:
         """The example of an open question; None if it was lost in a restart."""
         return self._rows[key]

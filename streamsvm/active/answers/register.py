@@ -86,6 +86,19 @@ class Register:
         newest = ((key, record.y) for key, record in closed if record.status == "answered" and record.y is not None)
         return dict(list(islice(newest, most))[::-1])
 
+    def labels(self) -> dict[int, Label]:
+        """All labels that hold and are remembered, asked for or not, by key."""
+        records = {**self._elsewhere, **self._closed, **self.open}
+        return {key: record.y for key, record in records.items() if record.y is not None}
+
+    def unanswered(self) -> list[tuple[Question, str]]:
+        """The questions about examples that have no label and are not to be ignored, and how they ended, or "open"."""
+        return [
+            (record.question, record.status)
+            for record in (*self.open.values(), *self._closed.values())
+            if record.question is not None and record.y is None and record.status != "ignored"
+        ]
+
     def state(self) -> dict[str, Any]:
         """Everything except the questions' ids, as JSON can hold it."""
         return {"open": _stored(self.open), "closed": _stored(self._closed), "elsewhere": _stored(self._elsewhere)}

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
-
 from streamsvm.active.choosing.stopping import CONFIDENCE, Answered, Class, StoppingRule, Verdict
 from streamsvm.core import arguments
 
@@ -106,10 +104,10 @@ class EachClass(StoppingRule):
     >>> rule.observe(Answered(margin=0.5, y=False, classes=("cat", "dog"), **common))
     >>> rule.observe(Answered(margin=1.5, y=True, classes=("dog",), **common))
     >>> rule.verdict().why
-    'answers in a row that agreed with the model, of 1 for each class: cat 0'
+    'answers in a row that agreed with the model, of 1 for each class: cat (0)'
     >>> rule.used_up("cat")
     >>> rule.verdict().why
-    'the last answers about each class agreed with the model, 1 for each; but no example is left of: cat 0'
+    'the last answers about each class agreed with the model, 1 for each; but no example is left of: cat (0)'
     """
 
     calm: int = 10
@@ -153,8 +151,8 @@ class EachClass(StoppingRule):
 
 
 def _listed(counts: Iterable[list[Any]]) -> str:
-    """Classes with their answers in a row, such as "cat 0, dog 3"."""
-    return ", ".join(f"{label} {n}" for label, n in counts)
+    """Classes with their answers in a row, such as "cat (0), dog (3)": a class may be a digit."""
+    return ", ".join(f"{label} ({n})" for label, n in counts)
 
 
 def missed_at_most(n_unlabelled: int, n_audited: int, n_found: int, confidence: float = CONFIDENCE) -> int:
@@ -193,4 +191,6 @@ def missed_at_most(n_unlabelled: int, n_audited: int, n_found: int, confidence: 
         raise ValueError(f"n_found={n_found} must be at most n_audited={n_audited}")
     if n_found == n_audited:
         return n_unlabelled
+    from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
+
     return int(n_unlabelled * float(betaincinv(n_found + 1, n_audited - n_found, confidence)))

@@ -5,7 +5,7 @@ solution for all others, and the gamma with the fewest errors is taken.  On 16 d
 300 labels by about one point.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,13 @@ class GammaTuner:
         self._next = FIRST_CHOICE
         self._factor = 1.0
 
+    def may_be_due(self, n_labels: int) -> bool:
+        """Whether to choose after so many labels, if there are enough of each class."""
+        return self._given is not None and n_labels >= self._next
+
     def is_due(self, y: Sequence[Any], weights: np.ndarray) -> bool:
         """Whether to choose, after these labels with these weights."""
-        if self._given is None or len(y) < self._next:
+        if not self.may_be_due(len(y)):
             return False
         counted = np.array(y)[weights > 0.0]
         return bool(min(np.count_nonzero(counted), np.count_nonzero(~counted)) >= EACH_CLASS)
@@ -73,6 +77,14 @@ class GammaTuner:
             return self._given.clone()
         scales = given is not self._given and self._given.scaling is not None
         return self._given.clone({"gamma": given.gamma * factor, "scaling": "standard" if scales else None})
+
+    def state(self) -> dict[str, float]:
+        """What `restore` takes."""
+        return {"next": self._next, "factor": self._factor}
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        """Go on where `state` was taken."""
+        self._next, self._factor = int(state["next"]), float(state["factor"])
 
 
 def _error(model: Any, Z: Any, y: Sequence[Any], weights: np.ndarray) -> float:

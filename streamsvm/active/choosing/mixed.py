@@ -12,6 +12,10 @@ from three kinds:
 sigma is the distance from the span of the labelled examples in feature space (`span`).  |f| is cut at 1, so outside
 the margin only sigma decides.  d is Euclidean because with a narrow kernel all kernel distances are 1.
 
+Until both classes are labelled, questions are of the third kind.  Between texts all distances are alike, and then the
+farthest of 20 random examples takes turns with it: the first positive comes after 11 labels instead of 19.  Until three
+of each class are labelled, 30 % of the questions are still of the start (`loop`).
+
 When no example of the pool lies inside the margin, three other kinds take turns: the example with the largest f below 0
 (reason "boundary"), a novel one, and a random one ("audit").
 
@@ -41,6 +45,8 @@ from streamsvm.active.choosing.space import Space
 from streamsvm.core import arguments
 
 STARTS = ("distance", "random")
+FEW = 20  # random examples, of which a start among flat distances takes the farthest
+FLAT = 1.5  # times the median: 99 % of squared distances below; texts have 1.0 to 1.25, digits 1.4 to 2, tables 3 to 70
 WORK = 2_000_000  # kernel values that a question may cost where kernel rows are not kept
 
 
@@ -60,7 +66,8 @@ class MixedSelection(Selection):
         Number of random candidates of a novel question; at least 1.
     start
         How questions are chosen until both classes are labelled.  ``"distance"``: as for "explore", which finds a class
-        far from the others much sooner.  ``"random"``: any example.
+        far from the others much sooner; where all distances are alike, as between texts, in turn with the farthest of
+        20 random examples.  ``"random"``: any example.
     rare_first
         Whether "boundary" questions are more often about classes with few examples; needs a model of several classes,
         see `ActiveSelection`.
@@ -72,7 +79,8 @@ class MixedSelection(Selection):
 
     Notes
     -----
-    If the model's threshold for predictions is not 0, the boundary is where f(x) equals that threshold.
+    The boundary is where f(x) is 0, whatever the model's threshold for predictions: questions at another threshold find
+    fewer positives.
 
     When all examples lie outside the margin, |f(x)| >= 1, a third of the questions each is about the one with the
     largest f(x) below 0 ("boundary"), a novel one, and a random one ("audit").
@@ -115,7 +123,13 @@ class MixedSelection(Selection):
         if self.start == "random":
             return super().begin(pool, model, rng)
         places = self._look(pool, model)
-        return _chosen(pool, model, self._far(places, rng), len(places), "seed")
+        near = self._space.distances(places)
+        if self._space.n_labelled % 2 == 0 and _are_flat(near):
+            some = rng.choice(len(places), min(FEW, len(places)), replace=False)
+            i = int(some[np.argmax(near[some])])
+        else:
+            i = _in_proportion(near, rng)
+        return _chosen(pool, model, i, len(places), "seed")
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         places = self._look(pool, model)
@@ -125,6 +139,10 @@ class MixedSelection(Selection):
         else:
             i, reason = self._inside(model, places, scored, rng)
         return _chosen(pool, model, i, len(places), reason)
+
+    def values(self, pool: Pool, model: Any) -> np.ndarray:
+        f = self._space.decision_values(model, self._look(pool, model)) if len(pool) else None
+        return super().values(pool, model) if f is None else f
 
     def _look(self, pool: Pool, model: Any) -> np.ndarray:
         if not len(pool):
@@ -153,8 +171,7 @@ class MixedSelection(Selection):
         if u < self.boundary and self.rare_first:
             return int(at[closest_of_rare(model, values, f, rng)]), "boundary"
         if u < self.boundary:
-            cut = float(getattr(learner_of(model), "decision_threshold", 0.0))
-            return int(at[np.argmin(np.abs(f - cut))]), "boundary"
+            return int(at[np.argmin(np.abs(f))]), "boundary"
         if u < self.boundary + self.novel:
             return self._novel(model, places, at, f, rng), "novel"
         return self._far(places, rng), "explore"
@@ -182,10 +199,7 @@ class MixedSelection(Selection):
 
     def _far(self, places: np.ndarray, rng: np.random.Generator) -> int:
         """An example, drawn in proportion to the squared distance from the nearest labelled one."""
-        sums = np.cumsum(self._space.distances(places))
-        if not 0.0 < sums[-1] < np.inf:
-            return int(rng.integers(len(places)))
-        return min(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")), len(places) - 1)
+        return _in_proportion(self._space.distances(places), rng)
 
     # --- what is remembered -------------------------------------------------------------------------------------------
 
@@ -208,6 +222,22 @@ class _Scored(NamedTuple):
     at: np.ndarray
     f: np.ndarray
     values: np.ndarray
+
+
+def _in_proportion(near: np.ndarray, rng: np.random.Generator) -> int:
+    """A place, drawn in proportion to these squared distances; any place if they are 0 or infinite."""
+    sums = np.cumsum(near)
+    if not 0.0 < sums[-1] < np.inf:
+        return int(rng.integers(len(near)))
+    return min(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")), len(near) - 1)
+
+
+def _are_flat(near: np.ndarray) -> bool:
+    """Whether no squared distance stands out, so that a draw in proportion to them is little better than any draw."""
+    if not np.isfinite(near).all():  # no example is labelled
+        return False
+    middle, large = np.quantile(near, (0.5, 0.99))
+    return bool(large < FLAT * middle)
 
 
 def _least_certain(model: Any, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:

@@ -129,6 +129,14 @@ class Selection(ABC):
         keys = drawn(pool, 1, rng)
         return Choice(keys[0], float(margins(model, pool.rows(keys))[0]), 1, "seed")
 
+    def values(self, pool: Pool, model: Any) -> np.ndarray:
+        """f(x) of the pool's examples, or of some that are spread over it; parameters as of `choose`.
+
+        Nothing is drawn, so the next questions do not depend on it.
+        """
+        keys = pool.keys()
+        return margins(model, pool.rows(keys[:: max(1, len(keys) // CHUNK)])) if keys else np.empty(0)
+
     def note(self, key: int, row: Any) -> None:  # noqa: B027 # most selections remember nothing
         """Take note of an example that was labelled, a batch of one, as the pool's `rows` gave it."""
 

@@ -19,12 +19,12 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.active.choosing.decisions import learner_of, owner_of_kernel
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows
 from streamsvm.core.scaling import CLIP
@@ -95,6 +95,11 @@ class Space:
         self._labelled.add(row)
         if len(self._labels) > LABELLED:
             self._keep(list(range(len(self._labels) // 2, len(self._labels))))
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of labelled examples that are remembered."""
+        return len(self._labels)
 
     def drop(self, key: int) -> None:
         """Forget a labelled example, if it is known."""

@@ -114,7 +114,7 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         Parameters
         ----------
         x
-            Features by name.  A missing feature counts as 0.
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
         y
             Label: True or False, 1 or 0, 1 or -1.
         w
@@ -287,6 +287,40 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_positive("tol", tol)
         return tol, float(ramp_s)
+
+    # ------------------------------------------------------------------------------------------------------- threshold
+
+    def set_threshold(self, threshold: float) -> None:
+        """Predict True where f(x) is above this number from now on.
+
+        The parameter `threshold` becomes this number; one that was learned is given up.  Decision values, probabilities
+        and members stay as they are.
+
+        Parameters
+        ----------
+        threshold
+            A finite number.
+
+        Raises
+        ------
+        ValueError
+            If it is not one.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> model.learn_many([{"a": 0.0}, {"a": 1.0}], [False, True])
+        >>> model.predict_one({"a": 0.4})
+        False
+        >>> model.set_threshold(-0.5)
+        >>> model.predict_one({"a": 0.4})
+        True
+        """
+        if not arguments.is_number(threshold):
+            raise ValueError(f"threshold={threshold!r} must be a finite number")
+        vars(self)["threshold"] = float(threshold)
+        self._state.set_threshold(float(threshold))
 
     # ------------------------------------------------------------------------------------------------------ forgetting
 

@@ -61,7 +61,7 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         Parameters
         ----------
         x
-            Features by name.  A missing feature counts as 0.
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
         y
             Label.
         w, id, t
@@ -143,8 +143,9 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
     def _row_of(self, x: dict, learning: bool) -> RawRows:
         """One example as the user gave it."""
         raw = one_row(*self._features.example(x, learning))
-        if len(raw.columns) < len(self._features.columns):
+        if not self._features.is_whole(raw.columns):
             notice_lacking(self._common, raw.columns, 1)
+            return raw._replace(gaps=True)
         return raw
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
@@ -169,11 +170,10 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         scale.fit_room(self._features)
         while t < len(labels):
             scale = self._rescale_if_due()
-            ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
-            part, before = raw.part(t, t + ahead), self.n_seen
-            q = scale.queries(part)
+            part, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
+            q, before = scale.queries(part), self.n_seen
             require_kernel(self._common, before, q.sq)
-            own = slice(t, t + ahead)
+            own = slice(t, t + len(q.sq))
             of_user = (labels[own], weights[own], ids[own], own_ids)
             block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
             try:
@@ -181,9 +181,9 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
                 scale.state = after
             except BaseException:
                 learned = self.n_seen - before
-                scale.state = scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
+                scale.state = scale.ahead(raw.part(t, t + learned), counted[t : t + learned])[1]
                 raise
-            t += ahead
+            t = own.stop
         self._rescale_if_due()
         if self.n_seen // LOOK_EVERY > first // LOOK_EVERY:
             self._look()

@@ -26,7 +26,8 @@ from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
 from streamsvm.online.finish import Problem
-from streamsvm.online.outputs.calibration import RUN, new_calibration
+from streamsvm.online.outputs.calibration import RUN, THRESHOLD, new_calibration
+from streamsvm.online.outputs.threshold import new_threshold
 from streamsvm.online.removal import bounded
 from streamsvm.online.removal.forget import forget
 from streamsvm.online.rescale import rescale
@@ -87,6 +88,7 @@ class State:
         self.expansion = storage.empty(int(learner.cache_mb * 2**20)) if expansion is None else expansion
         self.calibration = new_calibration(learner.threshold)
         self.features = FeatureTable()
+        self.features.takes_gaps = self.scale.scales
         self.window = None if learner.window is None else bounded.Window(learner.window)
         self.reservoir = Reservoir(int(learner.reservoir), None if self.window is None else self.window.span)
         self.n_seen = self.next_id = 0
@@ -123,6 +125,10 @@ class State:
     def sigmoid(self) -> np.ndarray:
         """The state of the sigmoid for probabilities."""
         return self.calibration[:RUN]
+
+    def set_threshold(self, threshold: float) -> None:
+        """Predict by this number from now on."""
+        self.calibration = np.concatenate([self.calibration[:THRESHOLD], new_threshold(threshold)])
 
     def __getstate__(self) -> dict:
         """Everything except what can be computed again, as cached rows, and what lies on a device."""

@@ -6,13 +6,14 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.multiclass.class_pairs import PairOptimum
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.inputs.checks import label_of
 from streamsvm.estimators.learner import late
+from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Part
 from streamsvm.estimators.learner.state import State, batches, note
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass.binary_models import known_once
@@ -273,6 +274,14 @@ class OneVsOne(MulticlassSVM):
 
     def _values(self, margins: np.ndarray) -> np.ndarray:
         return class_values(margins, len(self._labels))
+
+    def _duel(self, label: int, rival: int) -> list[Part]:
+        states = list(self._models.values())
+        if label == rival:
+            return [Part(states[0], 1.0, OWN, NEITHERS)]
+        first, second = sorted((label, rival))
+        state = states[list(combinations(range(len(self._labels)), 2)).index((first, second))]
+        return [Part(state, 1.0, OWN, RIVALS) if first == label else Part(state, -1.0, RIVALS, OWN)]
 
     def _best(self, margins: np.ndarray) -> np.ndarray:
         return best_classes(margins, len(self._labels))

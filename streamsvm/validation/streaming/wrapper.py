@@ -29,11 +29,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require

@@ -87,13 +87,13 @@ def test_boundary_is_the_smallest_of_the_whole_pool():
     assert (choice.n_candidates, choice.reason) == (380, "boundary")
 
 
-def test_the_boundary_is_where_the_models_threshold_is():
+def test_the_boundary_is_at_0_whatever_the_threshold_for_predictions():
     X, y = problem()
-    selection, model = MixedSelection(**ONLY["boundary"]), LASVM(gamma=0.5, threshold=0.7)
-    pool = started(selection, X, y, model)
-    f = f_of(pool, model)
-    choice = selection.choose(pool, model, RNG(0))
-    assert abs(f[choice.key] - 0.7) == pytest.approx(min(abs(value - 0.7) for value in f.values()), abs=1e-4)
+    asked = []
+    for threshold in (0.0, 0.7):
+        selection, model = MixedSelection(**ONLY["boundary"]), LASVM(gamma=0.5, threshold=threshold)
+        asked.append(selection.choose(started(selection, X, y, model), model, RNG(0)).key)
+    assert asked[0] == asked[1]
 
 
 def test_novel_is_uncertain_and_far_from_the_labelled():
@@ -122,6 +122,19 @@ def test_explore_and_the_start_prefer_the_far_ones():
             choice = getattr(selection, draws)(pool, model, RNG(seed))
             found[choice.key == 50, choice.reason] += 1
         assert found[True, "seed" if draws == "begin" else "explore"] == 30
+
+
+def test_where_distances_are_alike_the_start_takes_turns():
+    """Unit rows in 200 dimensions: after an even number of labels, the farthest of 20 is asked about."""
+    X = RNG(0).normal(size=(400, 200))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    model = LASVM(gamma=0.5, scaling=None)
+    for labelled, turns in ((range(2), True), (range(1), False)):
+        selection = MixedSelection()
+        pool = started(selection, X, np.arange(400) % 2 == 0, model, labelled)
+        near = (2.0 - 2.0 * X[list(labelled)] @ X.T).min(axis=0)[pool.keys()]
+        ranks = [(near > near[pool.keys().index(selection.begin(pool, model, RNG(s)).key)]).mean() for s in range(40)]
+        assert bool(max(ranks) < 0.35) is turns  # of 20, the farthest one is hardly ever below the first third
 
 
 def test_a_random_start_is_random():

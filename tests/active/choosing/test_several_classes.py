@@ -156,10 +156,10 @@ def test_a_common_class_does_not_hide_a_rare_one(rule):
         answer(both, "common")
     assert rule.verdict().stop
     assert not both.verdict().stop
-    assert "rare 0" in both.verdict().why
+    assert "rare (0)" in both.verdict().why
     assert "common" not in both.verdict().why.split("each class")[1]
     for n in range(3):
-        assert f"rare {n}" in both.verdict().why
+        assert f"rare ({n})" in both.verdict().why
         answer(both, "rare")
     assert both.verdict().stop
     answer(both, "rare", margin=0.5)
@@ -173,7 +173,7 @@ def test_an_answer_counts_for_the_class_that_was_predicted_too():
         answer(rule, label)
     assert rule.verdict().stop
     answer(rule, "a", 7, is_right=False)
-    assert rule.verdict().why.endswith(": 7 0, a 0")
+    assert rule.verdict().why.endswith(": 7 (0), a (0)")
 
 
 @pytest.mark.parametrize("selection", [MixedSelection(), ActiveSelection(), RandomSelection()], ids=repr)
@@ -205,7 +205,7 @@ def test_only_a_class_that_nothing_else_waits_for_decides_the_next_question():
     rule.used_up("common")
     rule.used_up("rare")
     assert rule.verdict().stop
-    assert "no example is left of: rare 0, common 2" in rule.verdict().why
+    assert "no example is left of: rare (0), common (2)" in rule.verdict().why
     answer(rule, "rare")  # there was one after all
     assert rule.waits_for() == ("rare",)
 
@@ -238,7 +238,7 @@ def test_what_it_heard_goes_through_json_also_into_other_combinations():
     assert again.state() == rule.state()
     other = AnyOf(AllOf(MarginExhausted() | Audited(), EachClass()), MaxLabels(90))
     other.restore(inherited_state(other, stored, n_answered=3, n_offered=100))
-    assert "7 2" in other.verdict().why
+    assert "7 (2)" in other.verdict().why
     assert "agreed with the model: 3 of 120" in other.verdict().why
     assert other.remaining() == 87
     plain = AnyOf(Audited(), MaxLabels(50))  # as older versions had it

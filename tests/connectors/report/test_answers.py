@@ -132,6 +132,17 @@ def test_the_pace_leaves_pauses_out(told):
     assert hours[-1] == pytest.approx(180 / 3600)
 
 
+def test_the_pace_counts_the_labels_that_hold(told):
+    votes = [answer("a", True, f"page:{who}#1", query_id="q", at=at) for at, who in enumerate(("ann", "bob"))]
+    found = told(*votes, overrides=["labelling.answers_per_question=2"])
+    assert answers.pace(found.entries)[1] == [0, 0, 1]
+
+
+def test_the_pace_does_not_count_what_was_taken_back(told):
+    found = told(answer("a", True, at=0), answer("b", True, at=1), answer("a", None, at=2))
+    assert answers.pace(found.entries)[1] == [0, 1, 2, 1]
+
+
 def test_several_answers_to_a_question_decide_as_in_the_trainer(told):
     def vote(who, y, rev):
         return answer("a", y, f"page:{who}#1", query_id="q", rev=rev)

@@ -50,7 +50,7 @@ function historyItem(one) {
   return item;
 }
 
-const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, margin: null, score: null, guess: null };
+const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, fields: {}, margin: null, score: null, guess: null };
 
 async function review({ query_id: id, id: event }) {
   if (isBusy) return;

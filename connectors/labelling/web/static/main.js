@@ -75,6 +75,9 @@ async function follow() {
   }
 }
 
+// Who closes the page leaves the question to others; the request outlives the page.
+addEventListener("pagehide", () => { call("/api/release", { body: {}, keepalive: true }).catch(() => {}); });
+
 function mayAct() { return !isBusy && shown && performance.now() >= guardUntil; }
 
 // Send an answer, and say what became of it.

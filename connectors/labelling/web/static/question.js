@@ -95,6 +95,7 @@ function show(question, answers = null) {
   showReviewed(answers);
   showImage(question.image, question.refused_image);
   showText(question.text);
+  showFields(question.fields);
   showSeries(question.series);
   showGuess();
   showTable(question);
@@ -135,6 +136,13 @@ function showText(text) {
   $("text-block").hidden = text === null;
   $("text").replaceChildren(...linked(text ?? ""));
   $("text").scrollTop = 0;
+}
+
+// Other fields of the event, such as those of `streamsvm produce --show`.
+function showFields(fields) {
+  const names = Object.keys(fields);
+  $("fields-block").hidden = names.length === 0;
+  $("fields").replaceChildren(...names.flatMap((name) => [element("dt", name), element("dd", fields[name])]));
 }
 
 function showSeries(values) {

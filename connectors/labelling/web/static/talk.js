@@ -5,14 +5,14 @@ const PATIENCE = 10000;    // ms for a reply, in addition to the time that the s
 
 class Lost extends Error {}   // no reply, or one that says: try again later
 
-async function call(path, { body, sender, wait = 0, stop } = {}) {
+async function call(path, { body, sender, wait = 0, stop, keepalive = false } = {}) {
   const { tab: id, name } = sender || { tab, name: myName };
   const headers = { "X-Tab": id, "X-Annotator": encodeURIComponent(name), Authorization: `Bearer ${token}` };
   if (body) headers["Content-Type"] = "application/json";
   let reply, data;
   try {
     reply = await fetch(path, {
-      method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store",
+      method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store", keepalive,
       signal: AbortSignal.any([AbortSignal.timeout(PATIENCE + 1000 * wait), ...(stop ? [stop] : [])]),
     });
     data = await reply.json();

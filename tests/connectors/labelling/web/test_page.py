@@ -380,7 +380,7 @@ def test_a_question(client, desk):
         "question": {
             "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None,
             "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "guess": None, "reason": "seed",
-            "unusual": {},
+            "fields": {}, "unusual": {},
         },
         "undo": None,
         "stats": STATUS,
@@ -390,6 +390,13 @@ def test_a_question(client, desk):
     assert client.json("GET", "/api/stats") == (200, STATUS)
     desk.shown = None
     assert client.json("GET", "/api/next")[1]["question"] is None
+
+
+def test_a_page_that_is_closed_releases_its_question(client, desk):
+    client.json("GET", "/api/next")
+    assert client.json("POST", "/api/release", {}) == (200, {})
+    assert len(desk.released) == 1
+    assert desk.released[0].startswith("page:")
 
 
 @pytest.mark.parametrize(
@@ -402,14 +409,14 @@ def test_a_question(client, desk):
         ({"series": [True, 1]}, {}),
         ({"series": [1.0, float("nan")]}, {}),
         ({"series": [10**400, 1]}, {}),
-        ({"note": "n"}, {}),
+        ({"note": "n", "n": 7, "is": True, "list": [1]}, {"fields": {"note": "n", "n": "7", "is": "true"}}),
     ],
 )
 def test_fields_of_another_kind_are_not_shown(event, fields, tmp_path):
     with LabellingPage(Desk(event), configure(tmp_path)) as page:
         question = Client(page).json("GET", "/api/next")[1]["question"]
-    assert {name: question[name] for name in ("text", "image", "series")} == (
-        {"text": None, "image": None, "series": None} | fields
+    assert {name: question[name] for name in ("text", "image", "series", "fields")} == (
+        {"text": None, "image": None, "series": None, "fields": {}} | fields
     )
 
 
