@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from .shared.configuration import state_folder
 def run(arguments: argparse.Namespace) -> None:
     path = state_folder(arguments.model)
     served = _of_state(path, arguments) if path.is_dir() else read_model(path, arguments.partition, arguments.key)
-    made_by = served.records or served.scaler
+    made_by: Any = served.records or served.scaler
     for place, event in _events(arguments.events):
         x = event["x"] if isinstance(event.get("x"), dict) else event
         try:
@@ -41,7 +41,7 @@ def _of_state(path: Path, arguments: argparse.Namespace) -> ServedModel:
     return ServedModel(model, stored.scaler, {}, models.records(key))
 
 
-def _events(file: Path | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
     """The events of a file of JSON lines, or of the standard input, each with its place."""
     name = "standard input" if file is None else str(file)
     try:
