@@ -6,21 +6,22 @@ BIN := $(VENV)/bin
 DEMO_ARGS ?=
 KAFKA_ARGS ?=
 BENCH_ARGS ?=
+WHEEL_ARGS ?=
 # Some tests wait more than they compute, hence more workers than cores.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 2 )))
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
-BENCHMARKS ?= lasvm ordinary order merge mnist selection multiclass gap_family ramp traces planning planned_steps crossval search folds tuning ssvm active active_public border_figures forget rare imbalanced defaults tracks drift predict gpu pieces records
+BENCHMARKS ?= alarms lasvm ordinary order merge mnist selection multiclass gap_family ramp traces planning planned_steps crossval search folds tuning ssvm active active_public border_figures forget rare imbalanced defaults tracks drift predict gpu pieces records mixture export guarantee
 
 # The tests start some hundred processes: each would compile the modules of the product again, for 0.7 s.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test check lint bounds-test portability-test tools docs bench bench-tables wheel-test clean
+.PHONY: help demo kafka test check lint bounds-test portability-test tools docs bench bench-tables wheel wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.plot ## learn two real streams and label digits through the daemon, with a table, pictures and reports at the end
+demo: $(VENV)/.plot ## learn three streams and label digits through the daemon, with a table, pictures and reports at the end
 	$(BIN)/streamsvm demo $(DEMO_ARGS)
 
 kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--dir DIR"; else ~/.cache/streamsvm)
@@ -57,7 +58,7 @@ CHECKED := tests/sklearn_api/test_sklearn_api.py tests/estimators/test_river_che
 portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on other processors and on the oldest libraries
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(PORTABLE)
 	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(CHECKED) -k "all_the_checks or lasvm-check"
-	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE)
+	STREAMSVM_CPU=x86-64-v3 OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE) tests/estimators/test_levels.py
 
 tools: $(VENV)/.python ## Helm and promtool for tests/test_deploy.py, built with Go (minutes)
 	GOBIN=$(abspath $(BIN)) go install helm.sh/helm/v4/cmd/helm@v4.3.1
@@ -79,6 +80,9 @@ bench-tables: $(VENV)/.bench ## run the benchmarks whose output the pages show, 
 bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest tests/estimators/test_bounds.py
 
+wheel: $(VENV)/.dev ## a wheel in dist/ with compiled code for this Python and platform (minutes; WHEEL_ARGS="--levels native")
+	$(BIN)/python deploy/wheel.py $(WHEEL_ARGS)
+
 wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py
 
@@ -86,9 +90,15 @@ clean: ## remove the environment, caches and build output
 	rm -rf $(VENV) $(VENV)-lowest build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# At a terminal, pip's output becomes one line with a bar, which grows with each package.
+BAR := awk '/^FAILED/ { failed = 1 } /^(Collecting|Downloading|Installing)/ { n++; bar = ""; \
+  for (i = 0; i < n / 2 && i < 60; i++) bar = bar "="; printf "\r\033[K%s> %s", bar, $$2; fflush() } END { print ""; exit failed }'
+
 # The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.
 $(VENV)/.plot $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@echo 'Installing streamsvm and its dependencies [$*] into $(VENV): a minute or two.'
+	@if [ -t 1 ]; then { $(BIN)/python -m pip install --progress-bar off --editable '.[$*]' || echo FAILED; } | $(BAR); \
+	  else $(BIN)/python -m pip install --quiet --editable '.[$*]'; fi
 	@touch $@
 
 $(VENV)-lowest/.python: pyproject.toml constraints/lowest.txt

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
     from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
     from streamsvm.estimators.merging import merge as merge
+    from streamsvm.estimators.mixture.mixture import Mixture as Mixture
     from streamsvm.estimators.multiclass.one_vs_one import OneVsOne as OneVsOne
     from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest as OneVsRest
     from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
@@ -32,6 +33,7 @@ __all__ = [
     "LASVMNC",
     "AutoLASVM",
     "FullSVM",
+    "Mixture",
     "OneVsOne",
     "OneVsRest",
     "SnapshotError",
@@ -55,6 +57,7 @@ _HOMES = {  # A name is imported with its first use: numba and river take a seco
     "LASVM": "estimators.lasvm",
     "StreamWarning": "estimators.learner.advice",
     "merge": "estimators.merging",
+    "Mixture": "estimators.mixture.mixture",
     "OneVsRest": "estimators.multiclass.one_vs_rest",
     "OneVsOne": "estimators.multiclass.one_vs_one",
     "AutoLASVM": "estimators.tuned.auto",
@@ -106,10 +109,12 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
     import scipy.sparse as sp
 
     from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
+    from streamsvm.alarms import InputAlarm
 
     start = _time.perf_counter()
     chosen = [LASVM if algorithm is AutoLASVM else algorithm for algorithm in algorithms]
     rng = np.random.default_rng(0)
+    InputAlarm().update({"a": 1.0})
     for X in (rng.normal(size=(600, 2)), rng.normal(size=(64, 40)), 1.0 * (rng.random((400, 9)) < 0.5)):
         y = X.sum(axis=1) + rng.normal(size=len(X)) > 0
         for algorithm in chosen or (LASVM, LASVMG):
@@ -118,6 +123,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
             model.learn_many(sp.csr_matrix(X), y)
             model.learn_one(dict(enumerate(X[0])), bool(y[0]))
             model.predict_one(dict(enumerate(X[0])))
+            model.explain_one(dict(enumerate(X[0])))
             model.predict_many(X)
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))
@@ -132,15 +138,23 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
                     several.learn_one(dict(enumerate(X[0])), labels[0])
                     several.predict_many(X)
                     several.predict_proba_many(X)
+                    several.finish()
     if removal or not algorithms:
         from streamsvm.validation.compilation import compile_removal
 
         for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
+        from streamsvm.features import Records
         from streamsvm.validation.compilation import compile_ahead
 
         compile_ahead(LASVM)
+        wide = LASVM()
+        wide.learn_many(sp.random(400, 100_000, density=1e-4, format="csr", random_state=0), np.arange(400) % 2 == 0)
+        assert wide.delta >= 0.0
+        records = Records({"words": "text"})
+        records.learn_one({"words": "some words", "number": 1.0})
+        records.transform_one({"words": "some more words"})
         if _find_spec("sklearn"):
             from streamsvm.sklearn_api.ahead import compile_fits
 

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from streamsvm.alarms import ErrorAlarm, InputAlarm
+from streamsvm.conformal.classifier import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.mixture.mixture import Mixture
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 from streamsvm.features.records import Records
@@ -12,8 +15,8 @@ from streamsvm.preprocessing import WarmupScaler
 
 
 def load(path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Any:
-    """Read what `save` wrote, of whatever class: a learner, a `OneVsRest`, a `OneVsOne`, a `WarmupScaler`
-    or a `Records`.
+    """Read what `save` wrote, of whatever class: a learner, a `Mixture`, a `OneVsRest`, a `OneVsOne`, a
+    `ConformalClassifier`, a `WarmupScaler`, a `Records` or an alarm.
 
     Parameters
     ----------
@@ -44,10 +47,10 @@ def load(path: str | Path, cache_mb: float | None = None, device: str | None = N
     """
     data = snapshot.read(path)
     kind = snapshot.kind_of(data)
-    for transformer in (WarmupScaler, Records):
+    for transformer in (WarmupScaler, Records, ErrorAlarm, InputAlarm):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
-    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne):
+    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, Mixture, ConformalClassifier):
         if kind == learner.__name__:
             return learner.from_bytes(data, cache_mb, device)
     raise snapshot.SnapshotError(f"{path}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")

@@ -101,15 +101,17 @@ def test_another_number_or_text_is_noticed():
 
 
 @pytest.mark.long
-def test_the_first_round_prints_what_the_page_says(tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "daemon.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "has_settings"), [("daemon.md", True), ("table.md", False)])
+def test_the_first_round_prints_what_the_page_says(tmp_path, monkeypatch, capsys, name, has_settings):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     data, settings, session = (
-        re.search(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
-        for language in ("python", "toml", "console")
+        "".join(re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[:most])
+        for language, most in (("python", 1), ("toml", 1), ("console", None))
     )
     monkeypatch.chdir(tmp_path)
     exec(data, {})
-    Path("app.toml").write_text(settings)
+    if has_settings:
+        Path("app.toml").write_text(settings)
     commands = re.findall(r"^\$ streamsvm (.*)\n((?:[^$].*\n)*)", session, re.MULTILINE)
     assert len(commands) >= 5
     for command, shown in commands:

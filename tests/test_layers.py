@@ -30,7 +30,8 @@ FLOORS = [
     {"validation"},
     {"active"},
     {"preprocessing", "estimators", "features"},
-    {"sklearn_api", "loading"},
+    {"alarms", "conformal"},
+    {"sklearn_api", "loading", "export"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
 ]
@@ -52,7 +53,10 @@ RESERVED = {
     "numba": {"core/compiling"},
     "llvmlite": {"core/compiling"},
     "cupy": {"core/device/gpu"},
-    "river": {"active", "validation", "estimators", "features", "preprocessing", "metrics", "connectors"},
+    "river": {
+        *("active", "alarms", "conformal", "validation", "estimators", "features", "preprocessing", "metrics"),
+        *("export", "connectors"),
+    },
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
     "confluent_kafka": {"connectors/logs/rdkafka"},
@@ -60,9 +64,10 @@ RESERVED = {
     "pyarrow": {"connectors/records/parquet"},
     "google": {"connectors/records/formats/registry/protobuf"},
     "joblib": {"validation"},
+    "onnx": {"export/onnx"},
     "obstore": {"connectors/trainer/state/remote/objects"},
 }
-LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "pyarrow"}
+LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "onnx", "pyarrow"}
 
 
 class Import(NamedTuple):

@@ -31,9 +31,40 @@ print(json.dumps({"right": right, "places": places, "version": streamsvm.__versi
 """
 
 
-def run(*command, cwd):
+COMPILED_ALREADY = """
+import sys
+import numpy as np
+from streamsvm import LASVM, LASVMNC, OneVsRest
+from streamsvm.core.compiling.progress import on_compilation
+from streamsvm.features import Records
+from streamsvm.sklearn_api import LASVMClassifier
+from streamsvm.validation import cross_validate
+X = np.random.default_rng(0).normal(size=(300, 3))
+y = X[:, 0] + X[:, 1] ** 2 > 0.5
+with on_compilation(lambda: sys.exit("something is compiled")):
+    for model in (LASVM(), LASVM(budget=50), LASVMNC()):
+        model.learn_one({"a": 1.0, "b": 2.0}, True)
+        model.predict_one({"a": 1.0})
+        model.finish()
+    model = LASVM(gamma=0.5)
+    model.learn_many(X, y)
+    model.forget([3])
+    model.predict_proba_many(X)
+    several = OneVsRest(LASVM())
+    several.learn_many(X, np.where(y, "yes", np.where(X[:, 2] > 0, "no", "perhaps")))
+    several.predict_one({0: 1.0, 1: 1.0, 2: 1.0})
+    several.finish()
+    LASVMClassifier().fit(X, y).predict(X)
+    LASVMClassifier(kernel="precomputed").fit(X @ X.T, y)
+    (Records({"words": "text"}) | LASVM()).learn_one({"words": "some words", "n": 3.0}, True)
+    cross_validate(LASVM(gamma=0.5), X, y, k=5)
+print("done")
+"""
+
+
+def run(*command, cwd, **environment):
     """Run without anything from this environment that could lead Python back to the checkout."""
-    variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | environment
     answer = subprocess.run(
         [str(c) for c in command], cwd=cwd, env=variables, capture_output=True, text=True, check=False
     )
@@ -69,9 +100,23 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def compiled_wheel(tmp_path_factory):
+    """With code for processors like this one, which is in the compile cache when the tests run."""
+    target = tmp_path_factory.mktemp("compiled")
+    said = run(sys.executable, ROOT / "deploy" / "wheel.py", "--levels", "native", "--out", target, cwd=target)
+    # Each entry and signature costs about a second of whoever compiles, and the wheel 20 kB for each level.
+    assert int(re.search(r"(\d+) entries", said)[1]) <= 103
+    (built,) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
+    return installed(wheel, tmp_path_factory.mktemp("environment"))
+
+
+def installed(wheel, folder):
     """A new environment with the wheel; its dependencies, but no streamsvm, come from the one that runs the tests."""
-    folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     run(sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--no-deps", wheel, cwd=folder)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -85,6 +130,26 @@ def test_the_wheel_holds_exactly_the_tracked_files(wheel):
     tracked = {f"streamsvm/{name}" if name.startswith("connectors/") else name for name in product_files()}
     assert shipped == tracked
     assert "streamsvm/py.typed" in shipped
+
+
+def test_a_wheel_with_code_is_for_one_python_and_one_platform(wheel, compiled_wheel):
+    assert wheel.name.endswith("-py3-none-any.whl")
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert compiled_wheel.name.endswith(f"-{python}-none-{platform}.whl")
+    files, pure = (set(zipfile.ZipFile(each).namelist()) for each in (compiled_wheel, wheel))
+    (archive,) = files - pure
+    assert re.fullmatch(r"streamsvm/core/compiling/code-[0-9a-f]{16}\.zip", archive)
+    assert pure < files
+    assert compiled_wheel.stat().st_size < 5e6  # three levels must stay below 15 MB
+
+
+def test_a_wheel_with_code_compiles_nothing(compiled_wheel, tmp_path):
+    """Its user has no folder to keep code in."""
+    python = installed(compiled_wheel, tmp_path / "environment") / "bin" / "python"
+    (tmp_path / "blocked").touch()
+    answer = run(python, "-c", COMPILED_ALREADY, cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "blocked"))
+    assert answer == "done\n"
 
 
 def test_the_installed_wheel_learns(environment):

@@ -25,7 +25,8 @@ class Command(NamedTuple):
 
 
 COMMANDS = {  # in the order of `streamsvm --help`
-    "demo": Command("demos.demo", machine.demo, "learn two real streams, label digits, and draw what was learned"),
+    "demo": Command("demos.demo", machine.demo, "learn three streams, label digits, and draw what was learned"),
+    "init": Command("init.init", topics.init, "look at a table or a topic, and write a configuration for it"),
     "run": Command("run", processes.run, "consume a topic: predict, learn and write checkpoints"),
     "score": Command("score", processes.score, "predict events with the models that trainers publish"),
     "merger": Command("merger", processes.merger, "merge the models of all partitions now and then"),
@@ -33,13 +34,15 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "labels": Command("labels", topics.labels, "write the labels given so far to a file"),
     "produce": Command("produce", topics.produce, "write the events or the labels of a file into a topic"),
     "topics": Command("topics", topics.topics, "show the topics and what is wrong with them, or create them"),
+    "predictions": Command("predictions", topics.predictions, "write the trainer's predictions to a file"),
     "lag": Command("lag", topics.lag, "show how far trainers and scorers are behind the log"),
     "dlq": Command("replays.dlq", topics.dlq, "list the records that were refused, or put them back"),
     "replay": Command("replays.replay", topics.replay, "train another model over a range of the log"),
     "crossval": Command("tuning.crossval", tuning.crossval, "test a setting on examples that it has not seen"),
     "search": Command("tuning.search", tuning.search, "find C and gamma by cross-validation on a grid"),
     "report": Command("report", models.report, "write a page with pictures of a run, from its state folder"),
-    "export": Command("export", models.export, "write a model as a file that LIBSVM reads"),
+    "explain": Command("explain", models.explain, "say why a model answers as it does"),
+    "export": Command("export", models.export, "write a model for C, Java, JavaScript, ONNX or LIBSVM"),
     "merge": Command("merge", models.merge, "make one model of several"),
     "doctor": Command("doctor.doctor", machine.doctor, "look for problems, from Python to the broker"),
     "warmup": Command("warmup", machine.warmup, "compile ahead of time, for example while an image is built"),

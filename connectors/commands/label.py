@@ -32,6 +32,7 @@ from ..runtime.text import plural
 from ..settings.sections import ConfigError, Settings
 from ..trainer import trainer
 from ..trainer.state.state import State
+from . import label_table
 from .shared.configuration import read_config, was_only_checked
 from .shared.long_running import show_states, stopping, working
 
@@ -41,6 +42,10 @@ _TRAINER_LOG = "trainer.log"
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if label_table.is_table(arguments.config):
+        arguments.config, arguments.train = label_table.prepare(arguments), True
+    else:
+        label_table.require_config(arguments)
     settings = read_config(arguments, partial(needs, train=arguments.train))
     front_end = choose(settings, arguments)
     if arguments.check and arguments.label_studio:

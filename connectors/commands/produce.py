@@ -20,12 +20,14 @@ from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings
-from .shared.configuration import check_file
+from .shared.configuration import check_file, raw_columns
 from .shared.labels_in import LabelFile
 from .shared.log_access import flush
 
+_RAW_HINT = "; --raw takes texts, blanks and times as they are"
+_NO_FEATURES = b'"x":{}'  # in an event
 _OWN_FIELDS = ("id", "x", "y", "w", "ts")  # of an event; a column for people cannot have these names
-_HINT = "; with --show {column}, annotators see the column, and the model does not learn it"
+_HINT = "; with --show {column}, annotators see the column, and the model does not learn it" + _RAW_HINT
 _MULTICLASS_HINT = "; for more than two classes, list them in [label] classes and use --config"
 
 
@@ -51,8 +53,17 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
         values = read_events(arguments.file, arguments.format, columns)
         return tqdm(values, description, total=total, unit=" records", disable=None)
 
-    n_records = sum(1 for _ in events("checking"))
+    n_records = n_empty = 0
+    for value in events("checking"):
+        n_records += 1
+        n_empty += _NO_FEATURES in value
     _tell_unlabelled(columns)
+    if n_empty:
+        print(
+            f"streamsvm: {plural(n_empty, 'record')} of {n_records} without features, which a model cannot tell apart; "
+            "with --raw, texts are features",
+            file=sys.stderr,
+        )
     with _open(settings, topic) as target, _saying_how_far(target, topic, arguments.skip):
         for value in islice(events("writing", n_records), arguments.skip, None):
             target.produce(topic, value)
@@ -98,18 +109,34 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     ]
     counted = Counter(part for part, _ in [*named, *series])
     problems += [f"two columns would be the field {part!r} of an event" for part, n in counted.items() if n > 1]
+    columns = _labels_of(arguments, settings)
+    if columns.raw == "flat" and (named or series):
+        problems.append(
+            "--text, --image, --series and --show: records stay as they are, because [features] names a field of them; "
+            "name the fields that people see in [labelling]"
+        )
+    if arguments.time and not columns.raw:
+        problems.append("--time goes with raw records: --raw, or [features] raw = true in the configuration")
     if problems:
         raise ConfigError(problems)
-    columns = _labels_of(arguments, settings)
-    return replace(columns, shown=dict(named), series=dict(series), hint=_HINT, multiclass_hint=_MULTICLASS_HINT)
+    learned = tuple(column for column in (arguments.text, arguments.series) if columns.raw and column is not None)
+    return replace(
+        columns,
+        shown=dict(named),
+        series=dict(series),
+        learned=learned,
+        hint=_HINT,
+        multiclass_hint=_MULTICLASS_HINT,
+    )
 
 
 def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:
-    """The columns of ids and labels, and what the configuration says about labels."""
-    label = settings.label
-    names = {} if label.positive is None or label.negative is None else {label.positive: True, label.negative: False}
+    """The columns of ids, labels and times, and what the configuration says about labels."""
+    if arguments.raw or settings.features.raw:
+        return raw_columns(arguments, settings)
     main = (arguments.label, arguments.id, arguments.positive)
-    return Columns(*main, classes=label.vocabulary, names=names, rest=arguments.rest)
+    names = settings.label.meanings
+    return Columns(*main, classes=settings.label.vocabulary, names=names, rest=arguments.rest)
 
 
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:

@@ -152,7 +152,7 @@ class Codec:
         if format == "registry":
             if registry is None:
                 raise ValueError("registry must be given for the format 'registry'")
-            self._format: Format = RegistryFormat(registry, wait or pause)
+            self._format: Format = RegistryFormat(registry, wait or pause, is_flat=reading.is_flat)
         else:
             self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas, reading)
         self._id_types: set[type] = set()  # of events

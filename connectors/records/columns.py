@@ -59,6 +59,12 @@ class Columns:
         What to do if there are more than two classes, for the error message about a third label.  Default: nothing.
     names
         What the configuration's names of two classes mean; default: it names none.
+    time
+        Column or field of the time; default None.  Only of raw records, and it is a feature as well.
+    raw
+        The shape of raw records as events, ``"event"`` or ``"flat"``; see `tables`.  Default: features are numbers.
+    learned
+        Columns that people look at, and that are features as well.  Only of raw records.
     rest
         Whether, with `positive`, all other labels are negative, however many there are.  Default: a third label is a
         mistake.
@@ -79,6 +85,9 @@ class Columns:
     classes: Vocabulary | None = None
     multiclass_hint: str = ""
     names: Mapping[str, bool] = field(default_factory=dict)
+    time: str | None = None
+    raw: str = ""
+    learned: tuple[str, ...] = ()
     rest: bool = False
     blanks: Counter[str] = field(default_factory=Counter, init=False)
     _seen: dict[str, str] = field(default_factory=dict, init=False)  # labels of one class each, as the file has them
@@ -89,6 +98,16 @@ class Columns:
         """The columns of the id, the label and the group, by their part in an event."""
         parts = {"id": self.id, "y": self.label, "group": self.group}
         return {part: name for part, name in parts.items() if name is not None}
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The same, and the column of the time."""
+        return self.special if self.time is None else {**self.special, "ts": self.time}
+
+    @property
+    def not_learned(self) -> list[str]:
+        """The columns of raw records that are no features."""
+        return [name for name in [*self.special.values(), *self.looked_at.values()] if name not in self.learned]
 
     @property
     def beside_x(self) -> Mapping[str, str]:
@@ -116,6 +135,10 @@ class Columns:
             except BadRecord as error:
                 raise FileError(f"{where}: {error.detail}") from None
         return self._usual(label, where) if self.positive is None else self._chosen(self.positive, label, where)
+
+    def spelled(self, label: ClassLabel | None) -> ClassLabel | None:
+        """A label that was read, as the configuration names it."""
+        return next((name for name, meaning in self.names.items() if meaning is label), label)
 
     def is_missing(self, label: Any) -> bool:
         """Whether this is no label; a class may have the name "None", for example, if something says so."""

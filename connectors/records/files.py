@@ -5,21 +5,19 @@ Events come out as the JSON that `codec` describes, in file order.  All formats 
 """
 
 import json
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..logs.transport import Record
 from ..runtime.folders import FileError
-from ..runtime.text import to_number
 from .arrays import read_arrays
 from .classes import is_blank
 from .codec import Codec, Event
 from .columns import Columns
 from .formats.base import BadRecord, show
-from .text_files import Mistakes, csv_rows, json_rows, lines
+from .tables import read_raw
+from .text_files import Mistakes, csv_rows, json_rows, lines, number_of, series_of
 
 SUFFIXES = {
     ".csv": "csv",
@@ -57,7 +55,11 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
     OSError
         If the file cannot be read.
     """
-    for _, value, _ in _checked(path, file_format, columns or Columns()):
+    columns = columns or Columns()
+    if columns.raw:
+        yield from (record.value for record in read_raw(path, file_format, columns))
+        return
+    for _, value, _ in _checked(path, file_format, columns):
         yield value
 
 
@@ -82,6 +84,11 @@ def read_examples(path: Path, file_format: str = "auto", columns: Columns | None
         As for `read_events`; a line without a label is wrong.
     """
     columns = columns or Columns()
+    if columns.raw:
+        for parts, fields, _ in read_raw(path, file_format, columns, labelled=True):
+            event = Event(parts["id"], 0, fields["x"], parts["y"], 1.0, parts.get("ts"))
+            yield Example(event, parts.get("group"))
+        return
     for fields, _, event in _checked(path, file_format, columns, labelled=True):
         yield Example(event, None if columns.group is None else str(fields["group"]))
 
@@ -119,17 +126,6 @@ def _format(path: Path, file_format: str) -> str:
     return chosen
 
 
-def _number(text: str, where: str, column: str, hint: str = "", kind: str = "column") -> float:
-    try:
-        value = to_number(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        found = f"{show(text)} is not a finite number" if text.strip() else "the number is missing"
-        raise FileError(f"{where}, {kind} {show(column)}: {found}{hint.format(column=column)}")
-    return value
-
-
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
@@ -145,18 +141,12 @@ def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: s
     if is_blank(event["id"]):  # all events without an id would be one
         raise FileError(f"{where}: no id in {show(columns.id)}")
     event |= {part: cells[name] for part, name in columns.shown.items()}
-    event |= {part: _series(cells[name], where, name) for part, name in columns.series.items()}
+    event |= {part: series_of(cells[name], where, name) for part, name in columns.series.items()}
     if columns.label:
         event["y"] = columns.to_label(event["y"], f"{where}, column {show(columns.label)}")
     features = cells.keys() - {*special.values(), *columns.looked_at.values()}
-    event["x"] = {name: _number(cell, where, name, columns.hint) for name, cell in cells.items() if name in features}
+    event["x"] = {name: number_of(cell, where, name, columns.hint) for name, cell in cells.items() if name in features}
     return event
-
-
-def _series(cell: str, where: str, column: str) -> list[float]:
-    """The numbers of a cell, between spaces, commas or semicolons, perhaps in brackets."""
-    parts = re.split(r"[\s,;]+", cell.strip().strip("[]").strip())
-    return [_number(part, where, column) for part in parts if part]
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------------------
@@ -213,7 +203,7 @@ def _pair(pair: str, where: str) -> tuple[str, float]:
     index, _, value = pair.partition(":")
     if not (index.isascii() and index.isdecimal()):
         raise FileError(f"{where}: {show(pair)} is not index:value")
-    return index.lstrip("0") or "0", _number(value, where, index, kind="feature")
+    return index.lstrip("0") or "0", number_of(value, where, index, kind="feature")
 
 
 def _refuse_columns(path: Path, columns: Columns) -> None:

@@ -40,14 +40,22 @@ class Prediction(NamedTuple):
         Its decision value minus its threshold: above 0, the event is predicted as positive.
     score
         Its probability of the positive class.
+    value
+        Its decision value.
     """
 
     margin: float
     score: float
+    value: float = 0.0
 
     @property
     def class_label(self) -> None:
         """There are two classes: the margin says which one is predicted."""
+
+    @property
+    def decision(self) -> tuple[float, ...]:
+        """The decision value."""
+        return (self.value,)
 
 
 class ClassPrediction(NamedTuple):
@@ -73,6 +81,11 @@ class ClassPrediction(NamedTuple):
         """The predicted class."""
         return self.label
 
+    @property
+    def decision(self) -> tuple[float, ...]:
+        """The decision values in the order of the model's classes."""
+        return tuple(self.values.values())
+
 
 Said = Prediction | ClassPrediction
 
@@ -87,9 +100,10 @@ def predictions_of(model: Any, rows: NamedRows | list[dict]) -> list[Said]:
     cut = model.decision_threshold
     if isinstance(rows, NamedRows):
         values = model.decision_function_many(rows)
-        return list(map(Prediction, (values - cut).tolist(), model.probability(values).tolist()))
+        parts = (values - cut).tolist(), model.probability(values).tolist(), values.tolist()
+        return list(map(Prediction, *parts))
     margins = [model.decision_function_one(x) for x in rows]
-    return [Prediction(margin - cut, model.probability_one(margin)) for margin in margins]
+    return [Prediction(margin - cut, model.probability_one(margin), margin) for margin in margins]
 
 
 def class_predictions(found: Scores) -> list[ClassPrediction]:
@@ -143,8 +157,8 @@ def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelV
 
 
 def _of_two(codec: Codec, prediction: Prediction) -> dict[str, Any]:
-    margin, score = prediction
-    return {"label": codec.name_of(margin > 0), "score": score, "margin": margin}
+    margin = prediction.margin
+    return {"label": codec.name_of(margin > 0), "score": prediction.score, "margin": margin}
 
 
 def _of_classes(prediction: ClassPrediction) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Files are in UTF-8, perhaps with a byte-order mark, and are read in constant mem
 
 import csv
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +15,12 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TextIO
 
 from ..runtime.folders import FileError
+from ..runtime.text import to_number
 from .formats.base import BadRecord, show
 from .formats.json import unique
 
 _MAX_LINE = 16 << 20  # characters
+OTHER_SEPARATORS = ";\t|"  # of the columns of a file, beside the comma
 _SHOWN = 10  # mistakes of a file, or names of its columns
 
 csv.field_size_limit(_MAX_LINE)  # of a cell: Python's own limit is below the size of a record
@@ -96,9 +100,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = ()) -> Iterator[Row]:
+def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = (), separator: str = ",") -> Iterator[Row]:
     """The rows of a CSV file whose header has the needed columns; a row with too few or too many cells is a mistake."""
-    rows = csv.reader((line for _, line in lines(path)), strict=True)
+    rows = csv.reader((line for _, line in lines(path)), strict=True, delimiter=separator)
     begins = 1
     try:
         header = next(rows, [])
@@ -116,9 +120,15 @@ def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = ()) -> Iter
         raise FileError(f"{path}, line {begins}: {what}") from None
 
 
-def csv_header(path: Path) -> list[str]:
+def csv_header(path: Path, separator: str = ",") -> list[str]:
     """The names of a CSV file's columns."""
-    return next(csv.reader(line for _, line in lines(path)), [])
+    return next(csv.reader((line for _, line in lines(path)), delimiter=separator), [])
+
+
+def separator_of(path: Path) -> str:
+    """What separates the columns of a CSV file, by its header: a comma, if there is one."""
+    header = next((line for _, line in lines(path)), "")
+    return next((separator for separator in f",{OTHER_SEPARATORS}" if separator in header), ",")
 
 
 def _check_header(path: Path, header: list[str], needed: Iterable[str]) -> None:
@@ -141,7 +151,7 @@ def listed(names: list[str]) -> str:
 
 def _separator_hint(header: list[str]) -> str:
     """What is probably wrong with a header of a single column."""
-    is_split_elsewhere = len(header) == 1 and any(separator in header[0] for separator in ";\t|")
+    is_split_elsewhere = len(header) == 1 and any(separator in header[0] for separator in OTHER_SEPARATORS)
     return "; separate the columns by commas" if is_split_elsewhere else ""
 
 
@@ -166,3 +176,26 @@ def _object(line: str, where: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise FileError(f"{where}: not a JSON object")
     return fields
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+def number_of(text: str, where: str, column: str, hint: str = "", kind: str = "column") -> float:
+    """The finite number of a cell."""
+    try:
+        value = to_number(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        found = f"{show(text)} is not a finite number" if text.strip() else "the number is missing"
+        raise FileError(f"{where}, {kind} {show(column)}: {found}{hint.format(column=column)}")
+    return value
+
+
+def series_of(cell: Any, where: str, column: str) -> list[float]:
+    """The numbers of a cell, between spaces, commas or semicolons, perhaps in brackets; or a list of them."""
+    if isinstance(cell, list):
+        cell = json.dumps(cell)
+    parts = re.split(r"[\s,;]+", str(cell or "").strip().strip("[]").strip())
+    return [number_of(part, where, column) for part in parts if part]

@@ -42,6 +42,7 @@ from streamsvm.estimators.learners import LEARNERS
 from ..records.models import Model, MulticlassModel, ServedModel
 from ..runtime.folders import FileError
 from ..settings.sections import ConfigError
+from ..trainer.state.models import KeyedModels
 from ..trainer.state.stored_state import choose_model, read_state
 
 _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
@@ -201,7 +202,10 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     """
     if path.is_dir():
         model, stored = choose_model(read_state(path), path, partition, key)
-        return ServedModel(model, stored.scaler, {})
+        wanted = key.encode() if key is not None else None
+        if wanted is None and isinstance(stored.models, KeyedModels):
+            wanted = next(iter(stored.models.keys()))  # its only one
+        return ServedModel(model, stored.scaler, {}, stored.models.records(wanted))
     if partition is not None or key is not None:
         raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
     if not path.exists():

@@ -34,6 +34,7 @@ from .drawing import (
     set_numbers,
 )
 from .drift import Block, Change, error_blocks, find_changes
+from .fields import fields_panels
 from .labelling import labelling_panels
 from .panel import Panel
 
@@ -73,6 +74,7 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
         *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),
         drift_panel(rows, prefix),
+        *fields_panels(stored, prefix),
     ]
     if loop is None:
         return [stream]

@@ -37,6 +37,9 @@ METRICS = (
     Metric("streamsvm_learned_total", "counter", "Labelled events that were learned, again for each correction."),
     Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason.", ("reason",)),
     Metric("streamsvm_lost_records_total", "counter", "Records that were removed from the log before they were read."),
+    Metric("streamsvm_events_without_features_total", "counter", "Events without features, which teach nothing."),
+    Metric("streamsvm_unfit_values_total", "counter", "Values of raw events that were not of their field's kind."),
+    Metric("streamsvm_fields", "gauge", "Fields of raw events that are known.", ("partition",)),
     Metric("streamsvm_tombstones_total", "counter", "Records without a value, which are passed over."),
     Metric(
         "streamsvm_odd_times_total",
@@ -171,6 +174,18 @@ METRICS = (
         "Seconds from an event to its label, by their own times.",
         (),
         _LONG,
+    ),
+    Metric(
+        "streamsvm_alarms_total",
+        "counter",
+        "Alarms: errors of a class that became more frequent, and features that moved.",
+        ("kind",),
+    ),
+    Metric(
+        "streamsvm_inputs_muted",
+        "gauge",
+        "Whether features moved so often lately that further alarms of them are not reported.",
+        ("partition",),
     ),
     Metric(
         "streamsvm_feature_drift",

@@ -60,6 +60,9 @@ class LogSettings:
         Topic of the trainers' checkpoints and journals; see [state].
     estimates
         Topic of the estimates of the model's error; see [estimates].  Empty: estimates are metrics only.
+    alarms
+        Topic of the alarms: errors that become frequent, and features that move.  Empty: alarms are log lines and
+        metrics only.
     format
         Format of the events: ``"json"``, ``"float32"``, ``"avro"`` or ``"registry"``; see [schema].
     schemas
@@ -78,12 +81,16 @@ class LogSettings:
     questions: str = key("", checks.optional_topic)
     state: str = key("", checks.optional_topic)
     estimates: str = key("", checks.optional_topic)
+    alarms: str = key("", checks.optional_topic)
     format: str = key("json", checks.one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
     def topics(self) -> list[str]:
         """The topics that are used."""
-        models, others = (self.model, self.merged, self.scores), (self.questions, self.state, self.estimates)
+        models, others = (
+            (self.model, self.merged, self.scores),
+            (self.questions, self.state, self.estimates, self.alarms),
+        )
         return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
 
 
@@ -148,8 +155,8 @@ class FeatureSettings:
         return Records(dict[Any, str](self.kinds) or None, indicators=self.indicators, thousands=self.thousands or None)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a checkpoint depends on."""
-        return {**asdict(self), "names": list(self.names)}
+        """What a checkpoint depends on; None for what is unset, which older versions lack."""
+        return {**{name: value or None for name, value in asdict(self).items()}, "names": list(self.names)}
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,11 @@ class LabelSettings:
     def shown_as(self, label: ClassLabel) -> str:
         """A class for people."""
         return self.shown[0 if label else 1] if isinstance(label, bool) else str(label)
+
+    @property
+    def meanings(self) -> dict[str, bool]:
+        """What the names of two classes mean."""
+        return {} if self.positive is None or self.negative is None else {self.positive: True, self.negative: False}
 
     @property
     def vocabulary(self) -> Vocabulary | None:

@@ -1,9 +1,12 @@
 """Learning: what the lessons of a cut do to a model.
 
 The model learns a correction in the place of the old label: it forgets the example, then learns the event anew.  A
-retraction makes it forget the example.  If the join has forgotten the event (after its time, or for lack of memory), a
-label still corrects or removes the example if the model holds it as a member.  If the model does not hold it, nothing
-can be learned, and nothing has to be forgotten.
+retraction makes it forget the example.  The probabilities are fitted to the decision value of the prediction: at the
+time of a late label the model has learned the event's neighbours and would say more.
+
+If the join has forgotten the event (after its time, or for lack of memory), a label still corrects or removes the
+example if the model holds it as a member.  If the model does not hold it, nothing can be learned, and nothing has to be
+forgotten.
 """
 
 import time
@@ -159,11 +162,22 @@ def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) 
 def _learn(model: Any, tasks: list[Task], rows: NamedRows) -> None:
     """Learn the events of these tasks, a few of them one by one: the model is the same either way."""
     if len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
-        given = _Examples.of(tasks, rows)
-        model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times)
+        given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
+        are_late = any(margin is not None for margin in margins)
+        others = {"margins": margins} if are_late else {}
+        model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times, **others)
         return
     for (lesson, _, when, _), x in zip(tasks, _rows_of(tasks, rows), strict=True):
-        model.learn_one(x, lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"))
+        model.learn_one(x, lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"), _margin_of(lesson, model))
+
+
+def _margin_of(lesson: Lesson, model: Any) -> Any:
+    """What the model said when it predicted the event of a late label, as its `learn_one` takes it; None otherwise."""
+    if lesson.decision is None:
+        return None
+    if isinstance(model, MulticlassModel):
+        return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
+    return lesson.decision[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:

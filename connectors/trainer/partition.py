@@ -253,6 +253,11 @@ class Partition:
         """Number of records without a value that were passed over since this process began."""
         return self._processor.n_tombstones
 
+    @property
+    def n_empty(self) -> int:
+        """Number of events without features since this process began."""
+        return self._processor.n_empty
+
     def take_waits(self) -> list[float]:
         """Seconds from events to their labels, for the labels that came since the last call."""
         waits, self._processor.waits = self._processor.waits, []

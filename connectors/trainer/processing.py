@@ -77,6 +77,8 @@ class Processor:
         Number of refused records, by reason.
     n_tombstones : int
         Number of records without a value, which are passed over: compaction keeps them for a while.
+    n_empty : int
+        Number of events without any feature.
     times : Times
         Gives the records their times.
     waits : list
@@ -95,7 +97,7 @@ class Processor:
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.refused: Counter[str] = Counter()
-        self.n_tombstones = 0
+        self.n_tombstones = self.n_empty = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self.waits: list[float] = []
         self.drift = Drift()
@@ -118,6 +120,7 @@ class Processor:
             self._learn(tasks, known, state)
             learned += [task.lesson for task in tasks if task.lesson.is_first]
         self._note(learned, state.counters.late - n_late, state)
+        self._listen(decoded, learned, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
 
@@ -157,9 +160,21 @@ class Processor:
             else:
                 decoded.append(Decoded(record, event, record.key if self._is_keyed else None))
         state.breaker.observe([isinstance(event, BadRecord) for event in found])
+        self._count_empty([item.event for item in decoded])
         if isinstance(rows, NamedRows):
             rows = rows.take([i for i in range(len(rows)) if i not in unusable])
         return decoded, rows
+
+    def _count_empty(self, events: Sequence[Event]) -> None:
+        """Count the events without features, and warn of the first one."""
+        empty = [event.id for event in events if not event.x]
+        if empty and not self.n_empty:
+            logger.warning(
+                "partition %d: event %r has no features, and a model learns nothing from such events; "
+                "features.raw = true makes features of texts and other fields",
+                *(self._number, empty[0]),
+            )
+        self.n_empty += len(empty)
 
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""
@@ -277,7 +292,15 @@ class Processor:
             time = join.pass_time(event.key, self.times.of(event.time, record, join))
             if event.y is not None:
                 lesson = Lesson(
-                    event.key, b"", event.y, event.w, said.margin, entity, is_first=True, predicted=said.class_label
+                    event.key,
+                    b"",
+                    event.y,
+                    event.w,
+                    said.margin,
+                    entity,
+                    is_first=True,
+                    at=record.offset,
+                    predicted=said.class_label,
                 )
                 tasks.append(Task(lesson, row, time, record))
         return tasks
@@ -303,6 +326,7 @@ class Processor:
                 w=event.w,
                 margin=said.margin,
                 predicted=said.class_label,
+                decision=said.decision,
                 entity=entity,
                 time=time,
                 at=record.offset,
@@ -365,6 +389,18 @@ class Processor:
         if n_late:
             logger.info("%d labels came after their events were forgotten; the model still held the examples", n_late)
 
+    def _listen(self, decoded: list[Decoded], first: list[Lesson], state: State) -> None:
+        """Let the alarms take in the events and the first labels of a cut, and report what they say."""
+        alerts = [alert for item in decoded for alert in state.alarms.see(item.event.x, item.record.offset)]
+        alerts += state.alarms.learn(
+            (_is_wrong(lesson), lesson.y, lesson.at) for lesson in first if lesson.y is not None
+        )
+        for alert in alerts:
+            logger.warning("alarm at offset %d: %s", alert.offset, alert)
+            if self._settings.log.alarms:
+                key = f"p{self._number}-{alert.kind}".encode()
+                self._log.produce(self._settings.log.alarms, alert.encode(self._number), key=key)
+
     def _refuse(self, refused: list[Refused], state: State) -> None:
         """Send events aside that their model cannot learn."""
         for (lesson, _, when, record), error in refused:
@@ -377,6 +413,11 @@ class Processor:
         topic = self._settings.log.estimates
         for estimate in estimates if topic else ():
             self._log.produce(topic, estimate.encode(self._number), key=f"p{self._number}-{estimate.kind}".encode())
+
+
+def _is_wrong(lesson: Lesson) -> bool:
+    """Whether the prediction of a lesson's event was another label."""
+    return (lesson.margin > 0.0) != lesson.y if isinstance(lesson.y, bool) else lesson.predicted != lesson.y
 
 
 def _observe(lessons: list[Lesson], metrics: Prequential | ClassPrequential) -> None:

@@ -17,6 +17,7 @@ from ..records.formats.base import REASONS
 from ..runtime.metrics import Metrics
 from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
+from .state.alarms import ERRORS, INPUTS
 from .state.candidates import OUTCOMES, Labelling
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
@@ -24,6 +25,7 @@ from .state.quality.multiclass import ClassPrequential, Confusion
 
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total", "streamsvm_odd_times_total")
+_BY_KIND = ("streamsvm_alarms_total",)
 _ODD_TIMES = ("cut", "doubted", "unknown")
 _FROM_THE_START = (
     "streamsvm_records_total",
@@ -44,6 +46,8 @@ _FROM_THE_START = (
     "streamsvm_dropped_models_total",
     "streamsvm_damaged_models_total",
     "streamsvm_unpublished_total",
+    "streamsvm_unfit_values_total",
+    "streamsvm_events_without_features_total",
 )
 
 
@@ -78,6 +82,8 @@ class Telemetry:
             metrics.begin("streamsvm_questions_total", outcome=outcome)
         for outcome in _ODD_TIMES:
             metrics.begin("streamsvm_odd_times_total", outcome=outcome)
+        for kind in (ERRORS, INPUTS):
+            metrics.begin("streamsvm_alarms_total", kind=kind)
         self._counted: dict[int, Counter[tuple[str, str]]] = {}
         self._looked_at = 0.0
 
@@ -138,6 +144,7 @@ class Telemetry:
         counts = _counts(partition)
         for (name, label), n in (counts - self._counted.get(partition.number, Counter())).items():
             labels = {"outcome": label} if name in _BY_OUTCOME else {"reason": label} if label else {}
+            labels = {"kind": label} if name in _BY_KIND else labels
             self._metrics.add(name, n, **labels)
         self._counted[partition.number] = counts
         self._metrics.add("streamsvm_stranger_labels_total", self._codec.n_strangers - self._n_strangers)
@@ -159,7 +166,10 @@ class Telemetry:
             "members": sizes.n_members,
             **{f"rolling_{name}": value for name, value in state.metrics.gauges().items()},
             "feature_drift": partition.drift,
+            "inputs_muted": state.alarms.inputs.muted,
         }
+        if state.records is not None:
+            gauges["fields"] = state.records.n_fields
         if state.labelling:
             gauges |= _annotators(state.labelling)
         if state.estimates:
@@ -235,11 +245,15 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
     counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
     counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
+    counts["streamsvm_unfit_values_total", ""] = state.records.n_unfit if state.records else 0
+    counts["streamsvm_events_without_features_total", ""] = partition.n_empty
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n
     if state.labelling:
         for outcome, n in state.labelling.outcomes().items():
             counts["streamsvm_questions_total", outcome] = n
+    counts["streamsvm_alarms_total", ERRORS] = state.alarms.errors.n_alarms
+    counts["streamsvm_alarms_total", INPUTS] = state.alarms.inputs.n_alarms
     counts["streamsvm_tombstones_total", ""] = partition.n_tombstones
     for outcome, n in partition.odd_times.items():
         counts["streamsvm_odd_times_total", outcome] = n

@@ -9,8 +9,8 @@ depend on a constant that is subtracted from all examples; the terms do.  `core.
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import RBF_KIND, Kernel
 from streamsvm.core.scaling import FAR

@@ -294,4 +294,5 @@ def move_members(s, order, n):
                 indices[starts[t] + k] = s.sparse_indices[begin + k]
                 values[starts[t] + k] = s.sparse_values[begin + k]
         s.sparse_indices[: starts[m]], s.sparse_values[: starts[m]] = indices, values
-    s.starts[: m + 1] = starts
+    for t in range(m + 1):  # a slice would bring numba's text of an error, which takes seconds to compile
+        s.starts[t] = starts[t]

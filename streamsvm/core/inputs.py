@@ -4,13 +4,15 @@ The batch solvers and the named features of `estimators` share these conversions
 as a finite value, and what a sparse matrix means.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 
 APART = "~"  # begins the name of a feature that stands apart
 

@@ -108,9 +108,10 @@ class LASVM(OnlineSVM):
     **Scaling.**  The means and deviations are those of the last 2000 examples or so.  The scale in use follows when a
     mean has moved by one deviation, a deviation by a factor 2, or the sum of variances by a factor 1.5; but not before
     as many examples have passed as the model has members.  Features that were only 0 or 1 are left alone.  So is sparse
-    input, whose examples name few of the features that the example before named.  The model keeps the features of its
-    members as they came, in double precision, beside the scaled ones: 12 bytes for each feature instead of 4.
-    Snapshots have both, and the running statistics.
+    input, whose examples name few of the features that the example before named.  A scaled feature that an example
+    lacks is guessed if its value is unknown (`docs/records.md`, missing values), and the guess is not learned as a
+    value.  The model keeps the features of its members as they came, in double precision, beside the scaled ones: 12
+    bytes for each feature instead of 4.  Snapshots have both, and the running statistics.
 
     **As printed.**  ``LASVM(admission="all", reprocess=1)`` is the algorithm of the paper, section 3.2; with
     ``reprocess="adaptive"``, that of its section 3.5.  Until there are five examples of each class, they only join.

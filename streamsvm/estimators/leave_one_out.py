@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.active.answers.suspects import left_out_leads, left_out_values
 from streamsvm.batch import RowStore
+from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.learner.state import State, batches, class_weight
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest

@@ -162,7 +162,7 @@ class Records(base.Transformer):
             f = fields.get(name)
             if f is None:
                 continue
-            if f.is_fixed and f.kind == NUMBER and type(v) is float and -LARGEST < v < LARGEST:
+            if f.is_fixed and NUMBER in f.rows and f.kind == NUMBER and type(v) is float and -LARGEST < v < LARGEST:
                 f.n_present += 1
                 values[f.rows[NUMBER]] = v
             else:
@@ -280,6 +280,16 @@ class Records(base.Transformer):
     def transform_many(self, X: Any) -> list[dict[Hashable, float]]:
         """The rows of a data frame, or of a list of dicts, each as `transform_one` turns it into numbers."""
         return [self.transform_one(x) for x in _rows(X)]
+
+    @property
+    def n_fields(self) -> int:
+        """Number of fields that are known."""
+        return len(self._fields)
+
+    @property
+    def n_unfit(self) -> int:
+        """Number of values so far that were not of their field's kind."""
+        return sum(f.n_unfit for f in self._fields.values())
 
     def summary(self) -> Summary:
         """What became of each field; `print` shows a table."""

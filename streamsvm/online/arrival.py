@@ -235,7 +235,7 @@ def learn_example(s, c, kernel, rule, features, lo, hi, id, born, own_id, notes)
         if slot >= 0 and s.raw.shape[1] > 0:
             store_raw(s, slot, c.place[columns], x)
         if lo < hi:
-            observe(c, columns, x)
+            observe(c, columns, x, True)
     return status
 
 

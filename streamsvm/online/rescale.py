@@ -8,9 +8,11 @@ as learning keeps it.
 Source: none.  Compared with learning the support vectors anew, it was as accurate and took half the time.
 """
 
-import numpy as np
-import scipy.sparse as sp
+from __future__ import annotations
 
+import numpy as np
+
+from streamsvm.core import sparse as sp
 from streamsvm.core import storage
 from streamsvm.core.blocks import from_sparse
 from streamsvm.core.expansion import SLOTS, WIDTH, Expansion

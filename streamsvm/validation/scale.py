@@ -7,10 +7,10 @@ says which features are scaled.  Labels are not used, so nothing but moments lea
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch import RowStore
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.kernels import about
 from streamsvm.core.scaling import CLIP, CONSTANT

@@ -298,9 +298,9 @@ def test_what_is_left_out_takes_no_place(algorithm):
     model.learn_one({0: 5.0}, True, w=0.0, id=number)
     model.learn_many(X[:1] + 1.0, y[:1], w=[0.0], ids=[number])
     with pytest.raises(ValueError, match="finite"):
-        model.learn_one({0: NAN}, True, id=number)
+        model.learn_one({0: INF}, True, id=number)
     with pytest.raises(ValueError, match="finite"):
-        model.learn_many([{0: NAN}], [True], ids=[number])
+        model.learn_many([{0: INF}], [True], ids=[number])
     assert coefficients(model) == before
 
 

@@ -19,6 +19,7 @@ NAMES = {
         "LASVMI",
         "AutoLASVM",
         "FullSVM",
+        "Mixture",
         "OneVsOne",
         "OneVsRest",
         "WarmupScaler",
@@ -34,6 +35,7 @@ NAMES = {
         "AutoActiveSelection",
         "MaxLabels",
     ],
+    "streamsvm.alarms": ["ErrorAlarm", "InputAlarm"],
     "streamsvm.metrics": ["PRBEP"],
     "streamsvm.sklearn_api": ["LASVMClassifier"],
 }
@@ -42,6 +44,7 @@ METHODS = {  # by name: its parameters, those that must come first, with their d
     "predict_one": "x",
     "predict_proba_one": "x",
     "decision_function_one": "x",
+    "explain_one": "x",
     "learn_many": "X, y, w=None, ids=None, t=None",
     "predict_many": "X",
     "predict_proba_many": "X",

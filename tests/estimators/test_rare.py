@@ -85,7 +85,7 @@ def test_a_refused_example_does_not_count():
     X, y = ring(100)
     model = looped(LASVM(pos_weight="balanced"), X, y)
     before = model.class_counts
-    for x, label, w in (({0: np.nan}, True, 1.0), ({0: 1.0}, "yes", 1.0), ({0: 1.0}, True, -1.0)):
+    for x, label, w in (({0: np.inf}, True, 1.0), ({0: 1.0}, "yes", 1.0), ({0: 1.0}, True, -1.0)):
         with pytest.raises(ValueError, match=r"must|label|finite|number"):
             model.learn_one(x, label, w)
     assert model.class_counts == before

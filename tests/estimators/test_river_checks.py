@@ -3,7 +3,8 @@
 import pytest
 from river import checks
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, Mixture, WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 
@@ -37,8 +38,11 @@ MODELS = {
     "FULL": (FullSVM(), 48),
     "FULL, linear": (FullSVM(kernel="linear", pos_weight=2.0), 48),
     "AutoLASVM": (AutoLASVM(), 48),
+    "Mixture": (Mixture(LASVM()), 48),
     "StreamingLOO": (LeaveOneOut(LASVM(), every=10, share=1e9), 49),
     "StreamingKFold": (Folds(LASVMG(), every=10, share=1e9), 49),
+    "ConformalClassifier": (ConformalClassifier(LASVM()), 49),
+    "ConformalClassifier, tuned": (ConformalClassifier(AutoLASVM(), 0.02), 49),
     "WarmupScaler": (WarmupScaler(), 28),
     "WarmupScaler, min-max": (WarmupScaler("minmax", warmup=10), 28),
 }

@@ -178,6 +178,12 @@ def test_what_is_no_batch_is_refused(X):
 # ---------------------------------------------------------------------------------------------------------------- kinds
 
 
+def test_a_given_number_may_begin_with_a_float():
+    records = Records({"a": "number"})
+    records.learn_one({"a": 1.5})
+    assert records.transform_one({"a": None}) == {"a": 1.5}
+
+
 def test_kinds_are_found_out():
     kinds = {"amount": "number", "paid": "number", "job": "category", "at": "time", "note": "text", "vector": "list"}
     nested = {"shop.city": "category", "shop.area": "number", "shop": None}  # which was absent as a whole, at times
@@ -469,3 +475,21 @@ def test_whatever_comes_it_is_numbers_and_is_replayed(rows, repeated):
         assert middle.transform_one(x) == out
     assert middle.digest() == records.digest()
     assert json.dumps([f[:5] for f in records.summary()])
+
+
+def test_what_stays_of_a_record_is_what_the_page_says():
+    """Names of fields, the first values of a category, the form of an id; no word of a text, no id."""
+    pipeline = Records({"town": "category"}) | LASVM()
+    for t in range(OWN_VALUES + 40):
+        x = {"town": f"town{t}", "person": f"p{t:03d}", "note": f"secret{t} was in the garden"}
+        pipeline.learn_one(x, t % 3 == 0)
+    kept, model = pipeline["Records"].to_bytes(), pipeline["LASVM"].to_bytes()
+    for data in (kept, model):
+        assert b"town7" in data
+        assert f"town{OWN_VALUES - 1}".encode() in data
+        assert f"town{OWN_VALUES}".encode() not in data
+        assert b"secret" not in data
+    assert b"a999" in kept
+    assert b"p007" not in kept
+    assert b"person=p007" in model
+    assert f"person=p{OWN_VALUES - 1}".encode() not in model

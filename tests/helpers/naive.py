@@ -8,7 +8,7 @@ from streamsvm.core import scaling
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, self_products
 from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
-from streamsvm.core.scaling import moments, renewal
+from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.online.arrival import MAX_REPROCESS
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gradient import SLOT_BLOCK
@@ -62,7 +62,7 @@ class NaiveScale:
         self.scales, self.memory, self.far, self.apart = scales, memory, far, apart
         self.cut = scaling.CLIP if scales else np.inf
         self.n_seen = self.wait = self.renewed = 0
-        self.sparse = self.due = False
+        self.sparse = self.due = self.zeros = False
         self.began, self.named, self.times = {}, {}, {}
         self.moments = {}  # of the features with a place, in the order of their places
         self.share = self.norm = self.weight = self.spread = 0.0
@@ -71,7 +71,7 @@ class NaiveScale:
     def is_active(self):
         return any(f["spread"] > 0.0 for f in self.moments.values())
 
-    def observe(self, x):
+    def observe(self, x, may_be_unknown=True):
         deserving = self._note_names(x)
         sparse = self._looks_sparse()
         at_once = sparse != self.sparse or self.n_seen == 0
@@ -82,8 +82,12 @@ class NaiveScale:
         self.sparse = sparse
         self._take_in_norm(x)
         if not sparse:
-            new = [self._move(f, x.get(d, 0.0)) for d, f in self.moments.items()]
-            at_once |= any(new)
+            for d, f in self.moments.items():
+                if self.scales and d in x:
+                    self._note_value(f, x[d])
+                elif may_be_unknown and self._is_unknown(d):
+                    continue
+                at_once |= self._move(f, x.get(d, 0.0))
         self.n_seen += 1
         if at_once:
             self.due = True
@@ -131,6 +135,28 @@ class NaiveScale:
         f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / self.memory) + e * rest)
         return new
 
+    def _note_value(self, f, v):
+        self.zeros |= v <= 0.0
+        if f["w"] > 0:
+            rate = max(gaps.RATE, 1 / (f["w"] + 1))
+            f["excess"] += rate * ((v - f["last"]) ** 2 - (v - f["m"]) ** 2 - f["excess"])
+        f["last"] = v
+
+    def _is_unknown(self, d):
+        """Whether an example that lacks a feature may have any value of it."""
+        f = self.moments[d]
+        is_dense = self.times[d] >= (self.n_seen - self.began[d]) / 2
+        if not self.scales or not f["varied"] or not f["w"] or not is_dense:
+            return False
+        return self.zeros or f["m"] ** 2 > 9 * self._variance(f)
+
+    def filled(self, x):
+        """The example with guesses for what is unknown."""
+        if self.sparse or self.n_seen < moments.JUDGED_AFTER:
+            return x
+        lacking = {d: f for d, f in self.moments.items() if d not in x and self._is_unknown(d)}
+        return x | {d: f["last"] if f["excess"] < 0 else f["m"] for d, f in lacking.items()}
+
     def _variance(self, f):
         return f["S"] / f["w"] if f["w"] > 0 else 0.0
 
@@ -170,6 +196,7 @@ class NaiveScale:
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):
                 self.moments[d] = {"w": 0.0, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
+                self.moments[d] |= {"last": 0.0, "excess": 0.0}
         self._take_into_use()
         cuts = self.scales and self.is_active
         if not was_active and (cuts or len(self.moments) > known):
@@ -1251,3 +1278,57 @@ def faults_of_rows(starts, columns, values, n_features):
         ],
     }
     return [message for message, fits in sound.items() if not np.all(fits)]
+
+
+# -------------------------------------------------------------------------------------------- why, and what has changed
+
+
+def decision_value(model, z):
+    """f of an example as the kernel sees it, from what a learner of two labels tells of itself, in double precision."""
+    kernel = model._state.kernel
+    return model.dual_coef @ gram(kernel, model.support_vectors.toarray().astype(float), [z])[:, 0] + model.bias
+
+
+def scaled_example(model, x):
+    """An example as the kernel sees it, by column."""
+    scales = [(x.get(name, 0.0), *model.scale_of(name)) for name in model.feature_names]
+    return np.array([np.clip((v - m) * f, -3, 3) if (m, f) != (0, 1) else v for v, m, f in scales])
+
+
+class NaiveAlarm:
+    """`streamsvm.alarms` with lists of all values; `update` returns the name that an alarm is about, or None."""
+
+    def __init__(self, both_sides, rate=1e-7):
+        self.both_sides, self.rate = both_sides, rate
+        self.begin()
+
+    def begin(self):
+        self.first, self.edges, self.bins, self.sums, self.drawn = {}, {}, {}, {}, 0
+
+    def update(self, x):
+        for name, v in x.items():
+            if name not in self.edges:
+                self.first.setdefault(name, []).append(v)
+                if len(self.first[name]) == 100:
+                    self.edges[name] = [sorted(self.first[name])[(e + 1) * 100 // 24] for e in range(23)]
+                    self.bins[name], self.sums[name] = [], np.zeros((2, 3))
+                continue
+            self.bet(name, sum((e < v) + (e <= v) for e in self.edges[name]))
+        begun = {name: self.mean(name) for name in self.sums if self.bins[name]}
+        if not begun or sum(begun.values()) / len(begun) < 1 / self.rate:
+            return None
+        self.begin()
+        return max(begun, key=begun.get)
+
+    def bet(self, name, place):
+        earlier = self.bins[name]
+        u = ((split_mix(self.drawn) >> 11) + 0.5) / 2**53
+        self.drawn += 1
+        p = (sum(b > place for b in earlier) + u * (earlier.count(place) + 1)) / (len(earlier) + 1)
+        earlier.append(place)
+        a = np.array([0.5, 0.75, 0.875])
+        for side in range(1 + self.both_sides):
+            self.sums[name][side] = (1 + self.sums[name][side]) * a * max((p, 1 - p)[side], 1e-9) ** (a - 1)
+
+    def mean(self, name):
+        return self.sums[name][: 1 + self.both_sides].mean()

@@ -9,8 +9,9 @@ from .options import add_config
 
 def demo(command: argparse.ArgumentParser) -> None:
     command.description = (
-        "Learn two real streams from a local log, let a program label handwritten digits, and write pictures and "
-        "reports. It needs no broker, and takes a minute or two, most of it for compiling the engine the first time. "
+        "Learn two real streams and a made one of raw records from a local log, let a program label handwritten "
+        "digits, and write pictures and reports. It needs no broker, and takes a minute or two, most of it for "
+        "compiling the engine the first time. "
         "Start it again after Ctrl-C or kill -9, and it continues."
     )
     command.add_argument(

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from .options import offset
+from .options import count, offset
 
 
 def report(command: argparse.ArgumentParser) -> None:
@@ -23,9 +23,10 @@ def report(command: argparse.ArgumentParser) -> None:
 
 def export(command: argparse.ArgumentParser) -> None:
     command.description = (
-        "Write a model in LIBSVM's text format. A second file, FILE.json, says the number and the scale of each "
-        "feature, and how to compute probabilities. The trainer of a state folder may be running: its newest "
-        "checkpoint is exported."
+        "Write a model as a file for other programs: a C99 file, a Java class, a JavaScript module, an ONNX graph, or "
+        "JSON that says in plain values how the model decides; docs/export.md describes them. With libsvm, write "
+        "LIBSVM's text format, and a second file, FILE.json, which says the number and the scale of each feature, and "
+        "how to compute probabilities. The trainer of a state folder may be running: its newest checkpoint is exported."
     )
     command.add_argument(
         "model",
@@ -35,13 +36,52 @@ def export(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
     command.add_argument(
+        "--to", choices=("c", "java", "js", "json", "libsvm", "onnx"), default="libsvm", help="what to write"
+    )
+    command.add_argument(
+        "--name",
+        help="with c: what the functions begin with; with java: the class, such as com.example.Fraud (default: the "
+        "file's name)",
+    )
+    command.add_argument("--double", action="store_true", help="with onnx: take and compute double precision")
+    command.add_argument(
         "--partition", type=offset, metavar="N", help="with a state folder: the partition whose model is exported"
     )
     command.add_argument(
         "--key", metavar="KEY", help='with a state folder and daemon.per = "key": the key whose model is exported'
     )
     command.add_argument(
-        "--label", metavar="CLASS", help="with more than two classes: the class whose model is exported"
+        "--label", metavar="CLASS", help="with libsvm and more than two classes: the class whose model is exported"
+    )
+
+
+def explain(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Say why a model answers as it does: which learned events speak most for the answer and against it, and which "
+        "features would change it. The model knows events by 64-bit numbers; an id that is a whole number is its own. "
+        "The trainer of a state folder may be running: its newest checkpoint answers."
+    )
+    command.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL|DIR|CONFIG.toml",
+        help="a file that save() wrote, or the trainer's state folder, or its configuration",
+    )
+    command.add_argument(
+        "events",
+        type=Path,
+        nargs="?",
+        metavar="FILE",
+        help='JSON lines, each an event or its features: {"id": 7, "x": {"a": 1.5}} (default: standard input)',
+    )
+    command.add_argument(
+        "-n", type=count, default=3, metavar="N", help="members on each side, and features, to name (default: 3)"
+    )
+    command.add_argument(
+        "--partition", type=offset, metavar="N", help="with a state folder: the partition whose model answers"
+    )
+    command.add_argument(
+        "--key", metavar="KEY", help='with a state folder and daemon.per = "key": the key whose model answers'
     )
 
 

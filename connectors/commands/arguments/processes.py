@@ -40,9 +40,17 @@ def merger(command: argparse.ArgumentParser) -> None:
 def label(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every "
-        "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command."
+        "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command. In "
+        "the place of the configuration, a table (CSV, JSON lines, Parquet) makes a whole job of it: the folder "
+        "NAME-labels beside it gets a log and a configuration, and the trainer runs as well."
     )
     add_config(command)
+    command.add_argument("--text", metavar="COLUMN", help="with a table: column of the text that annotators read")
+    command.add_argument("--image", metavar="COLUMN", help="with a table: column of an image's address")
+    command.add_argument("--id", metavar="COLUMN", help="with a table: column of the id (default: NAME:LINE)")
+    command.add_argument(
+        "--known", metavar="COLUMN", help="with a table: column of labels that are known already; others are blank"
+    )
     add_check(command)
     ways = command.add_mutually_exclusive_group()
     ways.add_argument("--terminal", action="store_true", help="ask in this terminal, or read answers from a pipe")

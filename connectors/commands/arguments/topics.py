@@ -86,6 +86,29 @@ def replay(command: argparse.ArgumentParser) -> None:
     )
 
 
+def init(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Look at all records of a file (CSV, JSON lines or Parquet), or at the first thousand of a topic. Print a "
+        "table of the fields, and write a configuration with comments: which field is the id, which the label and "
+        "which the time, the kind of all others, and what is left out. If it is not clear which field is the label, "
+        "the configuration lists those that may be."
+    )
+    command.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file to look at")
+    command.add_argument("--topic", type=options.topic, help="look at a topic instead; needs --dir or --kafka")
+    command.add_argument("--dir", type=Path, metavar="LOG", help="folder of the embedded log (with a file: log)")
+    command.add_argument("--kafka", metavar="HOST:PORT", help="a broker of the Kafka cluster")
+    command.add_argument(
+        "--label", metavar="FIELD", help="the field of the label (default: a guess by names and values)"
+    )
+    command.add_argument("--positive", metavar="VALUE", help="the positive label (default: a guess, or the rarer one)")
+    command.add_argument("--id", metavar="FIELD", help="the field of the id (default: one whose values all differ)")
+    command.add_argument("--time", metavar="FIELD", help="the field of the time (default: one that rises)")
+    command.add_argument(
+        "--out", type=Path, default=Path("app.toml"), metavar="FILE", help="the file to write (default: app.toml)"
+    )
+    command.add_argument("--force", action="store_true", help="replace the file if it exists")
+
+
 def produce(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
@@ -94,10 +117,18 @@ def produce(command: argparse.ArgumentParser) -> None:
         "has an event with a blank, NaN or null in the label's place. The whole file is checked before the first "
         "record is written. With --labels, the rows are labels of events that the log has: CSV, JSON lines or Parquet "
         "with the columns id and y, such as `streamsvm labels` writes. Each label goes to the partition of its event, "
-        "and replaces the label that the event has."
+        "and replaces the label that the event has. With --raw, or if the configuration says [features] raw = true, "
+        "the rows are raw records of CSV, JSON lines or Parquet: texts, blanks, times and nested objects stay as they "
+        "are, and the trainer makes features of them. `streamsvm init` writes such a configuration for a file."
     )
     options.add_file(command, "the file to read")
-    command.add_argument("--text", metavar="COLUMN", help="column of a text that annotators read; it is not a feature")
+    command.add_argument("--raw", action="store_true", help="the rows are raw records; see above")
+    command.add_argument("--time", metavar="COLUMN", help="column of an event's time, in raw records")
+    command.add_argument(
+        "--text",
+        metavar="COLUMN",
+        help="column of a text that annotators read; it is a feature in raw records only",
+    )
     command.add_argument("--image", metavar="COLUMN", help="column of an image's address that annotators see")
     command.add_argument("--series", metavar="COLUMN", help="column of numbers, as in '1 2 4', drawn as a curve")
     command.add_argument(
@@ -118,6 +149,18 @@ def produce(command: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="do not write the first N records, because an earlier try has written them",
+    )
+
+
+def predictions(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Read the topic log.predictions to its end, and write a row for each prediction: the id of the event, the "
+        "predicted label, its probability (score), the margin, and the event's place in the log (src). With two "
+        "classes, the score is the probability of the positive one."
+    )
+    add_config(command)
+    command.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
     )
 
 

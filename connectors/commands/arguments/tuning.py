@@ -130,10 +130,23 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--scale",
         choices=["none", "standard", "minmax"],
-        default="none",
         help="standard: scale to mean 0 and deviation 1; minmax: to 0..1. The statistics are those of all examples, "
-        "tested ones included, because all folds share one kernel (default: none)",
+        "tested ones included, because all folds share one kernel (default: none; with raw records: standard)",
     )
+    command.add_argument(
+        "--raw",
+        action="store_true",
+        help="the rows are raw records: texts, blanks, times, nested objects. All of them, tested ones included, "
+        "decide which kinds the fields are; a missing value is guessed by the rows before it. Labels have no influence",
+    )
+    command.add_argument(
+        "--config",
+        type=Path,
+        metavar="CONFIG.toml",
+        help="a configuration with [features] raw = true, such as `streamsvm init` writes: it names the label, the id "
+        "and the kinds of the fields",
+    )
+    command.set_defaults(time=None)
 
 
 def _add_kernel(command: argparse.ArgumentParser) -> None:

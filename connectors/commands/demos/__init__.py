@@ -1,1 +1,1 @@
-"""The command ``demo``: two real streams, or digits to label (`digits`)."""
+"""The command ``demo``: two real streams and a made one of raw records (`orders`), or digits to label (`digits`)."""

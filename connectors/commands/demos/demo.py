@@ -1,11 +1,12 @@
-"""The command ``streamsvm demo``: two real streams through an embedded log and the trainer, and digits to label."""
+"""The command ``streamsvm demo``: streams through an embedded log and the trainer, and digits to label."""
 
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -21,9 +22,10 @@ from ...trainer import trainer
 from ...trainer.state.state import State
 from ..shared.long_running import working
 from . import digits
+from .orders import orders
 from .pages import show_report
 
-STREAMS = {"bananas": "Bananas", "phishing": "Phishing"}  # names in river.datasets
+STREAMS = {"bananas": "Bananas", "phishing": "Phishing", "orders": None}  # names in river.datasets; None: raw records
 
 _CONFIG = """\
 [log]
@@ -35,6 +37,16 @@ dlq = "{name}-dlq"
 [daemon]
 state_dir = "state/{name}"
 follow = false
+"""
+_RAW = """
+[features]
+raw = true
+id = "order"
+label = "returned"
+
+[label]
+positive = "yes"
+negative = "no"
 """
 
 
@@ -60,18 +72,16 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     stop
         Called between batches; True ends the demonstration.
     """
-    from river import datasets  # loads half of scikit-learn
-
-    folder.mkdir(parents=True, exist_ok=True)
     print("Preparing the engine ...", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
     streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then run the same command again.")
     states, drawn = {}, []
     for name, dataset in STREAMS.items():
         config = folder / f"{name}.toml"
-        config.write_text(_CONFIG.format(name=name), encoding="utf-8")
+        config.write_text(_CONFIG.format(name=name) + ("" if dataset else _RAW), encoding="utf-8")
         settings = load(config, {})
-        _fill(settings.log.dir, name, islice(getattr(datasets, dataset)(), n_records))
+        _fill(settings.log.dir, name, islice(_records(dataset), n_records))
         state = trainer.run(settings, stop).get(0)
         if state is None or stop():
             print("Stopped; the same command continues from here.")
@@ -79,19 +89,32 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
         states[name] = state
         drawn.append((name, config, settings))
     print(charts.table(states))  # first, because drawing adds kernel evaluations
+    for name, state in states.items():
+        if (records := state.models.records(None)) is not None:
+            print(f"what the fields of {name} became:\n{records.summary()}")
     for name, config, settings in drawn:
         print(f"{name}: settings {config}, picture {_picture(settings, states[name], folder / f'{name}.png')}")
         show_report(settings, folder / f"{name}.html", f"of the stream {name}")
     digits.label_by_itself(folder / "labelling", stop)
 
 
-def _fill(folder: Path, topic: str, events: Iterator[tuple[dict[str, float], bool]]) -> None:
-    """Append the events that the topic does not have yet."""
+def _records(dataset: str | None) -> Iterator[Mapping[str, Any]]:
+    """The records of a stream: events of a dataset of river, or raw ones."""
+    if dataset is None:
+        yield from orders()
+        return
+    from river import datasets  # loads half of scikit-learn
+
+    for number, (x, y) in enumerate(getattr(datasets, dataset)()):
+        yield {"id": number, "x": x, "y": y}
+
+
+def _fill(folder: Path, topic: str, records: Iterator[Mapping[str, Any]]) -> None:
+    """Append the records that the topic does not have yet."""
     with LocalLog(folder) as log:
         there = log.end_offsets(topic).get(0, 0)
-        for number, (x, y) in enumerate(events):
-            if number >= there:
-                log.produce(topic, json.dumps({"id": number, "x": x, "y": y}).encode())
+        for record in islice(records, there, None):
+            log.produce(topic, json.dumps(record).encode())
         log.flush()
 
 

@@ -23,10 +23,10 @@ def python() -> Findings:
 
 
 def compile_cache(settings: Settings | None) -> Findings:
-    if os.environ.get("STREAMSVM_CACHE", "1") == "0":
+    folder, is_warm = cache_state()
+    if folder is None and os.environ.get("STREAMSVM_CACHE", "1") == "0":
         yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles anew", "unset STREAMSVM_CACHE")
         return
-    folder, is_warm = cache_state()
     if folder is None:
         yield Finding(
             WARNING,

@@ -15,6 +15,7 @@ from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.opening import backend_of
 from ...settings.sections import Settings
+from .fields import check_features
 
 _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock
@@ -29,6 +30,7 @@ def sample(settings: Settings, log: Transport) -> Findings:
     read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)
     found = [*_decoded(events, read_events.decode), *_decoded(labels, read_labels.decode_label)]
     yield from _refused(found)
+    yield from check_features(settings, [message for _, message in found if isinstance(message, Event)])
     yield from _clocks(settings, found)
     yield from _ids(settings, events, labels)
     if len(log.start_offsets(settings.log.topic)) > 1:

@@ -5,6 +5,8 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 
+from tqdm import tqdm
+
 from ...runtime.text import plural
 
 logger = logging.getLogger(__name__)
@@ -18,10 +20,15 @@ def telling() -> AbstractContextManager[None]:
         return nullcontext()
     from streamsvm.core.compiling.progress import on_compilation
 
-    return on_compilation(_Progress().step)
+    if not sys.stderr.isatty():
+        return on_compilation(_Lines().step)
+    bar = tqdm(desc="compiling", unit=" functions", leave=False, delay=1e-9)  # it appears with the first function
+    return on_compilation(bar.update, bar.clear)
 
 
-class _Progress:
+class _Lines:
+    """Lines on standard error, or in the log."""
+
     def __init__(self) -> None:
         self._n_functions = 0
         self._told_at = 0.0
@@ -39,7 +46,7 @@ class _Progress:
             logger.info("%s", so_far)
         elif self._n_functions > 1:
             print(f"streamsvm: {so_far}", file=sys.stderr, flush=True)
-        elif not (is_logged or sys.stderr.isatty()):  # There, the engine says so itself.
+        elif not is_logged:  # There, the engine says so itself.
             from streamsvm.core.compiling._jit import compile_notice
 
             print(compile_notice(), file=sys.stderr, flush=True)

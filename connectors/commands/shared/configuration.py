@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ...records.columns import Columns
 from ...settings.loading import load, nothing
 from ...settings.sections import ConfigError, Settings
 
@@ -31,6 +32,32 @@ def check_file(arguments: argparse.Namespace) -> None:
     """Raise ConfigError if an option of the file lacks another one."""
     if arguments.rest and arguments.positive is None:
         raise ConfigError(["--rest goes with --positive, which names the label of the positive class"])
+
+
+def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
+    """The columns of a file of raw records; raises `ConfigError` if options and configuration name different ones.
+
+    If the configuration names a field of them, the records are flat: they become events as they are.
+    """
+    features, label = settings.features, settings.label
+    named = {name: getattr(features, name) for name in ("id", "label", "time")}
+    is_flat = any(named.values())
+    ruled = {**named, "positive": label.positive} if is_flat else {}
+    problems = [
+        f"--{name} {given}: the configuration decides that, and has {ruled[name] or 'none'!r}; leave the option out"
+        for name in ruled
+        if (given := getattr(arguments, name)) not in (None, ruled[name])
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return Columns(
+        **{name: named[name] or getattr(arguments, name) for name in named},
+        positive=None if is_flat else arguments.positive,
+        classes=label.vocabulary,
+        names=label.meanings,
+        rest=arguments.rest,
+        raw="flat" if is_flat else "event",
+    )
 
 
 def was_only_checked(arguments: argparse.Namespace) -> bool:

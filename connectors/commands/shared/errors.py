@@ -16,6 +16,7 @@ _ORIGINS = ("builtins", "streamsvm")  # of the errors below
 _LOG_FORMAT = "STREAMSVM_DAEMON_LOG_FORMAT"  # the variable of the setting
 _CODES = {  # by the error's name: to import all errors would load every room, and the engine
     "ConfigError": BAD_CONFIG,
+    "LevelError": BAD_CONFIG,
     "OptionRefused": BAD_CONFIG,
     "LibraryMissing": BAD_CONFIG,
     "AccessDenied": DENIED,

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -159,11 +160,15 @@ def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
         values["degree"] = str(arguments.degree)
     if _has(arguments.kernel, "coef0"):
         values["coef0"] = number(arguments.coef0)
-    overrides = [f"--set model.{name}={value}" for name, value in (named | values).items()]
+    algorithm = {"algorithm": "lasvm"} if arguments.config else {}
+    overrides = [f"--set model.{name}={value}" for name, value in (algorithm | named | values).items()]
     if arguments.scale != "minmax":  # the trainer has no such scale
-        print("train with it: streamsvm run CONFIG.toml", *overrides, f"--set model.scaling={arguments.scale}")
+        config = shlex.quote(str(arguments.config or "CONFIG.toml"))
+        print(f"train with it: streamsvm run {config}", *overrides, f"--set model.scaling={arguments.scale}")
     keywords = [f"{name}={value!r}" for name, value in named.items()] + [f"{n}={value}" for n, value in values.items()]
     if arguments.scale == "standard":
         keywords.append('scaling="standard"')
     scaler = 'WarmupScaler("minmax") | ' if arguments.scale == "minmax" else ""
+    if arguments.raw:
+        scaler = f"Records() | {scaler}"
     print(f"or in Python:  {scaler}LASVM({', '.join(keywords)})")

@@ -1,14 +1,18 @@
 """The labelled examples of a file as one matrix, for the batch solvers."""
 
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from tqdm import tqdm
 
-from streamsvm import WarmupScaler
+from streamsvm import StreamWarning, WarmupScaler
+from streamsvm.core.inputs import APART
+from streamsvm.features import Records
+from streamsvm.features.values import GIVEN, IGNORE
 
 from ...records.columns import Columns
 from ...records.files import SUFFIXES, Example, read_examples
@@ -39,6 +43,8 @@ class TrainingSet(NamedTuple):
         Names of the columns, in the order of the file; sorted as numbers if all names are numbers.
     n_complete
         Number of examples that have all features.
+    n_fields
+        Number of raw fields of which `Records` made the features; 0 if these are the file's own.
     """
 
     X: sp.csr_matrix
@@ -48,10 +54,16 @@ class TrainingSet(NamedTuple):
     groups: list[str] | None
     features: list[str]
     n_complete: int
+    n_fields: int = 0
 
 
 def read_training_set(
-    path: Path, file_format: str, columns: Columns, scale: str, numbering: Collection[str] = ()
+    path: Path,
+    file_format: str,
+    columns: Columns,
+    scale: str,
+    numbering: Collection[str] = (),
+    records: Records | None = None,
 ) -> TrainingSet:
     """Read a file of labelled examples.
 
@@ -63,6 +75,8 @@ def read_training_set(
         ``"none"``, or the kind of a `WarmupScaler` that learns from all examples.
     numbering
         Names of features that are allowed to number the examples.
+    records
+        Makes the features of raw records, as new; None: features are numbers.
 
     Raises
     ------
@@ -79,6 +93,11 @@ def read_training_set(
         found = f"all {len(y)} labels are {'positive' if n_positive else 'negative'}" if examples else "no examples"
         raise FileError(f"{path}: {found}; examples of both classes are needed")
     rows = [event.x for event in events]
+    if records is not None:
+        try:
+            rows = _numbers(rows, records)
+        except ValueError as error:  # of two fields with one name
+            raise FileError(f"{path}: {error}") from None
     _refuse_numbering(path, rows, numbering)
     if scale != "none":
         rows = _scaled(rows, scale)
@@ -92,11 +111,40 @@ def read_training_set(
         _groups(examples),
         features,
         sum(len(x) == len(features) for x in rows),
+        0 if records is None else len(records.summary()),
     )
+
+
+def _numbers(rows: Sequence[Any], records: Records) -> list[dict[str, float]]:
+    """The features that `Records` makes of raw records.
+
+    All records decide which kinds the fields are.  Then each record is transformed as in a stream: a missing value is
+    guessed by the records before it.  Labels have no influence.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamWarning)  # of values that the summary counts
+        records.learn_many(rows)
+        kinds = {f.name: f.kind if f.kind in GIVEN else IGNORE for f in records.summary()}
+        stream = Records(
+            kinds,
+            indicators=records.indicators,
+            thousands=records.thousands,
+            max_fields=records.max_fields,
+            width=records.width,
+        )
+        found = []
+        for x in rows:
+            stream.learn_one(x)
+            found.append({str(name): value for name, value in stream.transform_one(x).items() if value})
+    return found
 
 
 def _require_label(path: Path, file_format: str, columns: Columns) -> None:
     """Ask for the label's column of a CSV file before its text is refused as a feature that is not a number."""
+    if columns.raw:
+        if columns.label is None and path.suffix != ".jsonl":
+            raise FileError(f"{path}: --label is missing: it names the field of the label")
+        return
     is_csv = file_format == "csv" or (file_format == "auto" and SUFFIXES.get(path.suffix.lower()) == "csv")
     if is_csv and columns.label is None:
         header = csv_header(path)
@@ -132,10 +180,12 @@ def _groups(examples: Sequence[Example]) -> list[str] | None:
 
 
 def _scaled(rows: list[dict[str, float]], kind: str) -> list[dict[str, float]]:
+    """The rows with scaled numbers; features that stand apart stay as they are."""
     scaler = WarmupScaler(kind, warmup=len(rows))
-    for x in rows:
+    numbers = [{name: value for name, value in x.items() if not name.startswith(APART)} for x in rows]
+    for x in numbers:
         scaler.learn_one(x)
-    return scaler.transform_many(rows)
+    return [x | scaled for x, scaled in zip(rows, scaler.transform_many(numbers), strict=True)]
 
 
 def _names(rows: Iterable[dict[str, float]]) -> list[str]:
@@ -156,6 +206,8 @@ def _matrix(rows: list[dict[str, float]], features: list[str]) -> sp.csr_matrix:
 
 def advice(examples: TrainingSet, scale: str) -> str | None:
     """A warning about the scaling of the examples, if one is due."""
+    if examples.n_fields:
+        return None
     return _uneven(examples) if scale == "none" else _sparse(examples)
 
 

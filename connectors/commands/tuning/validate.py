@@ -2,15 +2,18 @@
 
 import argparse
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamsvm import LASVM
+from streamsvm.features import Records
 from streamsvm.validation import folds
 from streamsvm.validation.compilation import compile_ahead
 from streamsvm.validation.scores import BY_NAME
@@ -18,8 +21,9 @@ from streamsvm.validation.scores import BY_NAME
 from ...records.columns import Columns
 from ...runtime.process import killable
 from ...runtime.text import plural
-from ...settings.sections import ConfigError
-from ..shared.configuration import check_file
+from ...settings.loading import load
+from ...settings.sections import ConfigError, Settings
+from ..shared.configuration import check_file, raw_columns
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
 
@@ -53,17 +57,40 @@ def prepare() -> None:
 
 def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.Folds]:
     """Read the examples of the file, and divide them; print a summary, and warn of unwise scaling."""
-    main = (arguments.label, arguments.id, arguments.positive, arguments.group)
-    columns = Columns(*main, rest=arguments.rest)
-    examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale, arguments.feature)
+    columns, records = _columns(arguments)
+    how = (arguments.scale, arguments.feature, records)
+    examples = read_training_set(arguments.file, arguments.format, columns, *how)
     n, n_features = examples.X.shape
+    made = ""
+    if examples.n_fields:
+        made = f" of {plural(examples.n_fields, 'raw field')}, whose kinds are judged by all of them"
     scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"
-    print(f"{plural(n, 'example')}, {np.count_nonzero(examples.y)} positive, {plural(n_features, 'feature')}{scaled}")
+    n_positive = np.count_nonzero(examples.y)
+    print(f"{plural(n, 'example')}, {n_positive} positive, {plural(n_features, 'feature')}{made}{scaled}")
     unwise = advice(examples, arguments.scale)
     if unwise:
         _say(unwise)
     with arguments_refused():
         return examples, _folds_of(arguments, examples)
+
+
+def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None]:
+    """The columns of the file, and what makes the features of raw records; completes ``--raw`` and ``--scale``."""
+    settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings()
+    is_raw = arguments.raw = arguments.raw or settings.features.raw
+    if arguments.config and not settings.features.raw:
+        raise ConfigError([f"--config {arguments.config}: [features] raw is not true, so it says nothing of the file"])
+    if arguments.scale is None:
+        arguments.scale = "standard" if is_raw else "none"
+    if not is_raw:
+        main = (arguments.label, arguments.id, arguments.positive, arguments.group)
+        return Columns(*main, rest=arguments.rest), None
+    if settings.label.vocabulary:
+        raise ConfigError(
+            ["[label] classes: only two classes are tested; leave --config out, and use --raw --positive"]
+        )
+    records = replace(settings.features, raw=True).records()
+    return replace(raw_columns(arguments, settings), raw="event", group=arguments.group), records
 
 
 def _say(text: str) -> None:

@@ -34,15 +34,7 @@ Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
-_ADDED = {  # settings that older versions lack, with what they did
-    "model.threshold": 0.0,
-    "model.reservoir": 4000,
-    "model.admission": "violation",
-    "features.raw": False,
-    "features.kinds": {},
-    "features.indicators": False,
-    **{f"features.{name}": "" for name in ("id", "label", "time", "thousands", "transform")},
-}
+_ADDED = {"model.threshold": 0.0, "model.reservoir": 4000, "model.admission": "violation"}  # settings that 0.1.0 lacks
 READ_TRIES = 5  # to read what its owner, which is running, may be removing
 
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit

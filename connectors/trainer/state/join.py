@@ -153,6 +153,7 @@ class Join:
         time: int,
         at: int,
         predicted: ClassLabel | None = None,
+        decision: tuple[float, ...] | None = None,
     ) -> Lesson | None:
         """Enter an event.
 
@@ -164,7 +165,7 @@ class Join:
             The value of its record, kept until the event is forgotten.
         y, w
             Its own label or None, and its weight.
-        margin, predicted
+        margin, predicted, decision
             The prediction for it; see `Lesson`.
         entity
             The key whose model learns.
@@ -180,7 +181,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, predicted)
+        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, predicted, decision)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -192,7 +193,7 @@ class Join:
             entry.rev, entry.offset = _INLINE
             lesson = self._decide(key, entry, y, w)
         self._insert(self._events, key, entry)
-        return lesson
+        return lesson and lesson._replace(decision=None)  # the model is still the one that predicted
 
     def add_label(self, label: Label, offset: int, time: int) -> Lesson | None:
         """Enter a label, a correction or a retraction.
@@ -261,7 +262,8 @@ class Join:
         entry.taught = lesson
         waited = self._clock - entry.since
         first, said = taught is None, entry.predicted
-        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, first, entry.at, waited, said)
+        found = Lesson(key, entry.value, *lesson, entry.margin, entry.entity, first, entry.at, waited, said)
+        return found._replace(decision=entry.decision)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,9 @@ class Lesson(NamedTuple):
         Milliseconds that the event has waited, by the clock of the join.
     predicted
         The predicted class, if there are more than two; None if the model knew no class.
+    decision
+        The decision values of the prediction, in the order of the model's classes, if the label came late; None if the
+        event was predicted just now, or if they are not known.
     """
 
     key: int
@@ -44,6 +47,7 @@ class Lesson(NamedTuple):
     at: int = ABSENT
     waited: int = 0
     predicted: ClassLabel | None = None
+    decision: tuple[float, ...] | None = None
 
 
 @dataclass

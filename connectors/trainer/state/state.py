@@ -14,12 +14,14 @@ from streamsvm import WarmupScaler
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.features import Records
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
 from ...records.models import Model, rows_of
 from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
+from .alarms import Alarms
 from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
@@ -104,6 +106,7 @@ class State:
     metrics: Prequential | ClassPrequential
     history: History
     breaker: Breaker
+    alarms: Alarms = field(default_factory=Alarms)
     labelling: Labelling | None = None
     estimates: Estimates | None = None
     offset: int = 0  # of the next event
@@ -121,6 +124,11 @@ class State:
         """The single model of the partition."""
         assert isinstance(self.models, SingleModel)
         return self.models.model
+
+    @property
+    def records(self) -> Records | None:
+        """What makes the features of the single model; None if events are not raw, or if each key has a model."""
+        return self.models.records(None) if isinstance(self.models, SingleModel) else None
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
@@ -202,6 +210,7 @@ class State:
             metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
+            alarms=Alarms.of_blobs(blobs),
             labelling=labelling,
             estimates=estimates,
             offset=snapshot.count(checkpoint.offsets, "events"),
@@ -212,7 +221,7 @@ class State:
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
         """The whole state, under the next sequence number."""
-        blobs = {}
+        blobs = self.alarms.to_blobs()
         parts = {
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),

@@ -17,6 +17,7 @@ from .lesson import ABSENT
 NEVER = -(1 << 63)  # before all times, revisions and offsets
 FORGET = (None, 0.0)  # y and w of the lesson to forget an example
 
+_PER_VALUE = 32  # bytes of a decision value
 _OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _TAKEN_BACK = -2  # in a checkpoint: the last lesson was to forget
 
@@ -36,11 +37,12 @@ class Entry:
     at: int = ABSENT  # offset of the event's record
     taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
     predicted: ClassLabel | None = None  # with more than two classes
+    decision: tuple[float, ...] | None = None  # the decision values of the prediction
 
     @property
     def nbytes(self) -> int:
         """Memory that it takes."""
-        return _OVERHEAD + len(self.value or b"") + len(self.entity or b"")
+        return _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(self.decision or ())
 
 
 class Waiting:
@@ -91,6 +93,7 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
         "taught_y": taught_y,
         "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
         **predicted,
+        **packed("decision", [None if e.decision is None else np.array(e.decision).tobytes() for e in entries]),
         **packed("value", [entry.value for entry in entries]),
         **packed("entity", [entry.entity for entry in entries]),
     }
@@ -104,11 +107,13 @@ def from_columns(arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> Ite
     columns = [require_array(arrays, name, kind, (n,)).tolist() for name, kind in kinds.items()]
     for name in ("at", "predicted"):  # Checkpoints of older versions lack "at", and those of two classes "predicted".
         columns.append(require_array(arrays, name, "i", (n,)).tolist() if name in arrays else [ABSENT] * n)
-    rows = zip(*columns, unpacked(arrays, "value"), unpacked(arrays, "entity"), strict=True)
-    for key, since, rev, offset, margin, w, y, taught_y, taught_w, at, said, value, entity in rows:
+    decisions = unpacked(arrays, "decision") if "decision" in arrays else [None] * n  # older versions lack them
+    rows = zip(*columns, unpacked(arrays, "value"), unpacked(arrays, "entity"), decisions, strict=True)
+    for key, since, rev, offset, margin, w, y, taught_y, taught_w, at, said, value, entity, decision in rows:
         weight = None if math.isnan(w) else w
         label, predicted = (None if number == ABSENT else classes.label_of(number) for number in (y, said))
         taught: tuple[ClassLabel | None, float] | None = None if taught_y == ABSENT else FORGET
         if taught and taught_y != _TAKEN_BACK:
             taught = (classes.label_of(taught_y), taught_w)
-        yield key, Entry(since, value, entity, weight, margin, rev, offset, label, at, taught, predicted)
+        values = None if decision is None else tuple(np.frombuffer(decision, np.float64).tolist())
+        yield key, Entry(since, value, entity, weight, margin, rev, offset, label, at, taught, predicted, values)

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
-
 from streamsvm.active.choosing.stopping import CONFIDENCE, Answered, Class, StoppingRule, Verdict
 from streamsvm.core import arguments
 
@@ -193,4 +191,6 @@ def missed_at_most(n_unlabelled: int, n_audited: int, n_found: int, confidence: 
         raise ValueError(f"n_found={n_found} must be at most n_audited={n_audited}")
     if n_found == n_audited:
         return n_unlabelled
+    from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
+
     return int(n_unlabelled * float(betaincinv(n_found + 1, n_audited - n_found, confidence)))

@@ -9,11 +9,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.active.choosing.space import kernel_block, kernel_of, scales
 from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import RBF_KIND, make_kernel, self_products
 from streamsvm.core.scaling import CLIP
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from river.utils import dataframe
+
+from streamsvm.core import sparse as sp
 
 
 def indexable(X: Any) -> tuple[Any, int]:

@@ -19,12 +19,12 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.active.choosing.decisions import learner_of, owner_of_kernel
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows
 from streamsvm.core.scaling import CLIP

@@ -7,7 +7,6 @@ repeat.  The Cholesky factor L of K + lambda I grows by one row for each label: 
 """
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 RIDGE = 0.01
 
@@ -56,5 +55,7 @@ class Factor:
         return np.sqrt(np.clip(1.0 - explained / own, 0.0, 1.0))
 
     def _solved(self, k: np.ndarray) -> np.ndarray:
+        from scipy.linalg import solve_triangular  # loads as long as numpy; only some learners need it
+
         n = self._n
         return np.asarray(solve_triangular(self._L[:n, :n], k, lower=True, check_finite=False)) if n else k

@@ -5,15 +5,17 @@ array, the second compressed rows.  Inner products do not depend on what else is
 was restored chooses the same examples as one that was not.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from river.utils import dataframe
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import BLOCK, LARGEST_SQUARED_NORM, MIN_QUERIES
 from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.products import add_rows, products
@@ -68,7 +70,7 @@ class Vectors:
         """Keep only the examples at these places, in this order."""
         self.matrix = self.matrix[places]
 
-    def become_like(self, other: "Vectors") -> None:
+    def become_like(self, other: Vectors) -> None:
         """Take the kind of matrix that other examples have."""
         if self.matrix is None or other.matrix is None or sp.issparse(self.matrix) == sp.issparse(other.matrix):
             return
@@ -124,7 +126,7 @@ class Scale:
     by: np.ndarray | None = None
     clip: float = np.inf
 
-    def is_like(self, other: "Scale") -> bool:
+    def is_like(self, other: Scale) -> bool:
         """Whether it does the same."""
         if self.by is None or other.by is None:
             return self.by is other.by
@@ -170,7 +172,7 @@ class Table:
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
-    def products(self, others: "Table") -> np.ndarray:
+    def products(self, others: Table) -> np.ndarray:
         """Inner products, (len(others), len(self)) float64."""
         if self._columns is None:
             width = max(self.matrix.shape[1], others.matrix.shape[1])
@@ -191,7 +193,7 @@ class Table:
             out[first : first + len(part)] = P[:, : len(self)]
         return out
 
-    def distances(self, others: "Table") -> np.ndarray:
+    def distances(self, others: Table) -> np.ndarray:
         """Squared Euclidean distances, (len(others), len(self))."""
         return np.maximum(others.sq[:, None] + self.sq - 2.0 * self.products(others), 0.0)
 

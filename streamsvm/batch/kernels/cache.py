@@ -215,14 +215,17 @@ def keep_products(store, ids, P):
         r, missing = find_row(store.cache, ids[t], NO_ROW)
         if missing:
             map_row64(store.kernel, P[t], store.sq, store.sq[ids[t]])
-            store.cache.rows[r, :] = P[t]
+            for j in range(P.shape[1]):
+                store.cache.rows[r, j] = P[t, j]
             store.cache.counts[COMPUTED] += 1
 
 
 @compiled
 def copy_rows(store, ids, out):
     for t in range(ids.shape[0]):
-        out[t, :] = store.cache.rows[stored_row(store, ids[t], NO_ROW), : out.shape[1]]
+        r = stored_row(store, ids[t], NO_ROW)
+        for j in range(out.shape[1]):
+            out[t, j] = store.cache.rows[r, j]
 
 
 @compiled

@@ -30,12 +30,14 @@ c         coefficients                                                     (m,) 
 ========= ================================================================ ================
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.centring import centre_of, centred
 from streamsvm.core.compiling._jit import compiled
@@ -97,7 +99,9 @@ def _sum_block(kernel, P, rows_sq, sq, c, out):
 @compiled
 def _put_block(K, P, r, c):
     """Store kernel values whose first one is that of the members r and c, with r >= c at least; above and below."""
-    K[r : r + P.shape[0], c : c + P.shape[1]] = P
+    for t in range(P.shape[0]):
+        for s in range(P.shape[1]):
+            K[r + t, c + s] = P[t, s]
     for s in range(P.shape[1]):
         column = K[c + s]
         for t in range(P.shape[0]):
@@ -142,7 +146,7 @@ class Features:
         squares = np.append(0.0, np.cumsum(np.square(X.data, dtype=np.float64)))
         self.sq = np.diff(squares[X.indptr]).astype(np.float32)
 
-    def part(self, ids: np.ndarray) -> "Features":
+    def part(self, ids: np.ndarray) -> Features:
         """These examples alone."""
         return Features(self._X[ids] if len(self._X) else self._compressed[ids], self.kernel)
 

@@ -49,7 +49,8 @@ def _map_matrix(kernel, S, sq, K):
             for j in range(row.shape[0]):
                 out[j] = exp32(gamma * row[j])
         else:
-            out[:] = row
+            for j in range(row.shape[0]):
+                out[j] = row[j]
             map_row(kernel, out, sq, sq[i])
 
 

@@ -4,13 +4,14 @@ One store serves all folds of a cross-validation and all values of C along a pat
 rows; the store adds input conversion, blocks of rows, a device, and predictions.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.kernels.cache import (
     CLOCK,
@@ -29,6 +30,7 @@ from streamsvm.batch.kernels.cache import (
     self_products,
 )
 from streamsvm.core import arguments, inputs
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import by_fours
 from streamsvm.core.device.choice import Device, is_worth_it, require_device
 from streamsvm.core.device.gpu import Gpu
@@ -304,7 +306,7 @@ class RowStore:
             return np.ascontiguousarray(self.data.columns[:D, :n].T)
         return sp.csr_matrix((self.data.values, self.data.indices, self.data.starts), shape=(n, D))
 
-    def with_kernel(self, kernel: Kernel) -> "RowStore":
+    def with_kernel(self, kernel: Kernel) -> RowStore:
         """A store of the same examples for another kernel, without rows; both share the memory of the examples."""
         _require_small(self.data.sq, kernel)
         other = object.__new__(RowStore)
@@ -315,7 +317,7 @@ class RowStore:
         other._device, other._gram, other._workspace = Device(self._device.choice), None, np.empty(0)
         return other
 
-    def among(self, ids: np.ndarray, rows: np.ndarray) -> "RowStore":
+    def among(self, ids: np.ndarray, rows: np.ndarray) -> RowStore:
         """A store of some of the examples, whose kernel rows are all at hand.
 
         It shares the memory of `rows`, and takes no other examples: `expand` is for the whole store.

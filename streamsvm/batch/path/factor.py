@@ -25,7 +25,6 @@ Source: Golub, Van Loan, "Matrix Computations", on updating factorisations.
 import math
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamsvm.batch.kernels.cache import add_four, dot
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
@@ -118,6 +117,8 @@ def _decompose(F):
 
 def factorise(K_M: np.ndarray, jitter: float) -> tuple[np.ndarray, np.ndarray] | None:
     """F and w, of K_M + jitter I, in the memory of K_M; None if that matrix is not positive definite."""
+    from scipy.linalg import lapack  # loads as long as numpy; only some learners need it
+
     m = len(K_M)
     w = np.ones(m)
     K_M.reshape(-1)[:: m + 1] += jitter

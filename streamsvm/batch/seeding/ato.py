@@ -17,7 +17,6 @@ until something has moved.
 """
 
 import numpy as np
-from scipy.linalg import lstsq
 
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.seeding.start import Start, moved, staying, violating
@@ -65,6 +64,8 @@ def ato(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
 
 def _answer(K_M: np.ndarray, h: float, k_M: np.ndarray) -> np.ndarray:
     """The least squares solution of equation (10)."""
+    from scipy.linalg import lstsq  # loads as long as numpy; only some learners need it
+
     if not len(k_M):
         return np.zeros(0)
     return lstsq(np.vstack([np.ones(len(k_M)), K_M]), -np.append(h, k_M), check_finite=False, lapack_driver="gelsy")[0]

@@ -10,7 +10,6 @@ Deviations from the source:
 """
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.seeding.start import Start, moved, staying, violating, with_mass
@@ -51,6 +50,8 @@ def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
 
         || K_rows,V alpha_V - (Delta f + K_rows,R alpha_R) ||^2 + (1'alpha_V - 1'alpha_R)^2
     """
+    from scipy.linalg import lapack  # loads as long as numpy; only some learners need it
+
     rows_before, store = previous.store.rows_computed, previous.store
     alpha = previous.dual_coef.copy()
     R, V = with_mass(previous, leaving), violating(previous, entering)

@@ -31,7 +31,6 @@ Source: Tseng, Lee, "Rank-r Updating Techniques for Fast Exact Cross-Validation"
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, qr
 
 NONE = np.zeros(0, np.int64)
 WORTH_UPDATING = 0.25  # of the factored rows and columns; with more changed rows, a new factor costs less
@@ -39,6 +38,8 @@ WORTH_UPDATING = 0.25  # of the factored rows and columns; with more changed row
 
 def factor_of(A: np.ndarray, square: np.ndarray | None = None) -> np.ndarray:
     """The triangular R with R'R = I + A'A (`square` is A'A if known); by QR if Cholesky loses the I to rounding."""
+    from scipy.linalg import cholesky, qr  # loads as long as numpy; only some learners need it
+
     M = A.T @ A if square is None else square
     M.flat[:: len(M) + 1] += 1.0
     try:
@@ -49,6 +50,8 @@ def factor_of(A: np.ndarray, square: np.ndarray | None = None) -> np.ndarray:
 
 def solve_by(R: np.ndarray, r: np.ndarray) -> np.ndarray:
     """(R'R)^-1 r."""
+    from scipy.linalg import cho_solve
+
     return np.asarray(cho_solve((R, False), r, check_finite=False))
 
 

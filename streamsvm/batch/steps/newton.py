@@ -31,7 +31,6 @@ The patience doubles after a try that was cut short by a bound, and halves after
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamsvm.batch.costs import UNITS_PER_ELEMENT, system_units
 from streamsvm.batch.kernels.square import square_of
@@ -70,6 +69,8 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
 
     `others` is the sum of the other coefficients' changes.
     """
+    from scipy.linalg import lapack  # loads as long as numpy; only some learners need it
+
     m = len(g_F)
     A, sides = K_F.copy(), np.ones((2, m))
     A.reshape(-1)[:: m + 1] += JITTER * (1.0 + np.abs(K_F.diagonal()))

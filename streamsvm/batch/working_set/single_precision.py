@@ -27,7 +27,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.kernels.features import BLOCK_COLUMNS, BLOCK_ROWS, MAX_COLUMNS, Features
 from streamsvm.batch.kernels.rows import RowStore
@@ -35,6 +34,7 @@ from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.problem import PRECISION, violations
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import LOOSE, optimum
+from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import is_positive_semidefinite, kernel_values
 from streamsvm.core.threads import one_blas_thread
 

@@ -46,6 +46,11 @@ def user_folder(chosen: str) -> Path | None:
     return parent / "streamsvm"
 
 
+def key_of(state: object) -> str:
+    """A short name for everything that compiled code depends on."""
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
+
+
 class CodeFolder:
     """A private folder of compiled code.
 
@@ -55,12 +60,11 @@ class CodeFolder:
         The folder that holds the folders of all states.
     version
         streamsvm's version, for the reader of the folder's name.
-    state
-        Everything that compiled code depends on.
+    key
+        Names everything that compiled code depends on.
     """
 
-    def __init__(self, parent: Path, version: str, state: object) -> None:
-        key = hashlib.sha256(repr(state).encode()).hexdigest()[:16]
+    def __init__(self, parent: Path, version: str, key: str) -> None:
         self.path = parent / f"streamsvm-{version}-{key}"
 
     @functools.cached_property

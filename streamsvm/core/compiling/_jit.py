@@ -3,12 +3,13 @@
 *Entries* are called from Python.  *Parts* are called from compiled code only.  A part is not optimised and gets no
 machine code of its own, because each entry that contains it does that for the whole.
 
-Compiled code is stored in the folder that `_cache` describes, one file for each function and signature.  The folder is
-that of one state: the sources of all rooms that compile, the versions of Python, numba and llvmlite, the processor, and
-numba's options.  An edit, an upgrade or another processor therefore never meets code that does not fit.  A file that
-cannot be read means compiling anew.  Without a place to write, code is compiled in memory.
+Compiled code is stored in the folder that `_cache` describes, one file for each function and signature.  A wheel may
+bring code, too, in the archives that `_archive` describes.  A folder or an archive is that of one state: the sources of
+all rooms that compile, the versions of Python, numba and llvmlite, the processor, and numba's options.  An edit, an
+upgrade or another processor therefore never meets code that does not fit.  A file that cannot be read means compiling
+anew.  Without a place to write, code is compiled in memory.
 
-``STREAMSVM_CACHE=0`` switches the disk cache off; ``NUMBA_CACHE_DIR`` says where it lies.
+``STREAMSVM_CACHE=0`` switches the user's folder off; ``NUMBA_CACHE_DIR`` says where it lies.
 """
 
 import contextlib
@@ -26,17 +27,17 @@ from typing import Any, TypeVar
 
 import llvmlite
 import numba
-from llvmlite import binding
+from llvmlite import binding, ir
 from numba import config, njit, types
 from numba.core import codegen, compiler
-from numba.core.caching import _Cache
 from numba.core.environment import lookup_environment
-from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.extending import overload
 
 from streamsvm._version import __version__
-from streamsvm.core.compiling._cache import CodeFolder, user_folder
+from streamsvm.core.compiling import _target
+from streamsvm.core.compiling._archive import HERE, Archive, archive_path, write_archive
+from streamsvm.core.compiling._cache import CodeFolder, key_of, user_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,6 +45,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 COMPILED_ROOMS = ("core", "batch", "online")  # tests/test_layers.py holds that no other room compiles anything
 
 _LOGGER = logging.getLogger("streamsvm")
+_ENTRIES: list[Any] = []
 
 
 # ------------------------------------------------------------------------------------------------------------ the cache
@@ -54,6 +56,7 @@ def _stamp(path: Path) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
 
 
+@functools.cache
 def _sources() -> str:
     root = Path(__file__).parents[2]
     sha = hashlib.sha256()
@@ -63,25 +66,51 @@ def _sources() -> str:
     return sha.hexdigest()
 
 
+def _key(target: _target.Target) -> str:
+    abi = (sys.implementation.cache_tag, getattr(sys, "abiflags", ""), numba.__version__, llvmlite.__version__)
+    options = (str(config.OPT), config.LOOP_VECTORIZE, config.SLP_VECTORIZE, bool(config.BOUNDSCHECK))
+    return key_of((_sources(), abi, tuple(target), options))
+
+
 @functools.cache
 def _folder() -> CodeFolder | None:
-    """The folder of this state; None without a home folder, or if the cache is switched off."""
+    """The user's folder of this state; None without a home folder, or if the cache is switched off."""
     parent = user_folder(config.CACHE_DIR)
     if parent is None or os.environ.get("STREAMSVM_CACHE", "1") == "0":
         return None
-    state = (
-        _sources(),
-        (sys.version, numba.__version__, llvmlite.__version__),
-        cpu_target.target_context.codegen().magic_tuple(),
-        (str(config.OPT), config.LOOP_VECTORIZE, config.SLP_VECTORIZE, bool(config.BOUNDSCHECK)),
-    )
-    return CodeFolder(parent, __version__, state)
+    return CodeFolder(parent, __version__, _key(_target.current()))
+
+
+@functools.cache
+def _archive() -> tuple[str, Archive] | None:
+    """The best code that came with this installation, and the processor it is for."""
+    found = ((target.processor, Archive(archive_path(HERE, _key(target)))) for target in _target.accepted())
+    return next((each for each in found if each[1].is_usable), None)
 
 
 def cache_state() -> tuple[str | None, bool]:
-    """The folder of the disk cache, None if there is none, and whether it has code of this version."""
-    folder = _folder()
+    """Where compiled code is kept, None if nowhere, and whether there is code of this version."""
+    folder, archive = _folder(), _archive()
+    if archive and not (folder and folder.has_code()):
+        return f"{archive[1].path} ({archive[0]})", True
     return (str(folder.path), folder.has_code()) if folder and folder.is_usable else (None, False)
+
+
+def pack(folder: Path) -> tuple[str, int]:
+    """Write the stored code of all entries that were called into an archive in a folder, for a wheel.
+
+    Returns
+    -------
+    tuple of str and int
+        The processor that the code is for, and the number of entries.
+    """
+    names = [entry._cache._file(signature) for entry in _ENTRIES for signature in entry.signatures]
+    stored = _folder()
+    code = [(name, stored.read(name) if stored else None) for name in names]
+    if missing := [name for name, content in code if content is None]:
+        raise RuntimeError(f"the compile cache lacks {', '.join(missing)}")
+    write_archive(archive_path(folder, _key(_target.current())), code)
+    return _target.current().processor, len(names)
 
 
 def _name(kind: Any) -> str:
@@ -94,7 +123,11 @@ def _name(kind: Any) -> str:
 
 def compile_notice() -> str:
     """What to tell a person who waits for the compiler."""
-    once = "once for this installation" if cache_state()[0] else "in each process: no folder can keep the code"
+    once = (
+        "once for this installation"
+        if (folder := _folder()) and folder.is_usable
+        else "in each process: no folder can keep the code"
+    )
     return f"streamsvm compiles code for its first use: up to two minutes of CPU time, {once}"
 
 
@@ -105,15 +138,15 @@ def _say_that_code_is_compiled() -> None:
     _LOGGER.log(level, "%s", compile_notice())
 
 
-class _CodeCache(_Cache):
-    """The stored code of one function."""
+class _CodeCache:
+    """The stored code of one function, with the methods of numba's own caches."""
 
     def __init__(self, py_func: Callable[..., Any], is_entry: bool) -> None:
         self._py_func, self._is_entry = py_func, is_entry
 
     @property
     def cache_path(self) -> str | None:
-        return cache_state()[0]
+        return str(folder.path) if (folder := _folder()) else None
 
     def enable(self) -> None:
         """Do nothing: the cache is always on."""
@@ -130,11 +163,13 @@ class _CodeCache(_Cache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled function for these argument types; None if it has to be compiled."""
         target_context.refresh()
-        folder = _folder()
-        code = folder.read(self._file(signature)) if folder else None
-        if code is not None:
+        name, folder, archive = self._file(signature), _folder(), _archive()
+        for place in (folder, archive and archive[1]):
+            code = place.read(name) if place else None
+            if code is None:
+                continue
             try:
-                stored, payload = pickle.loads(code)  # noqa: S301 - from a folder that only this user can write to
+                stored, payload = pickle.loads(code)  # noqa: S301 - nobody else can write to these places
                 if stored == signature:
                     return _rebuild(target_context, *payload)
             except Exception as error:  # whatever is wrong with the file, the function can be compiled
@@ -182,6 +217,16 @@ class _Part(codegen.JITCodeLibrary):
 
 class _Entry(codegen.JITCodeLibrary):
     """The code of a function that Python calls, with all its parts."""
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """As numba's, with the names of the bitcode's functions only: no compiled code calls an entry."""
+        self._ensure_finalized()
+        names = ir.Module()
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.external:
+                body = ir.Function(names, ir.FunctionType(ir.VoidType(), []), function.name)
+                ir.IRBuilder(body.append_basic_block()).ret_void()
+        return self.name, "object", (self._get_compiled_object(), binding.parse_assembly(str(names)).as_bitcode())
 
     def finalize(self) -> None:
         super().finalize()
@@ -279,6 +324,7 @@ def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
         return dispatcher
     dispatcher._cache = _CodeCache(py_func, entry)
     if entry:  # what compiled code calls is a part
+        _ENTRIES.append(dispatcher)
         part: Any = _compile(py_func, fastmath, entry=False)
         dispatcher.get_call_template, dispatcher.get_overload = part.get_call_template, part.get_overload
     else:

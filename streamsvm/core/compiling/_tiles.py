@@ -9,12 +9,13 @@ tile's shape, which is the processor's.
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-_FEATURES = cpu_target.target_context.codegen().magic_tuple()[2]  # of the processor that numba compiles for
-VECTOR_BYTES = 64 if "+avx512f" in _FEATURES else 32 if "+avx2" in _FEATURES else 16
+from streamsvm.core.compiling._target import current
+
+_FEATURES = current().has()
+VECTOR_BYTES = 64 if "avx512f" in _FEATURES else 32 if "avx2" in _FEATURES else 16
 # The sums, the members' values and one of a query's take 28 of the 32 registers of 64 bytes, or 16 of 16.
 TILE_ROWS, TILE_VECTORS = (8, 3) if VECTOR_BYTES == 64 else (4, 3)
 FUSED = ("contract",)  # as all code that adds up inner products

@@ -1,11 +1,13 @@
 """Kernel values of a training set on the device, among its examples and with others, in float64."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.device.gpu import Gpu, by_halves
 from streamsvm.core.device.vectors import Vectors
 from streamsvm.core.kernels import Kernel

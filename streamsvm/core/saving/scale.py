@@ -12,7 +12,7 @@ LARGEST_MEAN = math.sqrt(LARGEST_SQUARED_NORM)
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
 
 # What may be wrong with the numbers of a scale.  Of several faults, the first one of this list is told.
-OUT_OF_RANGE = ("m", "shift", "spread", "S", "w", "began", "named", "times", "totals")
+OUT_OF_RANGE = ("m", "shift", "spread", "last", "excess", "S", "w", "began", "named", "times", "totals")
 FAULTS = (
     *(f"{name} of the scale is negative, not a number, or too large" for name in OUT_OF_RANGE),
     "'varied' of the scale is neither 0 nor 1",
@@ -24,8 +24,8 @@ FAULTS = (
     "a place belongs to another feature",
     "a feature has no such place",
 )
-M, SHIFT, SPREAD, S, W, BEGAN, NAMED, TIMES, TOTALS = range(9)
-VARIED, LARGE_W, VARIANCE, FACTOR, IDLE, NO_FEATURE, OTHER_FEATURE, NO_PLACE, SOUND = range(9, len(FAULTS) + 1)
+M, SHIFT, SPREAD, LAST, EXCESS, S, W, BEGAN, NAMED, TIMES, TOTALS = range(11)
+VARIED, LARGE_W, VARIANCE, FACTOR, IDLE, NO_FEATURE, OTHER_FEATURE, NO_PLACE, SOUND = range(11, len(FAULTS) + 1)
 
 
 def require_scale(c: Scaling) -> None:
@@ -67,6 +67,10 @@ def _fault_of_moments(c, p):
         return SHIFT
     if not 0.0 <= c.spread[p] <= LARGEST_VARIANCE:
         return SPREAD
+    if not abs(c.last[p]) <= LARGEST_MEAN:
+        return LAST
+    if not abs(c.excess[p]) <= LARGEST_VARIANCE:
+        return EXCESS
     if not c.S[p] >= 0.0:
         return S
     if not c.w[p] >= 0.0:

@@ -27,7 +27,8 @@ gamma m^2 2^-24.  A constant that is subtracted from all examples changes no dis
 has moved as far from the one in use.  If gamma is a number, no moments are kept before an example has such a feature;
 then they begin with those that the members give (`awakened`).
 
-A feature that an example does not name is 0.  The moments of a feature that gets a place late begin then.
+A feature that an example does not name is 0, or unknown: see `gaps`.  The moments of a feature that gets a place late
+begin then.
 
 ``gamma="scale"`` is 1 / V.  The spread V is the sum of two terms:
 
@@ -62,18 +63,20 @@ w, m, S   weight, running mean, running variance times w             (P,)    flo
 shift     mean in use; 0 for a feature that is left alone            (P,)    float64
 factor    1 / deviation in use; 1 for one that is left alone         (P,)    float64
 spread    variance in use; 0 for one that is left alone              (P,)    float64
+last, E   last value, and how much worse a guess it is; see `gaps`   (P,)    float64
 varied    whether the feature had another value than 0 and 1         (P,)    uint8
 x         the raw features of one example that have a place          (P,)    float64, scratch
 totals    see the names in `state`                                   (4,)    float64
-counts    see the names in `state`                                   (11,)   int64
+counts    see the names in `state`                                   (12,)   int64
 limits    what depends on the model's parameters, likewise           (3,)    float64
 ========= ========================================================== ======= ==========================
 
-Begin with `state`.  `moments` observes examples, `renewal` takes a new copy into use, and `values` scales examples.
-The folder imports `blocks` and the compiler.
+Begin with `state`.  `moments` observes examples, `gaps` guesses what they lack, `renewal` takes a new copy into use,
+and `values` scales examples.  The folder imports `blocks` and the compiler.
 """
 
 from streamsvm.core.scaling.moments import CONSTANT as CONSTANT
+from streamsvm.core.scaling.moments import fill_block as fill_block
 from streamsvm.core.scaling.moments import observe as observe
 from streamsvm.core.scaling.moments import observe_block as observe_block
 from streamsvm.core.scaling.renewal import awakened as awakened
@@ -99,6 +102,7 @@ from streamsvm.core.scaling.state import SPARSE as SPARSE
 from streamsvm.core.scaling.state import SPREAD as SPREAD
 from streamsvm.core.scaling.state import TRACKS as TRACKS
 from streamsvm.core.scaling.state import WAIT as WAIT
+from streamsvm.core.scaling.state import ZEROS as ZEROS
 from streamsvm.core.scaling.state import RawRows as RawRows
 from streamsvm.core.scaling.state import Scaling as Scaling
 from streamsvm.core.scaling.state import copy as copy

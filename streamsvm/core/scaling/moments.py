@@ -5,12 +5,14 @@ import math
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.scaling.gaps import fill, is_unknown, note_value
 from streamsvm.core.scaling.state import (
     ACTIVE,
     APART,
     DUE,
     FAR_SPREADS,
     FAR_SQUARE,
+    JUDGED_AFTER,
     MEMORY,
     NORM,
     OLD_ENOUGH,
@@ -37,7 +39,6 @@ FEW = 20  # One feature in so many hardly changes a distance.
 CONSTANT = 1e-9  # a deviation, relative to the mean, below which a feature is constant
 SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
 YOUNG = 4  # A scale of n examples is renewed after n times as many, until n is large.
-JUDGED_AFTER = 8  # examples: whether input is sparse
 
 
 @inner
@@ -100,11 +101,16 @@ def _squares_without_place(c, columns, values):
 
 
 @inner
-def _move_moments(c):
+def _move_moments(c, is_whole, gaps):
     """Let the moments take in the example in `x`; whether a feature is to be scaled that was left alone so far."""
     keep, new = 1.0 - 1.0 / c.counts[SPAN], False
     for p in range(c.counts[PLACES]):
         v = c.x[p]
+        if not is_whole and c.named[c.feature[p]] != c.counts[SEEN] + 1:
+            if gaps and is_unknown(c, p):
+                continue
+        elif c.counts[SCALES] == 1:
+            note_value(c, p, v)
         if c.varied[p] == 0 and v != 0.0 and v != 1.0:
             c.varied[p], new = 1, c.counts[SCALES] == 1
         w, e = c.w[p] * keep + 1.0, v - c.m[p]
@@ -198,9 +204,10 @@ def _is_too_young(c):
 
 
 @inner
-def observe(c, columns, values):
+def observe(c, columns, values, gaps):
     """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use.
 
+    `gaps` tells whether a feature that it does not name may be unknown.
     While no moments are kept, it is due when the first example far from 0 has come.
     """
     if c.counts[TRACKS] == 0:
@@ -214,8 +221,8 @@ def observe(c, columns, values):
     c.totals[WEIGHT] = c.totals[WEIGHT] * (1.0 - 1.0 / c.counts[SPAN]) + 1.0
     c.totals[NORM] += (_squares_without_place(c, columns, values) - c.totals[NORM]) / c.totals[WEIGHT]
     if sparse == 0:
-        scatter(c, columns, values)
-        at_once |= _move_moments(c)
+        is_whole = scatter(c, columns, values) == c.counts[PLACES]
+        at_once |= _move_moments(c, is_whole, gaps)
     c.counts[SEEN] += 1
     if at_once:
         c.counts[DUE] = 1
@@ -224,11 +231,24 @@ def observe(c, columns, values):
 
 
 @compiled
-def observe_block(c, indptr, columns, values, counted):
+def observe_block(c, indptr, columns, values, counted, gaps):
     """Take in those of a block's examples that count, until the scale is due; return how many examples were passed."""
     for t in range(counted.shape[0]):
         if counted[t]:
-            observe(c, columns[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]])
+            observe(c, columns[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]], gaps)
+            if c.counts[DUE] == 1:
+                return t + 1
+    return counted.shape[0]
+
+
+@compiled
+def fill_block(c, indptr, columns, values, counted, filled_indptr, filled_columns, filled_values):
+    """Do what `observe_block` does, and fill the gaps of each example before it is taken in."""
+    for t in range(counted.shape[0]):
+        own, n = slice(indptr[t], indptr[t + 1]), filled_indptr[t]
+        filled_indptr[t + 1] = n + fill(c, columns[own], values[own], filled_columns[n:], filled_values[n:])
+        if counted[t]:
+            observe(c, columns[own], values[own], True)
             if c.counts[DUE] == 1:
                 return t + 1
     return counted.shape[0]

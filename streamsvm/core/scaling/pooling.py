@@ -5,9 +5,9 @@
     v = sum_k p_k (v_k + (m_k - m)^2)               variance, with v_k = S_k / w_k
     w = min(sum_k w_k, M),   S = v w
 
-A stream that never named a feature had only zeros there.  The pooled scale has a place for each feature that has one in
-some stream.  One without, which stands apart in some stream, stands apart.  The streams' symbols are those of the
-folder's table.
+A stream that never named a feature had only zeros there.  The last value is that of the last stream that had one.  The
+pooled scale has a place for each feature that has one in some stream.  One without, which stands apart in some stream,
+stands apart.  The streams' symbols are those of the folder's table.
 """
 
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ from streamsvm.core.scaling.state import (
     SPREAD,
     TRACKS,
     WEIGHT,
+    ZEROS,
     Scaling,
     copy,
     empty,
@@ -62,6 +63,7 @@ def pooled(scales: Sequence[Scaling], columns: Sequence[np.ndarray], n_features:
     new.place[feature], new.feature[:n] = np.arange(n), feature
     new.counts[SEEN], new.counts[PLACES] = int(seen.sum()), n
     new.counts[SPARSE] = shares @ [c.counts[SPARSE] for c in scales] > 0.5
+    new.counts[ZEROS] = max(c.counts[ZEROS] for c in scales)
     for total in (SHARE, NORM, SPREAD):
         new.totals[total] = shares @ [c.totals[total] for c in scales]
     new.totals[WEIGHT] = min(sum(c.totals[WEIGHT] for c in scales), float(first.counts[SPAN]))
@@ -82,20 +84,23 @@ def _pool_names(new: Scaling, scales: Sequence[Scaling], columns: Sequence[np.nd
 
 
 def _moments(c: Scaling, columns: np.ndarray, new: Scaling) -> np.ndarray:
-    """The weights, means, variances and `varied` of one stream by the pooled places, (4, P)."""
+    """The weights, means, variances `varied` and guesses of one stream by the pooled places, (6, P)."""
     n = int(c.counts[PLACES])
     own, moments = (
         dict(zip(OF_PLACES, (getattr(c, name)[:n] for name in OF_PLACES), strict=True)),
-        np.zeros((4, len(new.m))),
+        np.zeros((6, len(new.m))),
     )
     variance = np.divide(own["S"], own["w"], out=np.zeros(n), where=own["w"] > 0.0)
-    moments[:, new.place[columns[own["feature"]]]] = own["w"], own["m"], variance, own["varied"]
+    others = own["varied"], own["last"], own["excess"]
+    moments[:, new.place[columns[own["feature"]]]] = own["w"], own["m"], variance, *others
     return moments
 
 
 def _pool_moments(new: Scaling, shares: np.ndarray, moments: list[np.ndarray]) -> None:
-    w, m, v, varied = np.stack(moments, axis=1)
+    w, m, v, varied, last, excess = np.stack(moments, axis=1)
     new.w[:] = np.minimum(w.sum(axis=0), float(new.counts[SPAN]))
     new.m[:] = shares @ m
     new.S[:] = new.w * (shares @ (v + (m - new.m) ** 2))
     new.varied[:] = varied.any(axis=0)
+    latest = len(w) - 1 - np.argmax(w[::-1] > 0.0, axis=0)
+    new.last[:], new.excess[:] = last[latest, np.arange(len(latest))], shares @ excess

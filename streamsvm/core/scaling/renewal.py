@@ -1,10 +1,12 @@
 """Taking the running moments into use as the scale of new examples and members."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.scaling.moments import observe_block, sum_of_spreads, wanted_spread
 from streamsvm.core.scaling.state import (
@@ -35,7 +37,7 @@ def awakened(c: Scaling, X: sp.csr_matrix) -> Scaling:
     indptr, columns = X.indptr.astype(np.int64), X.indices.astype(np.int64)
     t, counted = 0, np.ones(X.shape[0], bool)
     while t < len(counted):
-        t += observe_block(c, indptr[t:], columns, X.data, counted[t:])
+        t += observe_block(c, indptr[t:], columns, X.data, counted[t:], False)
         c = renewed(c, 0) if c.counts[DUE] else c
     return c
 

@@ -10,16 +10,17 @@ MEMORY = 2000  # examples, M, unless a model asks for another memory
 CLIP = 3.0
 FAR = 2.0**10  # of gamma m^2: of the 24 bits of single precision, distances between examples keep at least 14
 APART = -2  # in the place of a feature that never gets one
+JUDGED_AFTER = 8  # examples: whether input is sparse
 OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
 # totals; NORM: running mean of the squares that have no moments; its WEIGHT; SPREAD: V in use
 WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;
 # SCALES: whether features are scaled, or only V is of interest; ACTIVE: whether a feature is scaled by the scale in use
-# SPAN: M
+# SPAN: M; ZEROS: whether an example named a feature of 0 or less, so that the stream does not leave zeros out
 # limits, from the model's parameters; CUT: of what the kernel sees of a feature; a feature is far from 0 if its squared
 # mean is above FAR_SQUARE + FAR_SPREADS V
 CUT, FAR_SQUARE, FAR_SPREADS = range(3)
-SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE, RENEWED, SPAN, COUNTS = range(11)
+SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE, RENEWED, SPAN, ZEROS, COUNTS = range(12)
 
 
 @by_reference
@@ -37,6 +38,8 @@ class Scaling(NamedTuple):
     shift: np.ndarray
     factor: np.ndarray
     spread: np.ndarray
+    last: np.ndarray
+    excess: np.ndarray
     varied: np.ndarray
     x: np.ndarray
     totals: np.ndarray
@@ -45,7 +48,7 @@ class Scaling(NamedTuple):
 
 
 OF_FEATURES = ("place", "began", "named", "times")
-OF_PLACES = ("feature", "w", "m", "S", "shift", "factor", "spread", "varied")
+OF_PLACES = ("feature", "w", "m", "S", "shift", "factor", "spread", "last", "excess", "varied")
 
 
 class RawRows(NamedTuple):
@@ -57,17 +60,22 @@ class RawRows(NamedTuple):
         The features that it names, in any order: int64 columns, -1 for one without, and float64 values.
     sq
         Squared norms, (B,) float64.
+    gaps
+        Whether a feature that an example does not name may be unknown.  In a sparse matrix, it is 0.
     """
 
     indptr: np.ndarray
     columns: np.ndarray
     values: np.ndarray
     sq: np.ndarray
+    gaps: bool = False
 
     def part(self, t: int, end: int) -> "RawRows":
         """The examples t..end."""
         own = slice(self.indptr[t], self.indptr[end])
-        return RawRows(self.indptr[t : end + 1] - own.start, self.columns[own], self.values[own], self.sq[t:end])
+        return RawRows(
+            self.indptr[t : end + 1] - own.start, self.columns[own], self.values[own], self.sq[t:end], self.gaps
+        )
 
 
 NO_ROWS = RawRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
@@ -101,7 +109,7 @@ def empty(
         place=np.full(D, -1, np.int64),
         **{name: np.zeros(D, np.int64) for name in ("began", "named", "times")},
         feature=np.zeros(P, np.int64),
-        **{name: np.zeros(P) for name in ("w", "m", "S", "shift", "spread", "x")},
+        **{name: np.zeros(P) for name in ("w", "m", "S", "shift", "spread", "last", "excess", "x")},
         factor=np.ones(P),
         varied=np.zeros(P, np.uint8),
         totals=np.zeros(4),

@@ -15,12 +15,15 @@ def clipped(c, v):
 
 @inner
 def scatter(c, columns, values):
-    """Put the features of one example that have a place into `x`, and 0 for those that it does not name."""
+    """Put the features of one example that have a place into `x`, and 0 for those that it lacks; how many it has."""
+    n = 0
     for p in range(c.counts[PLACES]):
         c.x[p] = 0.0
     for t in range(columns.shape[0]):
         if columns[t] >= 0 and c.place[columns[t]] >= 0:
             c.x[c.place[columns[t]]] = values[t]
+            n += 1
+    return n
 
 
 @inner

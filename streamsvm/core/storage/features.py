@@ -1,8 +1,8 @@
 """The features of the members: matrices that grow, and the compressed form of wide, sparse ones."""
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import Queries, is_binary_block, spread_out
 from streamsvm.core.expansion import (
     APPENDED,

@@ -1,10 +1,12 @@
 """The members of an expansion: an empty one, what it holds, and a copy of it."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import (
     BITS,
     CACHE_BYTES,

@@ -3,6 +3,7 @@
 `features` gives the names columns.  Arguments beside the features are the job of `core.arguments`.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
@@ -68,25 +69,28 @@ def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
 # --------------------------------------------------------------------------------------------------------------- dicts
 
 
-def values_of(x: Any) -> np.ndarray:
-    """The values of one example, (d,) numbers of any kind, not yet checked to be finite."""
+def values_of(x: Any, takes_gaps: bool = False) -> np.ndarray:
+    """The values of one example, (d,) numbers of any kind, not yet checked to be finite.
+
+    `takes_gaps` tells whether a value may be missing; then it is NaN.
+    """
     if type(x) is not dict and not isinstance(x, Mapping):  # The first is faster, for one record.
         raise TypeError(f"x={x!r} must be a dict of features")
     try:
         values = np.array(list(x.values()))
     except ValueError:  # A value is a sequence.
-        return _numbers(x)
-    return values if values.ndim == 1 and values.dtype.kind in "fiub" else _numbers(x)
+        return _numbers(x, takes_gaps)
+    return values if values.ndim == 1 and values.dtype.kind in "fiub" else _numbers(x, takes_gaps)
 
 
-def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
+def _numbers(x: Mapping[Hashable, Any], takes_gaps: bool) -> np.ndarray:
     """The values of a dict for which numpy has no number type, such as Decimal; an error names the feature."""
     numbers = []
     for name, value in x.items():
         if isinstance(value, str | bytes | np.datetime64 | np.timedelta64) or np.ndim(value) != 0:
             raise not_a_number(name, value)
         try:
-            numbers.append(float(value))
+            numbers.append(math.nan if takes_gaps and arguments.is_missing(value) else float(value))
         except OverflowError as error:
             raise not_finite(name, value) from error
         except TypeError as error:
@@ -124,6 +128,14 @@ def table_of(rows: Sequence[Any]) -> tuple[tuple[Hashable, ...], np.ndarray] | N
 def too_large(sq: Any) -> bool:
     """Whether a squared norm is NaN, infinite, or too large for kernel values in float32."""
     return not np.all(sq < blocks.LARGEST_SQUARED_NORM)
+
+
+def culprit_of(x: Mapping[Hashable, Any], values: np.ndarray) -> Hashable:
+    """The name of the feature that makes an example too large; `values` may lack those that are missing."""
+    names = list(x)
+    if len(values) < len(names):
+        names = [name for name, value in x.items() if not arguments.is_missing(value)]
+    return names[culprit(values)]
 
 
 def culprit(values: np.ndarray) -> int:

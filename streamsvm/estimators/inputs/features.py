@@ -3,10 +3,12 @@
 - A feature has a name.  When it is first learned, it gets the next column.
 - The new names of one example get their columns in order, numbers first and then strings: the order inside a dict does
   not matter.
-- A feature that an example lacks is 0.
+- A feature that an example lacks is 0, or unknown if the model scales; see `core.scaling.gaps`.
 - A feature whose name begins with ``~`` stands apart: it is never scaled.  See `core.scaling`.
 - A feature without a column counts in a query's squared norm only.  It adds to the distance from every member.
 """
+
+from __future__ import annotations
 
 import itertools
 import math
@@ -15,9 +17,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.core import blocks
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import Queries
 from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, is_apart, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
@@ -25,6 +27,7 @@ from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.checks import (
     culprit,
+    culprit_of,
     frame_of,
     named_columns,
     not_finite,
@@ -78,11 +81,14 @@ class FeatureTable:
         Gives the last block as it was given, unscaled.
     max_features
         Largest number of features.  An example that would exceed it is refused.
+    takes_gaps
+        Whether a value in a dict may be None or NaN: the example then lacks the feature.
     told_of_lacking
         Whether the user was told that examples lack a feature; see `lacking`.
     """
 
     max_features = MAX_FEATURES
+    takes_gaps = False
     told_of_lacking = False
 
     def __init__(self) -> None:
@@ -125,11 +131,12 @@ class FeatureTable:
             )
         return new
 
-    def copy(self) -> "FeatureTable":
+    def copy(self) -> FeatureTable:
         """A table of its own, which can learn other names."""
         self.settle()
         table = FeatureTable()
         table.columns, table.max_features, table.n_kept = self.columns.copy(), self.max_features, self.n_kept
+        table.takes_gaps = self.takes_gaps
         return table
 
     def settle(self) -> None:
@@ -157,6 +164,10 @@ class FeatureTable:
             self._last = _Example(names, columns, known)
         return self._last.columns
 
+    def is_whole(self, columns: np.ndarray) -> bool:
+        """Whether the last example, which has these columns, names all features."""
+        return len(columns) >= len(self.columns) and (self._last.known or (columns >= 0).sum() >= len(self.columns))
+
     def _are_strange(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
         """Whether the columns of a batch are surely others than those that were learned: none of them is known.
 
@@ -183,11 +194,15 @@ class FeatureTable:
         return self._example(x, learning)
 
     def _example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
-        values = values_of(x)
+        values = values_of(x, self.takes_gaps)
         names = tuple(x)
         if learning and not (names == self._last.names and self._last.known):
             self.add(names)
-        return self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
+        columns, values = self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
+        if self.takes_gaps and math.isnan(values.dot(values)):
+            known = ~np.isnan(values)
+            return columns[known], values[known]
+        return columns, values
 
     # -------------------------------------------------------------------------------------------------------- batches
 
@@ -205,8 +220,10 @@ class FeatureTable:
         """
         is_sparse = sp.issparse(X) or has_sparse_columns(X)
         for rows, raw in self._batches(X, learning, blocks.BLOCK, raw_rows):
-            yield rows, raw
-            if notice is not None and not is_sparse and len(raw.columns) < len(raw.sq) * len(self.columns):
+            n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
+            gaps = bool(not is_sparse and n_known < len(raw.sq) * len(self.columns))
+            yield rows, raw._replace(gaps=gaps)
+            if notice is not None and gaps:
                 notice(raw.columns, len(raw.sq))
 
     def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
@@ -337,7 +354,7 @@ class FeatureTable:
             with np.errstate(over="ignore", invalid="ignore"):
                 sq = values @ values
             if too_large(sq):
-                name = list(x)[culprit(values)]
+                name = culprit_of(x, values)
                 raise not_finite(name, x[name], first + t)
             parts.append((columns, values))
             growth.append(len(self))
@@ -361,7 +378,7 @@ class FeatureTable:
         return list(self.columns)
 
     @classmethod
-    def of_names(cls, names: list[Any]) -> "FeatureTable":
+    def of_names(cls, names: list[Any]) -> FeatureTable:
         """The table whose `names` these are.
 
         Raises

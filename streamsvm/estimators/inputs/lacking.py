@@ -1,7 +1,8 @@
-"""A warning of features that an example lacks: 0 stands for them, which may be far from all of their values.
+"""A warning of features that most examples lack: 0 stands for them, which may be far from all of their values.
 
-This concerns models that scale: a temperature of 0 K among temperatures of 290 K moves the scale, too.  Words that a
-text does not have are no fault, so sparse input is left alone.
+This concerns models that scale: a temperature of 0 K among temperatures of 290 K moves the scale, too.  A feature that
+at least half of the examples have is guessed instead.  Words that a text does not have are no fault, so sparse input is
+left alone.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ def warn_of_lacking(features: FeatureTable, scale: RunningScale, columns: np.nda
     name = list(features.columns)[lacking[0]]
     features.told_of_lacking = True
     warn(
-        f"an example lacks the feature {name!r}, which then counts as 0, far from its mean of {far[lacking[0]]:.3g}: "
-        "this spoils the prediction, and the scale if the example is learned; give every example a value, such as the "
-        "mean, or 0 if it is meant"
+        f"an example lacks the feature {name!r}, which then counts as 0, far from its values, such as "
+        f"{far[lacking[0]]:.3g}: this spoils the prediction, and the scale if the example is learned; give every "
+        "example a value, such as the mean, or 0 if it is meant"
     )

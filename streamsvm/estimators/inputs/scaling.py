@@ -3,13 +3,15 @@
 Several models may share one running scale, as the classes of `OneVsRest` do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.core import scaling, storage
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, about, make_kernel
@@ -34,15 +36,18 @@ from streamsvm.core.scaling import (
     SPREAD,
     TRACKS,
     WAIT,
+    ZEROS,
     RawRows,
     Scaling,
 )
 from streamsvm.core.scaling.state import OLD_ENOUGH
 from streamsvm.core.storage import owned
 from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.raw_rows import from_rows
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
+MOST = 0.75  # of the weight that all examples have: between those of a feature that half of them lack, and of all
 FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
 PREFIX = "scale."  # before the names of its arrays in a snapshot
 DTYPES = {name: array.dtype for name, array in scaling.empty(False, False)._asdict().items()}
@@ -151,13 +156,42 @@ class RunningScale:
             own = self.state.place[features.n_kept : n]
             own[own < 0] = np.where(features.provisional_apart(), APART, -1)[own < 0]
 
-    def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
-        """How many of these examples to learn until the scale is due, and the state after them.
+    def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[RawRows, Scaling]:
+        """Those of these examples to learn until the scale is due, with their gaps filled, and the state after them.
 
         The scale takes in the examples that count.
         """
         after = scaling.copy(self.state)
-        return scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted), after
+        if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
+            return self._filled(raw, counted, after), after
+        n = scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted, raw.gaps)
+        return raw.part(0, n)._replace(gaps=False), after
+
+    def has_gaps(self, columns: np.ndarray, n: int) -> bool:
+        """Whether one of n examples, which name these columns, lacks a feature with a place: it may be unknown."""
+        c = self.state
+        if not self.scales or c.counts[SPARSE]:
+            return False
+        return bool(np.count_nonzero((c.place[columns] >= 0) & (columns >= 0)) < n * self.n_places)
+
+    def filled_one(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The features of one example to predict, with its gaps filled."""
+        if not self.has_gaps(columns, 1):
+            return columns, values
+        return self._fill(np.array([0, len(columns)]), columns, values, np.zeros(1, bool), self.state)[1:]
+
+    def _filled(self, raw: RawRows, counted: np.ndarray, c: Scaling) -> RawRows:
+        """Examples until the scale is due, with their gaps filled; c takes in those that count."""
+        return from_rows(*self._fill(raw.indptr, raw.columns, raw.values, counted, c))
+
+    def _fill(
+        self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, counted: np.ndarray, c: Scaling
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The compressed rows of these examples until the scale is due, with their gaps filled."""
+        most, ends = len(columns) + len(counted) * self.n_places, np.zeros(len(starts), np.int64)
+        filled = np.empty(most, np.int64), np.empty(most)
+        n = scaling.fill_block(c, starts, columns, values, counted, ends, *filled)
+        return ends[: n + 1], filled[0][: ends[n]].copy(), filled[1][: ends[n]].copy()
 
     def of(self, column: int) -> tuple[float, float]:
         """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is not scaled."""
@@ -166,7 +200,7 @@ class RunningScale:
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
 
     def far_from_0(self) -> dict[int, float]:
-        """The columns of scaled features whose values are all far from 0, and the means of these values.
+        """The columns of scaled features that count as 0 where they are lacking, far from their last values.
 
         They are found anew when the scale has been renewed, or twice as many examples have been seen.
         """
@@ -176,22 +210,23 @@ class RunningScale:
         return self._far[1]
 
     def _found_far(self) -> dict[int, float]:
-        """The running moments count an example as 0 where it does not name a feature; here, only the others count.
+        """The running moments count a feature as 0 where it is lacking, but not unknown; here, only the others count.
 
         A feature that came late was 0 in the examples before it, so it has to be farther for a few examples.
         """
         c, own = self.state, slice(self.n_places)
         places = np.flatnonzero((c.spread[own] > 0.0) & (c.times[c.feature[own]] >= OLD_ENOUGH))
-        columns = c.feature[places]
-        share = np.minimum(1.0, c.times[columns] / (c.counts[SEEN] - c.began[columns]))
+        columns, w, span = c.feature[places], np.maximum(c.w[places], 1.0), int(c.counts[SPAN])
+        age = c.counts[SEEN] - c.began[columns]
+        counts_all = w > MOST * span * -np.expm1(-age / span)  # otherwise gaps were passed over
+        share = np.where(counts_all, np.minimum(1.0, c.times[columns] / age), 1.0)
         mean = c.m[places] / share
-        mean_square = (c.S[places] / np.maximum(c.w[places], 1.0) + np.square(c.m[places])) / share
-        later = np.where(
-            c.began[columns] > 0, OLD_ENOUGH / np.maximum(c.w[places], 1.0), 0.0
-        )  # 0 before it got its place
+        mean_square = (c.S[places] / w + np.square(c.m[places])) / share
+        later = np.where(c.began[columns] > 0, OLD_ENOUGH / w, 0.0)  # 0 before it got its place
         square = np.square(mean) / (1.0 + later)
-        far = square > CLIP**2 * (mean_square - square)
-        return dict(zip(columns[far].tolist(), mean[far].tolist(), strict=True))
+        is_0 = 2 * c.times[columns] < age  # where it is lacking; see `gaps`
+        far = is_0 & (square > CLIP**2 * (mean_square - square))
+        return dict(zip(columns[far].tolist(), c.last[places][far].tolist(), strict=True))
 
     def still(self) -> Scaling:
         """The state as it is, for models that learn an example which the scale takes in only once."""
@@ -199,11 +234,11 @@ class RunningScale:
         counts[TRACKS] = 0
         return self.state._replace(counts=counts)
 
-    def copy(self) -> "RunningScale":
+    def copy(self) -> RunningScale:
         """A scale of its own, which can take in other examples."""
         return self._with(scaling.copy(self.state))
 
-    def renewed(self, n_members: int, vectors: Expansion | None = None) -> "RunningScale":
+    def renewed(self, n_members: int, vectors: Expansion | None = None) -> RunningScale:
         """A scale whose running moments are in use, for models that have at most so many members.
 
         Those are among the vectors, which are needed if no moments were kept so far.
@@ -211,14 +246,14 @@ class RunningScale:
         scale = self if vectors is None else self.awake(vectors)
         return self._with(scaling.renewed(scale.state, n_members))
 
-    def awake(self, vectors: Expansion) -> "RunningScale":
+    def awake(self, vectors: Expansion) -> RunningScale:
         """A scale that keeps moments; if it did not, they are those of the vectors, whose features are as they came."""
         if self.tracks:
             return self
         rows = storage.rows_of(vectors, storage.live_slots(vectors), len(vectors.member_indices))
         return self._with(scaling.awakened(self.state, rows.astype(np.float64)))
 
-    def sees_like(self, other: "RunningScale") -> bool:
+    def sees_like(self, other: RunningScale) -> bool:
         """Whether both leave all features alone."""
         return not (self.is_active or other.is_active)
 
@@ -231,14 +266,16 @@ class RunningScale:
         values[:, c.feature[:n_places]] += c.shift[:n_places]
         return sp.csr_matrix(values)
 
-    def _with(self, state: Scaling) -> "RunningScale":
+    def _with(self, state: Scaling) -> RunningScale:
         new = object.__new__(type(self))  # `copy.copy` takes 8 us
         new.__dict__.update(self.__dict__, state=state)
         return new
 
     def queries(self, raw: RawRows) -> Queries:
-        """Examples as the engine's queries."""
+        """Examples as the engine's queries; those that are learned come from `ahead`, without gaps."""
         if self.is_active:
+            if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
+                raw = self._filled(raw, np.zeros(len(raw.sq), bool), self.state)
             return scaling.scale_block(self.state, raw)
         return from_sparse(raw.indptr, np.arange(len(raw.columns)), raw.values, raw.columns)
 
@@ -270,7 +307,11 @@ class RunningScale:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
         if not self.tracks and not (self._shifts and PREFIX + "counts" in arrays):
             return
-        counts = require_array(arrays, PREFIX + "counts", np.int64, self.state.counts.shape)
+        counts = require_array(arrays, PREFIX + "counts", np.int64, (None,))
+        if len(counts) == ZEROS and PREFIX + "m" in arrays:  # written before gaps were filled
+            unknown = {PREFIX + "last": arrays[PREFIX + "m"], PREFIX + "excess": np.zeros(int(counts[PLACES]))}
+            arrays, counts = {**arrays, **unknown}, np.append(counts, 0)
+        require(counts.shape == self.state.counts.shape, "the counts of the scale have another length")
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(
@@ -278,7 +319,7 @@ class RunningScale:
             "the scale is of another kind",
         )
         require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
-        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE]].tolist())
+        flags = set(counts[[TRACKS, SPARSE, DUE, ACTIVE, ZEROS]].tolist())
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.hashing import row_hashes
 from streamsvm.core.inputs import narrow, squared_lengths, without_duplicates

@@ -16,7 +16,7 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
-from streamsvm.estimators.learner import finishing, forgetting, learning, snapshots, validation
+from streamsvm.estimators.learner import finishing, forgetting, late, learning, snapshots, validation
 from streamsvm.estimators.learner.advice import look_for_lost_digits
 from streamsvm.estimators.learner.copies import Content, Storable
 from streamsvm.estimators.learner.prediction import Predictor
@@ -101,14 +101,20 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
     # ------------------------------------------------------------------------------------------------------- learning
 
     def learn_one(
-        self, x: dict, y: Any, w: float = 1.0, id: int | None = None, t: datetime.datetime | None = None
+        self,
+        x: dict,
+        y: Any,
+        w: float = 1.0,
+        id: int | None = None,
+        t: datetime.datetime | None = None,
+        margin: float | None = None,
     ) -> None:
         """Learn one example.
 
         Parameters
         ----------
         x
-            Features by name.  A missing feature counts as 0.
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
         y
             Label: True or False, 1 or 0, 1 or -1.
         w
@@ -118,12 +124,15 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
             it, as a correction does.  If the two are equal in features, label and weight, the model stays as it is.
         t
             Time of the example, needed if the `window` is a time span.  A time without a zone counts as UTC.
+        margin
+            What `decision_function_one` said when the example was predicted; default: what it says now.  Give it if the
+            label came late.  The probabilities and a learned `threshold` are fitted to this value.
 
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
-            then stays as it was.
+            If a feature is not a finite number, or if the label, the weight, the id, the time or the margin is invalid.
+            The model then stays as it was.
 
         Notes
         -----
@@ -138,9 +147,12 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         >>> model.predict_one({"length": 0.9, "width": 1.5})
         True
         """
-        learning.learn(self._state, x, y, w, id, t)
+        if margin is None:
+            learning.learn(self._state, x, y, w, id, t)
+        else:
+            late.learn(self, functools.partial(learning.learn, self._state, x, y, w, id, t), y, margin)
 
-    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
 
         Parameters
@@ -157,6 +169,9 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
             rows needs the ids of the first, such as ``range(len(X))``.
         t
             Times: one datetime for all rows, or one for each; needed if the `window` is a time span.
+        margins
+            What `decision_function_many` said when the rows were predicted, (n,), as `margin` of `learn_one`; NaN where
+            it is not known.  The rows are then learned one by one, which takes longer.
 
         Raises
         ------
@@ -179,7 +194,19 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         array([False,  True])
         """
         self._y_name = getattr(y, "name", None)
-        learning.learn_batch(self._state, X, y, w, ids, t)
+        if margins is None:
+            learning.learn_batch(self._state, X, y, w, ids, t)
+        else:
+            late.learn_many(self, X, y, w, ids, t, margins)
+
+    def _calibrations(self) -> dict[None, list[np.ndarray]]:
+        return {None: [self._state.calibration]}
+
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        return {None: (arguments.label_of(y), late.finite(margin))}
+
+    def _each_margin(self, margins: Any) -> list[Any]:
+        return list(margins)
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""

@@ -1,7 +1,8 @@
 """What models made of several models share: the table of features, the count of examples, and the checks of input."""
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.learner import late
 from streamsvm.estimators.learner.copies import Storable
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
@@ -51,24 +53,35 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
 
     # ------------------------------------------------------------------------------------------------------- learning
 
-    def learn_one(self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None) -> None:
+    def learn_one(
+        self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None, margin: Any = None
+    ) -> None:
         """Learn one example.
 
         Parameters
         ----------
         x
-            Features by name.  A missing feature counts as 0.
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
         y
             Label.
         w, id, t
             Weight, id and time, as for `LASVM.learn_one`.
+        margin
+            What the model said when the example was predicted, if the label came late, as for `LASVM.learn_one`: what
+            `decision_function_one` returned, or `pair_values_one` of `OneVsOne`.
 
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
-            then stays as it was.
+            If a feature is not a finite number, or if the label, the weight, the id, the time or the margin is invalid.
+            The model then stays as it was.
         """
+        if margin is None:
+            self._learn_one(x, y, w, id, t)
+        else:
+            late.learn(self, partial(self._learn_one, x, y, w, id, t), y, margin)
+
+    def _learn_one(self, x: dict, y: Hashable, w: float, id: int | None, t: Any) -> None:
         label, common = self._label_of(y), self._common
         arguments.box_of(common.C, w, largest_weight(common.pos_weight, self.n_seen + 1))
         number = number_of(common, id)
@@ -78,7 +91,19 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
             raise too_large_feature(common, x)
         self._learn_example(raw, label, float(w), number, id is not None, born)
 
-    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+    @abstractmethod
+    def _calibrations(self) -> Mapping[Any, Sequence[np.ndarray]]:
+        """As of `late.Calibrated`."""
+
+    @abstractmethod
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        """As of `late.Calibrated`."""
+
+    @abstractmethod
+    def _each_margin(self, margins: Any) -> Sequence[Any]:
+        """As of `late.Calibrated`."""
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
 
         Parameters
@@ -89,6 +114,10 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
             Labels, one for each row.
         w, ids, t
             Weights, ids and times, as for `LASVM.learn_many`.
+        margins
+            What the model said when the rows were predicted, as for `LASVM.learn_many`: what `decision_function_many`
+            returned, or `pair_values_many` of `OneVsOne`; or a list of what `learn_one` takes, None where it is not
+            known.
 
         Raises
         ------
@@ -98,6 +127,10 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         """
         if getattr(X, "ndim", 2) != 2:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+        if margins is not None:
+            late.learn_many(self, X, y, w, ids, t, margins)
+            self._y_name = getattr(y, "name", None)
+            return
         n, common = n_rows(X), self._common
         labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), ages_of(common, t, n)
         arguments.boxes_of(common.C, weights, np.array(largest_weight(common.pos_weight, self.n_seen + n)))
@@ -110,8 +143,9 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
     def _row_of(self, x: dict, learning: bool) -> RawRows:
         """One example as the user gave it."""
         raw = one_row(*self._features.example(x, learning))
-        if len(raw.columns) < len(self._features.columns):
+        if not self._features.is_whole(raw.columns):
             notice_lacking(self._common, raw.columns, 1)
+            return raw._replace(gaps=True)
         return raw
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
@@ -136,11 +170,10 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         scale.fit_room(self._features)
         while t < len(labels):
             scale = self._rescale_if_due()
-            ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
-            part, before = raw.part(t, t + ahead), self.n_seen
-            q = scale.queries(part)
+            part, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
+            q, before = scale.queries(part), self.n_seen
             require_kernel(self._common, before, q.sq)
-            own = slice(t, t + ahead)
+            own = slice(t, t + len(q.sq))
             of_user = (labels[own], weights[own], ids[own], own_ids)
             block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
             try:
@@ -148,9 +181,9 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
                 scale.state = after
             except BaseException:
                 learned = self.n_seen - before
-                scale.state = scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
+                scale.state = scale.ahead(raw.part(t, t + learned), counted[t : t + learned])[1]
                 raise
-            t += ahead
+            t = own.stop
         self._rescale_if_due()
         if self.n_seen // LOOK_EVERY > first // LOOK_EVERY:
             self._look()

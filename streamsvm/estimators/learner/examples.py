@@ -78,7 +78,7 @@ class LabelledBlock(NamedTuple):
         return LabelledBlock(q, *of_user, self.born[rows], self.growth[rows], raw)
 
 
-def chosen_rows(q: Any, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+def chosen_rows(q: Any, rows: np.ndarray) -> tuple[Any, ...]:
     """The fields of these queries, or of these raw rows."""
     lengths = np.diff(q.indptr)[rows]
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -86,11 +86,11 @@ def chosen_rows(q: Any, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     return indptr, q[1][entries], q[2][entries], q.sq[rows]
 
 
-def joined_rows(parts: list[Any]) -> tuple[np.ndarray, ...]:
+def joined_rows(parts: list[Any]) -> tuple[Any, ...]:
     """The fields of queries, or of raw rows, that follow one another: where each begins, columns, values and norms."""
     ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
     indptr = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=False)]
-    others = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    others = (np.concatenate(arrays) for arrays in zip(*(part[1:4] for part in parts), strict=True))
     return np.concatenate([np.zeros(1, np.int64), *indptr]), *others
 
 

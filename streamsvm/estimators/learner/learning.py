@@ -19,7 +19,7 @@ from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row
-from streamsvm.estimators.inputs.sample import Rows, RowsOf
+from streamsvm.estimators.inputs.sample import Rows, RowsOf, sparse_rows
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
 from streamsvm.estimators.learner.examples import Examples, block_of, n_learned, no_margins
@@ -59,9 +59,14 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     rescale_if_due(state)
     columns, values = state.features.example(x, learning=True)
     n_columns = len(state.features.columns)
-    if len(columns) < n_columns:
-        notice_lacking(state, columns, 1)
     state.scale.fit_room(state.features)
+    scale, after = state.scale.state, None
+    if not state.features.is_whole(columns):
+        notice_lacking(state, columns, 1)
+        if state.scale.has_gaps(columns, 1):  # The scale takes in what was given, and the model what is filled in.
+            scale = state.scale.still()
+            raw, after = state.scale.ahead(one_row(columns, values)._replace(gaps=True), np.array([lo < hi]))
+            columns, values = raw.columns, raw.values
     # 3. Which members leave before.  None does for an example that is refused afterwards.
     leaving = eviction.NO_SLOTS
     if id is not None:
@@ -74,6 +79,13 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     learned = (state.n_seen + 1, counts, number, n_columns, born, now)
     noted = (state.n_seen, number, born, now, positive, hi - lo, columns, values)
     before, margin = members_of(state), no_margins(1)
+
+    def note_all() -> None:
+        note(state, *learned)
+        state.reservoir.note(*noted)
+        if after is not None:
+            state.scale.state = after
+
     # 5. Learn.  An interruption may come anywhere.
     try:
         if len(leaving):
@@ -81,14 +93,12 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
         if due:
             eviction.make_way(state, now)
         example = (lo, hi, number, born, id is not None)
-        status = learn_values(state, state.scale.state, columns, values, example, margin)
+        status = learn_values(state, scale, columns, values, example, margin)
         if status == arrival.LEARNED:
-            note(state, *learned)
-            state.reservoir.note(*noted)
+            note_all()
     except BaseException:
         if n_learned(margin):
-            note(state, *learned)
-            state.reservoir.note(*noted)
+            note_all()
         recover(state, before, n_learned(margin))
         raise
     if status != arrival.LEARNED:
@@ -172,17 +182,20 @@ def _learn_raw(
     counted, rows_of = lo[first : first + n] < hi[first : first + n], state.features.rows_of
     while done < n:
         rescale_if_due(state)
-        q, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
+        q, part, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
         t, done = done, done + len(q.sq)
-        part, rows = raw.part(t, done), slice(first + t, first + done)
+        given, rows = raw.part(t, done), slice(first + t, first + done)
+        own_rows = partial(_rows_from, rows_of, t)
+        if len(part.columns) > len(given.columns):  # with guesses
+            own_rows = partial(sparse_rows, part.indptr, part.columns, part.values)
         block = block_of(q, rows, *examples)._replace(raw=state.scale.kept(part))
         margins[rows] = math.nan
         try:
-            learn_queries(state, block, margins[rows], growth[t:done], rows_of=partial(_rows_from, rows_of, t))
+            learn_queries(state, block, margins[rows], growth[t:done], rows_of=own_rows)
             state.scale.state = after
         except BaseException:
             learned = n_learned(margins[rows])
-            state.scale.state = state.scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
+            state.scale.state = state.scale.ahead(given.part(0, learned), counted[t : t + learned])[1]
             raise
     rescale_if_due(state)
 
@@ -192,20 +205,21 @@ def _rows_from(rows_of: RowsOf, first: int, places: np.ndarray) -> Rows:
     return rows_of(first + places)
 
 
-def _until_change(state: State, first: int, raw: RawRows, counted: np.ndarray) -> tuple[Queries, Scaling]:
-    """The examples to learn until the scale is due, as queries, and the scale's state after them.
+def _until_change(state: State, first: int, raw: RawRows, counted: np.ndarray) -> tuple[Queries, RawRows, Scaling]:
+    """The examples to learn until the scale is due, as queries and with their gaps filled, and the scale after them.
 
     They end before an example whose kernel with itself is too large.  If that is the next one, it is refused.
     """
-    ahead, after = state.scale.ahead(raw, counted)
-    q = state.scale.queries(raw.part(0, ahead))
+    part, after = state.scale.ahead(raw, counted)
+    q = state.scale.queries(part)
     too_large = np.abs(self_products(state.kernel, q.sq)) > LARGEST_KERNEL_VALUE
     if not too_large.any():
-        return q, after
+        return q, part, after
     n_fitting = int(np.argmax(too_large))
     if n_fitting == 0:
         raise validation.kernel_overflow(state, first)
-    return q.part(0, n_fitting), state.scale.ahead(raw.part(0, n_fitting), counted[:n_fitting])[1]
+    after = state.scale.ahead(raw.part(0, n_fitting), counted[:n_fitting])[1]
+    return q.part(0, n_fitting), part.part(0, n_fitting), after
 
 
 def boxes_of(

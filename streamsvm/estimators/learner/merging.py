@@ -21,16 +21,18 @@ Deviations:
   the reservoirs that violate the margin.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.problem import penalties
 from streamsvm.batch.working_set.solver import optimum
+from streamsvm.core import sparse as sp
 from streamsvm.core import storage
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, Expansion
 from streamsvm.core.scaling.pooling import pooled

@@ -1,18 +1,21 @@
 """What a model says about examples, and what it has learned."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.ids import occurrences
 from streamsvm.core.storage import rows_of
 from streamsvm.estimators.inputs.checks import is_frame, n_rows, series_like
+from streamsvm.estimators.learner.explaining import Explanation, of_two_labels
 from streamsvm.estimators.learner.state import State, batches, in_room, notice_lacking
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
 from streamsvm.online import arrival
@@ -106,8 +109,9 @@ class Predictor:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
         state = self._state
         features = arrival.Features(*state.features.example(x, learning=False))
-        if len(features.columns) < len(state.features.columns):
+        if not state.features.is_whole(features.columns):
             notice_lacking(state, features.columns, 1)
+            features = arrival.Features(*state.scale.filled_one(*features))
         bias = state.problem.bias(state.expansion)
         margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
         if not math.isfinite(margin):
@@ -136,6 +140,40 @@ class Predictor:
     def probability(self, margins: np.ndarray) -> np.ndarray:
         """The probabilities of True that belong to these decision values, an array of the same shape."""
         return probabilities(self._state.sigmoid, margins)
+
+    def explain_one(self, x: dict, n: int = 3) -> Explanation:
+        """Say why the model gives its answer: which members carry it, and which features would change it.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+        n
+            How many members for and against the answer, and how many features to name; at least 1.
+
+        Returns
+        -------
+        Explanation
+            The label, its margin, the members with their ids and shares, and the features with their slopes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or if `n` is not a number from 1 on.
+
+        Examples
+        --------
+        >>> from river import datasets
+        >>> from streamsvm import LASVM
+        >>> model, rows = LASVM(), list(datasets.Phishing())
+        >>> for number, (x, y) in enumerate(rows[:1200]):
+        ...     model.learn_one(x, y, id=number)
+        >>> why = model.explain_one(rows[1200][0])
+        >>> why.label, round(why.margin, 1), why.members[0].id, why.features[0].name
+        (True, 2.2, 1002, 'is_popular')
+        """
+        arguments.require_count("n", n, 1)
+        return of_two_labels(self._state, x, n)
 
     def decision_function_many(self, X: Any) -> Any:
         """The decision values of all rows: a series for a dataframe, otherwise an array (n,)."""

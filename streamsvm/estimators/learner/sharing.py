@@ -18,7 +18,7 @@ class CommonColumns(FeatureTable):
 
     def __init__(self, common: FeatureTable) -> None:
         super().__init__()
-        self.columns, self._common = common.columns, common
+        self.columns, self._common, self.takes_gaps = common.columns, common, common.takes_gaps
 
     @property
     def told_of_lacking(self) -> bool:
@@ -31,6 +31,10 @@ class CommonColumns(FeatureTable):
 
     def settle(self) -> None:
         pass
+
+    def is_whole(self, columns: np.ndarray) -> bool:
+        """Whether the last example, which has these columns, names all features."""
+        return self._common.is_whole(columns)
 
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
         """The column of each name; the common table knows when its last answer is outdated."""

@@ -65,6 +65,7 @@ def untaught(model: type, meta: Mapping[str, Any], cache_mb: float | None, devic
 def restore_columns(state: State, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Take over the features and their scale."""
     state.features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+    state.features.takes_gaps = state.scale.scales
     state.scale.restore(arrays, len(state.features.columns))
     state.kernel = state.scale.adapted(state.kernel)
 

@@ -88,6 +88,7 @@ class State:
         self.expansion = storage.empty(int(learner.cache_mb * 2**20)) if expansion is None else expansion
         self.calibration = new_calibration(learner.threshold)
         self.features = FeatureTable()
+        self.features.takes_gaps = self.scale.scales
         self.window = None if learner.window is None else bounded.Window(learner.window)
         self.reservoir = Reservoir(int(learner.reservoir), None if self.window is None else self.window.span)
         self.n_seen = self.next_id = 0

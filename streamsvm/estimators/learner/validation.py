@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, is_bounded, largest_self_product
-from streamsvm.estimators.inputs.checks import culprit, not_finite, too_large
+from streamsvm.estimators.inputs.checks import culprit_of, not_finite, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.learner.state import State
 
@@ -47,7 +47,7 @@ def require_kernel(state: State, first: int, sq: np.ndarray) -> None:
 
 def too_large_feature(state: State, x: Mapping[Hashable, Any]) -> ValueError:
     """The error of an example with a feature that is too large or not finite."""
-    name = list(x)[culprit(state.features.example(x, learning=False)[1])]
+    name = culprit_of(x, state.features.example(x, learning=False)[1])
     return not_finite(name, x[name])
 
 

@@ -1,15 +1,19 @@
 """One-versus-one: a model for each pair of classes, which vote."""
 
-from collections.abc import Callable, Hashable, Iterable
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamsvm.batch.multiclass.class_pairs import PairOptimum
+from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
+from streamsvm.estimators.inputs.checks import label_of
+from streamsvm.estimators.learner import late
+from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Part
 from streamsvm.estimators.learner.state import State, batches, note
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass.binary_models import known_once
@@ -162,6 +166,18 @@ class OneVsOne(MulticlassSVM):
         found = ((key, state) for key, state in self._made.items() if label in key)
         return next((state.class_counts[key[0] == label] for key, state in found), 0)
 
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        label, given = label_of(y), late.by_class(margin, self.pairs)
+        return {pair: (pair[0] == label, f) for pair, f in given.items() if label in pair}
+
+    def _each_margin(self, margins: Any) -> Sequence[Any]:
+        return late.each_row(margins, self._first_pairs)
+
+    def _first_pairs(self, n: int) -> list[tuple[Hashable, Hashable]]:
+        """The pairs that there were when there were n."""
+        n_labels = (1 + math.isqrt(1 + 8 * n)) // 2
+        return list(combinations(self._labels[:n_labels], 2))
+
     def _signs(self) -> np.ndarray:
         n = len(self._labels)
         if n == 1:
@@ -258,6 +274,14 @@ class OneVsOne(MulticlassSVM):
 
     def _values(self, margins: np.ndarray) -> np.ndarray:
         return class_values(margins, len(self._labels))
+
+    def _duel(self, label: int, rival: int) -> list[Part]:
+        states = list(self._models.values())
+        if label == rival:
+            return [Part(states[0], 1.0, OWN, NEITHERS)]
+        first, second = sorted((label, rival))
+        state = states[list(combinations(range(len(self._labels)), 2)).index((first, second))]
+        return [Part(state, 1.0, OWN, RIVALS) if first == label else Part(state, -1.0, RIVALS, OWN)]
 
     def _best(self, margins: np.ndarray) -> np.ndarray:
         return best_classes(margins, len(self._labels))

@@ -1,12 +1,13 @@
 """Classifiers for several classes, made of online support vector machines; `OneVsRest` has one for each class."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from river.utils import dataframe
 
+from streamsvm.core import arguments
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
@@ -22,8 +23,9 @@ from streamsvm.estimators.inputs.checks import (
 )
 from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import snapshots
+from streamsvm.estimators.learner import late, snapshots
 from streamsvm.estimators.learner.copies import Content
+from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Explanation, Part, of_classes
 from streamsvm.estimators.learner.state import batches
 from streamsvm.estimators.learner.validation import too_large_a_kernel
 from streamsvm.estimators.learners import ALGORITHMS, LEARNERS
@@ -79,6 +81,10 @@ class MulticlassSVM(ForgettingModels):
     def _keys(self, labels: list[Hashable]) -> list:
         """The keys of the models for these classes, in their order."""
 
+    @abstractmethod
+    def _duel(self, label: int, rival: int) -> list[Part]:
+        """The models whose decision values add up to the margin of one class over another."""
+
     def _probabilities_of_models(self, margins: np.ndarray) -> np.ndarray:
         """The probability of its positive class by each model alone, (B, n_models)."""
         sigmoids = np.reshape([state.sigmoid for state in self._predicting()], (-1, RUN))
@@ -93,6 +99,9 @@ class MulticlassSVM(ForgettingModels):
 
     def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
         return labels_of(y, n)
+
+    def _calibrations(self) -> Mapping[Any, list[np.ndarray]]:
+        return {key: [state.calibration] for key, state in self._current().items()}
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -131,6 +140,28 @@ class MulticlassSVM(ForgettingModels):
         """The probabilities of all classes."""
         p = self._probabilities(self._decide_one(x)[np.newaxis])
         return dict(zip(self.labels, p[0].tolist(), strict=True))
+
+    def explain_one(self, x: dict, n: int = 3) -> Explanation:
+        """Say why the most probable class is predicted and not the second most probable; see `LASVM.explain_one`.
+
+        The margin is the difference of both classes' decision values for `OneVsRest`, and the decision value of the
+        pair for `OneVsOne`.  It may be below 0, as another rule chooses the class.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, if `n` is not a number from 1 on, or if no class was learned yet.
+        """
+        arguments.require_count("n", n, 1)
+        if not self.labels:
+            raise ValueError("the model has learned no class yet, so there is no answer to explain")
+        margins = self._decide_one(x)[np.newaxis]
+        best = int(self._best(margins)[0])
+        others = self._probabilities(margins)[0]
+        others[best] = -np.inf
+        rival = int(others.argmax())
+        labels = self.labels[best], self.labels[rival] if rival != best else None, None
+        return of_classes(self._duel(best, rival), x, n, labels, self._ids_of)
 
     def decision_function_many(self, X: Any) -> Any:
         """The decision values, a row for each example and a column for each of `labels`.
@@ -358,6 +389,13 @@ class OneVsRest(MulticlassSVM):
         others = next((sum(other.class_counts) for other in self._made.values()), 0)
         self._made[label] = self._new_model((others, 0))
 
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        label = label_of(y)
+        return {key: (key == label, f) for key, f in late.by_class(margin, self.labels).items()}
+
+    def _each_margin(self, margins: Any) -> Sequence[Any]:
+        return late.each_row(margins, lambda n: self.labels[:n])
+
     def _signs(self) -> np.ndarray:
         return 2 * np.eye(len(self._models), dtype=np.int8) - 1
 
@@ -369,6 +407,11 @@ class OneVsRest(MulticlassSVM):
 
     def _to_teach(self, label: Hashable) -> list[tuple[Any, np.ndarray, np.ndarray, bool]]:
         return [(label, *self._members(), False)]
+
+    def _duel(self, label: int, rival: int) -> list[Part]:
+        states = list(self._predicting())
+        found = [Part(states[label], 1.0, OWN, NEITHERS), Part(states[rival], -1.0, RIVALS, NEITHERS)]
+        return found[: len(states)]
 
     def _values(self, margins: np.ndarray) -> np.ndarray:
         return margins

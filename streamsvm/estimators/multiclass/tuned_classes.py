@@ -63,13 +63,13 @@ class TunedClasses(BinaryModels):
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
         """Learn one example: with the models that predict at once, with the others later; see `tuned.waiting`."""
         self._rescale_if_due()
-        waiting = [model._waiting_for(raw, k == label, w, number, born) for k, model in self._models.items()]
+        scale, n_seen, n_columns = self._common.scale, self.n_seen + 1, len(self._features)
+        scale.fit_room(self._features)
+        still, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
+        waiting = [model._waiting_for(filled, k == label, w, number, born) for k, model in self._models.items()]
         if own_id or label not in self._models or None in waiting:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._common.scale.fit_room(self._features)
-        scale, n_seen, n_columns = self._common.scale, self.n_seen + 1, len(self._features)
-        still, (_, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
 
         def step() -> None:
             for model, example in zip(self._models.values(), waiting, strict=True):
@@ -80,6 +80,10 @@ class TunedClasses(BinaryModels):
 
         to_the_end(step)
         self._rescale_if_due()
+
+    def _calibrations(self) -> dict[Any, list[np.ndarray]]:
+        self._settle()
+        return {label: model._calibrations()[None] for label, model in self._models.items()}
 
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, the first example of a new class alone."""

@@ -20,6 +20,7 @@ from streamsvm.estimators.tuned.candidates import CandidateModels
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import STARTS, Promotion, Setting
 
+ACCURACY, GMEAN = "accuracy", "gmean"
 LEAST_MEMORY = 20  # examples: the deviation of fewer is wrong by a sixth or more
 
 
@@ -47,6 +48,10 @@ class AutoLASVM(Predictor, CandidateModels):
         A much larger cache costs more to fill than it saves, because challengers come and go.
     device
         Where kernel values are computed, as of `LASVM`.
+    metric
+        What the models are judged by: ``"accuracy"``, or ``"gmean"``, the geometric mean of both classes' recalls, for
+        a rare class.  With ``"gmean"``, as many examples of one class count as of the other, and each model learns its
+        threshold, as `LASVM` does with ``threshold="gmean"``.
     scale_memory
         Number of latest examples from which the scale of the features is computed, at least 20; default: 2000, as for
         `LASVM`.  A smaller number follows features that move fast.
@@ -68,7 +73,7 @@ class AutoLASVM(Predictor, CandidateModels):
     same stream gives the same model, bit for bit, however it is cut into batches, and a saved model goes on as the
     original.
 
-    **Several classes.**  ``OneVsRest(AutoLASVM())`` tunes the model of each class.
+    **Several classes.**  ``OneVsRest(AutoLASVM())`` tunes the model of each class, by accuracy.
 
     Members, support vectors, bias and probabilities are those of the model that predicts.
 
@@ -94,17 +99,21 @@ class AutoLASVM(Predictor, CandidateModels):
         on_budget: str = "remove",
         cache_mb: float = 64.0,
         device: str = "cpu",
+        metric: str = ACCURACY,
         scale_memory: int = 2000,
     ) -> None:
+        if metric not in (ACCURACY, GMEAN):
+            raise ValueError(f'metric={metric!r} must be "{ACCURACY}" or "{GMEAN}"')
         self.pos_weight = pos_weight
         self.tol = tol
         self.budget = budget
         self.on_budget = on_budget
         self.cache_mb = cache_mb
         self.device = device
+        self.metric = metric
         self.scale_memory = scale_memory
         arguments.require_count("scale_memory", scale_memory, LEAST_MEMORY)
-        super().__init__(int(scale_memory))
+        super().__init__(int(scale_memory), judges_evenly=metric == GMEAN)
 
     def _new(self, setting: Setting) -> LASVM:
         """A model with the C and the window of this setting that has learned nothing."""
@@ -112,6 +121,7 @@ class AutoLASVM(Predictor, CandidateModels):
             setting.C,
             window=setting.window,
             pos_weight=self.pos_weight,
+            threshold=self.threshold,
             tol=self.tol,
             budget=self.budget,
             on_budget=self.on_budget,
@@ -119,6 +129,11 @@ class AutoLASVM(Predictor, CandidateModels):
             cache_mb=self.cache_mb / len(STARTS),
             device=self.device,
         )
+
+    @property
+    def threshold(self) -> float | str:
+        """The threshold of each model, as of `LASVM`."""
+        return GMEAN if self.metric == GMEAN else 0.0
 
     # -------------------------------------------------------------------------------------------------- what was found
 

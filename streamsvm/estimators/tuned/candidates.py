@@ -19,7 +19,7 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import eviction, finishing, forgetting, learning
+from streamsvm.estimators.learner import eviction, finishing, forgetting, late, learning
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scale
@@ -27,6 +27,7 @@ from streamsvm.estimators.learner.state import State, class_weight, note, rescal
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
+from streamsvm.online.outputs.calibration import CUT
 from streamsvm.online.warm_start import descendant
 
 
@@ -64,10 +65,11 @@ class _Lesson:
 class CandidateModels(CompositeModel):
     """The models by number, and the tuner that asks for them."""
 
-    def __init__(self, scale_memory: int) -> None:
+    def __init__(self, scale_memory: int, judges_evenly: bool) -> None:
         model = self._new(Setting(LARGEST_C, 1.0))
         super().__init__(model._state)
         self._common.scale = RunningScale(model.kernel, model.gamma, model.scaling, scale_memory)
+        self._judges_evenly = judges_evenly
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
@@ -99,12 +101,23 @@ class CandidateModels(CompositeModel):
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
         """Learn one example: the model that predicts at once, the others at the next check, many together."""
         self._rescale_if_due()
-        waiting = None if own_id else self._waiting_for(raw, bool(label), w, number, born)
+        scale = self._common.scale
+        scale.fit_room(self._features)
+        state, after, filled = scale.state, None, raw
+        if raw.gaps and scale.has_gaps(
+            raw.columns, 1
+        ):  # The scale takes in what was given, and the models what is filled in.
+            state, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
+        waiting = None if own_id else self._waiting_for(filled, bool(label), w, number, born)
         if waiting is None:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._common.scale.fit_room(self._features)
-        to_the_end(partial(self._take, waiting, self._common.scale.state))
+
+        def step() -> None:
+            self._take(waiting, state)
+            scale.state = after or scale.state
+
+        to_the_end(step)
         self._rescale_if_due()
 
     def _waiting_for(self, raw: RawRows, positive: bool, w: float, number: int, born: int) -> Waiting | None:
@@ -134,6 +147,17 @@ class CandidateModels(CompositeModel):
         """Numbers of examples of both classes with these examples, of which those with a weight count."""
         (negatives, positives), n_positive = self._common.class_counts, int(np.count_nonzero(weighty & positive))
         return negatives + int(np.count_nonzero(weighty)) - n_positive, positives + n_positive
+
+    def _calibrations(self) -> dict[None, list[np.ndarray]]:
+        self._settle()
+        return {None: [state.calibration for state in self._models.values()]}
+
+    def _signed(self, y: Any, margin: Any) -> late.Margins:
+        """The model that predicted gave the margin; the others would have said about the same, and now say more."""
+        return {None: (arguments.label_of(y), late.finite(margin))}
+
+    def _each_margin(self, margins: Any) -> list[Any]:
+        return list(margins)
 
     def _catch_up(self) -> None:
         """Let the other models learn what the one that predicts has learned already."""
@@ -167,11 +191,16 @@ class CandidateModels(CompositeModel):
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, State]]:
         """The tuner and the models after a lesson."""
         positive, weighty = lesson.positive, lesson.block.weights > 0.0
-        wrong = {n: ((f > 0.0) != positive) & weighty for n, f in lesson.margins.items()}
-        tuner = self._tuner.counted(wrong)
+        tuner = self._tuner
+        if self._judges_evenly:
+            tuner, weighty[weighty] = tuner.evenly(positive[weighty])
+        cuts = {n: candidate.cut for n, candidate in tuner.candidates.items()}
+        tuner = tuner.counted({n: ((lesson.margins[n] > cut) != positive) & weighty for n, cut in cuts.items()})
         if lesson.n_seen % CHECK:
             return tuner, self._models
         tuner = tuner.checked(lesson.n_seen, {number: state.n_members for number, state in self._models.items()})
+        for number in tuner.candidates.keys() & self._models.keys():
+            tuner.candidates[number].cut_at(float(self._models[number].calibration[CUT]))
         return tuner, self._models_for(tuner, self._models, (lesson.n_seen, lesson.next_id, lesson.class_counts))
 
     def _models_for(

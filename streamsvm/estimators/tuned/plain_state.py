@@ -1,5 +1,7 @@
 """Turns dataclasses and named tuples into plain values that a snapshot can hold, and back.
 
+A field of a dataclass that earlier snapshots lack has the metadata `LATER`, and a default.
+
 The type of each field says what the snapshot must hold there, so damaged content is found while it is read.
 """
 
@@ -10,6 +12,8 @@ import typing
 from typing import Any
 
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
+
+LATER = {"later": True}
 
 
 def to_plain(value: Any) -> Any:
@@ -43,8 +47,10 @@ def of_plain(kind: Any, value: Any) -> Any:
     if kind in (int, float, bool, str):
         return _number(_taken(value, kind))
     fields = {name: part for name, part in typing.get_type_hints(kind).items() if not name.startswith("_")}
-    require(_taken(value, dict).keys() == fields.keys(), f"a {kind.__name__} has the fields {list(value)}")
-    return kind(**{name: of_plain(part, value[name]) for name, part in fields.items()})
+    later = {f.name for f in dataclasses.fields(kind) if f.metadata} if dataclasses.is_dataclass(kind) else set()
+    names = _taken(value, dict).keys()
+    require(fields.keys() - later <= names <= fields.keys(), f"a {kind.__name__} has the fields {list(value)}")
+    return kind(**{name: of_plain(fields[name], value[name]) for name in names})
 
 
 def _taken(value: Any, kind: type) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from streamsvm.core.saving.snapshot import require
 from streamsvm.estimators.tuned import plain_state
 from streamsvm.estimators.tuned.tuning import (
+    AHEAD,
     CHECK,
     LAST,
     LEAST_AGE,
@@ -39,6 +40,7 @@ from streamsvm.estimators.tuned.tuning import (
     work_of_beginning,
     work_of_check,
 )
+from streamsvm.online.outputs.threshold import BINS
 
 LONGEST_HISTORY = 200  # promotions
 
@@ -55,6 +57,8 @@ class Tuner:
         Numbers of the champion and of the learner that predicts.
     scores
         Scores since the last check, by number.
+    judged
+        How many examples of the negative and of the positive class count in scores, if both are to count alike.
     """
 
     candidates: dict[int, Candidate] = field(
@@ -69,6 +73,16 @@ class Tuner:
     fresh: FreshChallenger = field(default_factory=FreshChallenger)
     work: Work = field(default_factory=Work)
     history: list[Promotion] = field(default_factory=list)
+    judged: tuple[int, int] = field(default=(0, 0), metadata=plain_state.LATER)
+
+    def evenly(self, positive: np.ndarray) -> tuple[Self, np.ndarray]:
+        """The tuner after records with these labels, and which of them count: as many of one class as of the other."""
+        judged, counts = list(self.judged), np.zeros(len(positive), bool)
+        for t, own in enumerate(positive.astype(int).tolist()):
+            if judged[own] - judged[1 - own] < AHEAD:
+                counts[t] = True
+                judged[own] += 1
+        return replace(self, judged=(judged[0], judged[1])), counts
 
     def counted(self, wrong: Mapping[int, np.ndarray]) -> Self:
         """The tuner after more records, given which of them each learner got wrong."""
@@ -246,5 +260,6 @@ class Tuner:
         for candidate in tuner.candidates.values():
             scores = [*candidate.wrong, *candidate.won, *candidate.lost]
             require(max(scores, default=0) <= CHECK and len(scores) <= 3 * LONGEST // CHECK, "scores are too large")
+            require(candidate.bin < BINS, "a threshold is too large")
         require(max([0, *chain(*tuner.scores.values())]) <= CHECK, "scores since the last check are too large")
         return tuner

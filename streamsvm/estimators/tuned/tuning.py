@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.estimators.tuned.plain_state import LATER
+from streamsvm.online.outputs.threshold import BINS, PER_UNIT
+
 CHECK = 50  # records between two checks
 WARM_UP, RECENT, LAST = 1000 // CHECK, 300 // CHECK, 500 // CHECK  # checks: in all, that show who predicts, who wins
 BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
@@ -21,6 +24,7 @@ WINS, WINS_EARLY, HOPELESS = 1.5, 2.55, -2.5  # standard deviations of a tuning 
 SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
 PREDICTS, REPLACES, CAUTION = 0.875, 1.25, 4  # standard deviations of a fresh challenger's lead, and records
 DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
+AHEAD = 5  # examples of one class that count beyond those of the other, if both are to count alike
 LEAST_AGE = 300  # records of a fresh challenger below which the alarm does not replace it
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
@@ -82,12 +86,25 @@ class Promotion(NamedTuple):
 
 @dataclass
 class Candidate:
-    """A learner as the decisions see it: its setting and its latest scores, a number for each check."""
+    """A learner as the decisions see it: its setting and its latest scores, a number for each check.
+
+    `bin` tells above which f(x) it predicts True since the last check: the bin of `online.outputs.threshold`.
+    """
 
     setting: Setting
     wrong: list[int] = field(default_factory=list)
     won: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
+    bin: int = field(default=BINS // 2, metadata=LATER)
+
+    @property
+    def cut(self) -> float:
+        """Above this f(x) it predicts True."""
+        return (self.bin - BINS // 2) / PER_UNIT
+
+    def cut_at(self, cut: float) -> None:
+        """Predict True above another f(x), which is an edge of a bin."""
+        self.bin = round(cut * PER_UNIT) + BINS // 2
 
     @property
     def age(self) -> int:

@@ -29,11 +29,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
@@ -139,7 +139,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         n = self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
         weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
-        self.learned(_Rows(X), list(y), weights, numbers, others.get("t"))
+        self.learned(Rows(X), list(y), weights, numbers, others.get("t"))
 
     def learned(
         self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], t: Any = None
@@ -338,7 +338,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         pass
 
 
-class _Rows(Sequence):
+class Rows(Sequence):
     """The examples of a batch as features by name.
 
     They are made on demand, because only a few of a large batch are kept.
@@ -352,7 +352,7 @@ class _Rows(Sequence):
             self._names = range(X.shape[1])
         elif has_sparse_columns(X):
             self._names, X = list(X.columns), csr_of_frame(X)
-        elif not isinstance(X, list | tuple):
+        elif not isinstance(X, Sequence):
             frame = dataframe.into_frame(X)
             self._names, X = list(frame.columns), dataframe.to_numpy(frame)
         self._X = X

@@ -59,7 +59,10 @@ def test_a_bad_line_leaves_the_topic_as_it_was(tmp_path, call):
     code, out, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
     assert (code, out) == (1, [])
     problem = f"{path}, line 101, column 'b': 'x' is not a finite number"
-    assert err == [f"streamsvm: {problem}; with --show b, annotators see the column, and the model does not learn it"]
+    hint = (
+        "with --show b, annotators see the column, and the model does not learn it; --raw takes texts, blanks and times"
+    )
+    assert err == [f"streamsvm: {problem}; {hint} as they are"]
     assert not (tmp_path / "log").exists()
 
 
@@ -269,15 +272,18 @@ def test_dlq_lists_what_was_refused(tmp_path, config, call):
 
 
 @pytest.mark.long
-def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call, monkeypatch):
+def test_the_demo_shows_its_streams_and_goes_on(tmp_path, call, monkeypatch):
     monkeypatch.setattr(digits, "ANSWERS", 40)
     code, out, err = call("demo", "--dir", tmp_path, "--records", 400)
     assert (code, err) == (0, [])
     rows = {line.split()[0]: line.split() for line in out}
     assert rows["bananas"][1:2] == rows["phishing"][1:2] == ["400"]
     assert float(rows["bananas"][2].rstrip("%")) < 30
+    assert (rows["orders"][1], float(rows["orders"][2].rstrip("%")) < 30) == ("400", True)
+    kinds = {"ordered": "time", "price": "number", "customer.country": "category", "remark": "text"}
+    assert {name: rows[name][1] for name in kinds} == kinds
     assert any("kill -9" in line for line in out)
-    for name in ("bananas", "phishing"):
+    for name in ("bananas", "phishing", "orders"):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         assert str(tmp_path / f"{name}.png") in "\n".join(out)
         assert len(read(tmp_path / "log", name)) == len(read(tmp_path / "log", f"{name}-predictions")) == 400
@@ -288,9 +294,9 @@ def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call, monkeypatch):
     assert (tmp_path / "bananas.html").stat().st_size > 10_000
 
     def results(lines):
-        return [line for line in lines if line.startswith(("bananas", "phishing", "report", "It gave"))]
+        return [line for line in lines if line.startswith(("bananas", "phishing", "orders", "report", "It gave"))]
 
-    assert len(results(out)) == 8
+    assert len(results(out)) == 11
     monkeypatch.setattr(charts, "draw", lambda *_: None)  # what was drawn once need not be drawn again and again
     monkeypatch.setattr(page_of_reports, "write_report", lambda *_: None)
     assert results(call("demo", "--dir", tmp_path, "--records", 400)[1]) == results(out)
@@ -319,6 +325,16 @@ def test_a_command_says_at_once_that_it_compiles_and_then_how_far_it_is(call, mo
     _, _, err = call("warmup")
     assert "compiles code for its first use: up to two minutes of CPU time" in err[0]
     assert err[1:] == ["streamsvm: compiled 1 function so far", "streamsvm: compiled 2 functions so far"]
+
+
+def test_a_level_that_the_processor_lacks_is_one_line(config):
+    script = "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "run", str(config)]
+    answer = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"STREAMSVM_CPU": "pdp-11"})
+    assert answer.returncode == 2
+    assert re.fullmatch(
+        r"streamsvm: STREAMSVM_CPU=pdp-11 is none of this processor's levels: .* or native\n", answer.stderr
+    )
 
 
 @pytest.mark.parametrize(

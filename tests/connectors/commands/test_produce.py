@@ -322,3 +322,62 @@ def test_a_spreadsheet_corrects_an_answer_without_its_revision(labelled, tmp_pat
     with open(tmp_path / "out.csv", newline="") as file:
         held = {row["id"]: row["y"] for row in csv.DictReader(file)}
     assert (len(held), held["3"], held["4"]) == (40, "genuine", "fraud")
+
+
+# --- raw records ------------------------------------------------------------------------------------------------------
+
+RAW_MAILS = "id,body,shot,curve,sender,sent,spam\na,Hi you,u.png,1 2,ann,2026-01-05,1\nb,,,3 4,,,\n"
+FLAT = '[features]\nraw = true\nid = "id"\nlabel = "spam"\n[label]\npositive = "1"\nnegative = "0"\n'
+
+
+@pytest.fixture
+def raw_mails(tmp_path):
+    path = tmp_path / "mails.csv"
+    path.write_text(RAW_MAILS)
+    return path
+
+
+def test_raw_records_need_no_configuration(raw_mails, tmp_path, call):
+    options = (*("--id", "id", "--label", "spam", "--time", "sent"), *SHOWN[2:])
+    code, out, err = call("produce", raw_mails, "--raw", "--dir", tmp_path / "log", *options)
+    assert (code, err, out[0]) == (0, [], "1 record without a label (in its place: '')")
+    first, second = read_json(tmp_path / "log", "events")
+    shown = {"text": "Hi you", "image": "u.png", "series": [1, 2], "sender": "ann"}
+    x = {"body": "Hi you", "curve": [1, 2], "sent": "2026-01-05"}  # a text is learned; an image's address is not
+    assert first == {"id": "a", "y": True, "ts": "2026-01-05", "x": x, **shown}
+    assert (second["y"], second["x"], "ts" in second) == (None, {"body": "", "curve": [3, 4], "sent": ""}, False)
+
+
+def test_the_configuration_names_the_fields_of_flat_records(raw_mails, config, tmp_path, call):
+    config.write_text(config.read_text() + FLAT)
+    assert call("produce", raw_mails, "--config", config)[0] == 0
+    row = {"id": "a", "body": "Hi you", "shot": "u.png", "curve": "1 2", "sender": "ann", "sent": "2026-01-05"}
+    assert read_json(tmp_path / "log", "events")[0] == row | {"spam": "1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--label", "sender"), "--label sender: the configuration decides that, and has 'spam'; leave the option out"),
+        (("--positive", "0"), "--positive 0: the configuration decides that, and has '1'"),
+        (("--text", "body"), "--text, --image, --series and --show: records stay as they are"),
+    ],
+)
+def test_options_cannot_contradict_the_configuration(raw_mails, config, tmp_path, call, options, said):
+    config.write_text(config.read_text() + FLAT)
+    code, out, (err,) = call("produce", raw_mails, "--config", config, *options)
+    assert (code, out, said in err) == (2, [], True), err
+
+
+def test_events_without_features_are_warned_of(tmp_path, call):
+    path = tmp_path / "texts.csv"
+    path.write_text("body\nHi\nHo\n")
+    code, _, err = call("produce", path, "--dir", tmp_path / "log", "--text", "body")
+    said = "2 records of 2 without features, which a model cannot tell apart; with --raw, texts are features"
+    assert (code, err) == (0, [f"streamsvm: {said}"])
+    assert call("produce", path, "--dir", tmp_path / "log", "--text", "body", "--raw")[2] == []
+
+
+def test_a_time_belongs_to_raw_records(mails, tmp_path, call):
+    code, _, (err,) = call("produce", mails, "--dir", tmp_path / "log", "--time", "length")
+    assert (code, "--time goes with raw records: --raw, or [features] raw = true" in err) == (2, True)

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 import tomllib
 from dataclasses import fields
 from datetime import timedelta
@@ -11,6 +12,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from streamsvm.connectors.logs.kafka.options import OPTIONS
+from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.settings.checks import parse_partitions
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import SECTIONS, ConfigError
@@ -827,6 +829,41 @@ def test_classes_are_texts_and_whole_numbers(tmp_path):
 )
 def test_settings_that_several_classes_do_not_go_with(tmp_path, content, said):
     assert any(said in problem for problem in problems(write(tmp_path, content)))
+
+
+RAW = {
+    'id = "a"\nkinds = {b = "text"}': "features.id, features.kinds: raw events have this; set features.raw = true",
+    'raw = true\nnames = ["a"]': "features.names does not go with features.raw",
+    'raw = true\nid = "a"\ntime = "a"': "must name different fields",
+    'raw = true\nlabel = "a"\nkinds = {a = "text"}': "features.kinds names 'a', which is no feature",
+    'raw = true\nkinds = {a = "word"}': "must be a table of fields and kinds: 'number', ",
+    "raw = true\nkinds = {a = 1}": 'must be a table of strings, such as { zip = "category" }',
+    'raw = true\nthousands = "."': "features.thousands = '.' must be one sign, such as ','",
+    'transform = "mine"': "features.transform = 'mine' must be a function, such as 'package.module:function'",
+    'transform = "no_such_module:f"': "features.transform = 'no_such_module:f': ModuleNotFoundError: No module named",
+    'transform = "math:no"': "features.transform = 'math:no': AttributeError",
+    'transform = "math:pi"': "features.transform = 'math:pi' is 3.14",
+    'raw = true\n[log]\nformat = "float32"': 'features.raw does not go with log.format = "float32"',
+    'transform = "math:sin"\n[log]\nformat = "float32"': "features.transform does not go with log.format",
+    'raw = true\n[log]\nmodel = "m"\nmerged = "n"': "log.merged does not go with features.raw",
+}
+
+
+@pytest.mark.parametrize("text", RAW)
+def test_settings_of_features_that_cannot_be(tmp_path, text):
+    (found,) = problems(write(tmp_path, f"[features]\n{text}\n"))
+    assert RAW[text] in found
+
+
+def test_a_function_of_the_user_lies_beside_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "of_this_user.py").write_text("def features(event):\n    return {'n': len(event)}\n")
+    path = write(tmp_path, '[features]\ntransform = "of_this_user:features"\nkinds = {"a.b" = "text"}\nraw = true\n')
+    settings = load(path, {})
+    record = Record("events", 0, 0, 0, None, b'{"id": 1, "a": 2}', ())
+    assert settings.codec().decode(record).x == {"n": 2}
+    assert settings.features.records().kinds == {"a.b": "text"}
+    assert load(path, {"STREAMSVM_FEATURES_KINDS": '{z = "time"}'}).features.kinds == {"z": "time"}
 
 
 def test_more_classes_may_be_listed_but_two_stay_two(tmp_path):

@@ -244,9 +244,13 @@ def in_a_window(folder, labels, stamp, **join):
 @pytest.mark.parametrize("labels", ["labels", ""])
 @pytest.mark.parametrize("stamp", [lambda when: -1, lambda when: 1000 * when], ids=["none", "microseconds"])
 def test_without_a_timestamp_an_event_s_own_time_counts(tmp_path, labels, stamp):
-    """Kafka writes -1 for a missing timestamp; then it is not 1970, and labels are read beside their events."""
+    """Kafka writes -1 for a missing timestamp; then it is not 1970, and labels are read beside their events.
+
+    Events may be predicted earlier, before other labels: the probabilities, which follow predictions, are not compared.
+    """
     stamped, bare = (in_a_window(tmp_path / name, labels, how) for name, how in (("stamped", int), ("bare", stamp)))
-    assert bare.model.digest() == stamped.model.digest()
+    assert bare.model.support_ids.tolist() == stamped.model.support_ids.tolist()
+    assert bare.model.dual_coef.tolist() == stamped.model.dual_coef.tolist()
     assert bare.model.n_members < 65
     assert bare.join.counters == stamped.join.counters
     assert np.isnan(bare.history.latest.age)
@@ -326,20 +330,19 @@ def test_tombstones_are_passed_over_and_counted(tmp_path):
 
 
 def test_what_is_learned_is_what_the_labels_say(tmp_path):
-    """Without a join: the same events, each with its label, in the order in which they became known."""
+    """The same events, each with its label, in the order in which they became known; all were predicted at first."""
     settings = configure(tmp_path, daemon={"batch": 1}, model={"scaling": "none"})
     rng = np.random.default_rng(3)
-    events, labels, inline = [], [], []
+    expected = LASVM(**settings.model.parameters())
+    events, labels = [], []
     for i in range(120):
         event, y = an_event(i, rng)
         events.append((START + i, None, event))
         labels.append((START + 1000 + i, None, {"id": i, "y": y}))
-        inline.append((START + i, None, {**event, "y": y}))
+        expected.learn_one(event["x"], y, id=i, margin=0.0)
     append(settings, {"events": events, "labels": labels})
-    other = configure(tmp_path / "inline", log={"labels": ""}, daemon={"batch": 1}, model={"scaling": "none"})
-    append(other, {"events": inline})
-    state, expected = trainer.run(settings)[0], trainer.run(other)[0]
-    assert state.model.digest() == expected.model.digest()
+    state = trainer.run(settings)[0]
+    assert state.model.digest() == expected.digest()
     margins = {json.loads(value)["margin"] for value in predictions(settings).values()}
     assert margins == {0.0}  # all came before the first label
     assert state.metrics.rolling().auc == 0.5
@@ -351,7 +354,10 @@ def says(seconds, id_, y, **fields):
 
 
 def retrained(state, settings, *lessons):
-    """A model that was taught (id, y) one after the other; a list of them is one cut, None for y a retraction."""
+    """A model that was taught (id, y) one after the other; a list of them is one cut, None for y a retraction.
+
+    All events were predicted before the first label.
+    """
     events = {event["id"]: event["x"] for event in (json.loads(record.value) for record in read(settings, "events"))}
     model = LASVM(**settings.model.parameters())
     taught = set()
@@ -359,7 +365,7 @@ def retrained(state, settings, *lessons):
         model.forget([i for i, _ in cut if i in taught])
         for i, y in cut:
             if y is not None:
-                model.learn_one(events[i], y, id=i)
+                model.learn_one(events[i], y, id=i, margin=0.0)
         taught |= {i for i, _ in cut}
     return model
 

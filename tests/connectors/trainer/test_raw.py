@@ -12,9 +12,12 @@ from fuse import Fuse, Killed, run_with
 from logged import append, change, read
 
 from streamsvm import LASVM, OneVsRest
+from streamsvm.connectors.commands.doctor.fields import check_features
+from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Event
 from streamsvm.connectors.records.models import unpack_model
 from streamsvm.connectors.records.published import read_newest
+from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import open_once
@@ -320,3 +323,49 @@ def test_an_event_is_plain_by_default(tmp_path):
     settings = configure(tmp_path, {})
     assert settings.codec()._is_read_plainly
     assert Event._fields == ("id", "key", "x", "y", "w", "ts")
+
+
+# --- what people are told ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("features", [{}, {"raw": True}])
+def test_events_without_features_are_warned_of_once(tmp_path, caplog, features):
+    settings = configure(tmp_path, features, daemon={"batch": 4})
+    append(settings, [{"id": i, "x": {}, "text": "a message", "y": i % 2} for i in range(20)])
+    run(settings)
+    assert caplog.text.count("has no features") == 1
+
+
+def test_the_report_says_what_each_field_became(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, orders(60))
+    run(settings)
+    text = write_report(settings.daemon.state_dir)[0].read_text()
+    table = text[text.index("What each field became") :]
+    assert '<th scope="row">order.amount</th><td>number</td>' in table
+    assert '<th scope="row">job</th><td>category</td><td>60</td><td>0</td><td>0</td>' in table
+
+
+def test_the_doctor_tells_how_the_events_have_changed(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, orders(300))
+    run(settings)
+
+    def found(given):
+        events = [settings.codec().decode(Record("events", 0, i, 0, None, value, ())) for i, value in enumerate(given)]
+        return [finding.text for finding in check_features(settings, events)]
+
+    as_before = [json.dumps(order).encode() for order in orders(100, seed=1)]
+    assert found(as_before) == ["the 5 fields of the events are as p0 knows them"]
+    changed = []
+    for i, order in enumerate(orders(100, seed=1)):
+        rest = {name: v for name, v in order.items() if name != "note"}
+        changed.append(rest | {"age": "old" if i % 2 else "1", "job": None if i % 2 else "smith", "color": "red"})
+    told = found(json.dumps(order).encode() for order in changed)
+    assert told == [
+        "p0: in the newest 100 events, fields are new: 'color'",
+        "p0: in the newest 100 events, fields are gone: 'note'",
+        "p0: in the newest 100 events, fields have values of another kind than before: 'age'",
+        "p0: in the newest 100 events, fields are missing more often: 'job'",
+    ]
+    assert found([b'{"order": {"id": 1}}']) == ["1 event of 1 without any feature, from which a model learns nothing"]

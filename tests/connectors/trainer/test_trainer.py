@@ -94,6 +94,7 @@ def outcome(settings, state):
         "offset": state.offset,
         "metrics": (state.metrics.cumulative(), state.metrics.rolling()),
         "history": [row[:4] for row in state.history.rows],
+        "alarms": (state.alarms.errors.digest(), state.alarms.inputs.digest()),
         "predictions": predictions(settings),
         "refused": {dict(r.headers)["sv-dlq-offset"]: r.value for r in read(settings, settings.log.dlq)},
     }

@@ -1,5 +1,6 @@
 """The compile policy: cached on disk, never stale, and usable where nothing can be written."""
 
+import base64
 import hashlib
 import os
 import pty
@@ -17,6 +18,7 @@ from streamsvm.core.compiling._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFo
 from streamsvm.core.compiling._dispatch import by_class, of_numbers
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.compiling._reference import by_reference
+from streamsvm.core.compiling._target import accepted, current, levels
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
 from streamsvm.online.gap_steps import rescan
@@ -54,7 +56,7 @@ def package(tmp_path):
     folder = tmp_path / "mini" / "core" / "compiling"
     folder.mkdir(parents=True)
     (folder.parents[1] / "_version.py").write_text('__version__ = "1.2"\n')
-    for name in ("_jit.py", "_cache.py"):
+    for name in ("_jit.py", "_cache.py", "_target.py", "_archive.py"):
         (folder / name).write_text((CORE / name).read_text().replace("streamsvm.", "mini."))
     (folder / "__init__.py").touch()
     (folder / "callee.py").write_text(CALLEE)
@@ -67,13 +69,13 @@ def cache(tmp_path):
     return tmp_path / "home" / "cache" / "streamsvm"
 
 
-def run(package, *options, **environment):
+def run(package, *options, script=SCRIPT, **environment):
     """Run the caller in a new process."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "STREAMSVM_"))}
     home = package.parents[2] / "home"
     variables |= {"PYTHONPATH": str(package.parents[2]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
     return subprocess.run(
-        [sys.executable, "-W", "error", *options, "-c", SCRIPT],
+        [sys.executable, "-W", "error", *options, "-c", script],
         capture_output=True,
         text=True,
         cwd=package.parents[2],
@@ -224,6 +226,96 @@ def test_code_that_cannot_be_stored_is_no_error(tmp_path):
     folder.write("f", b"code")
     assert folder.read("f") is None
     assert not folder.has_code()
+
+
+# --- what a wheel brings ----------------------------------------------------------------------------------------------
+
+BEST = levels()[0].processor if levels() else "native"
+PACK = """
+from pathlib import Path
+from mini.core.compiling import _jit
+from mini.core.compiling.caller import ten_times
+ten_times()
+print(*_jit.pack(Path(_jit.__file__).parent))
+"""
+
+
+@pytest.fixture
+def wheel(package, tmp_path):
+    """The package as a wheel would have installed it, with code; and nothing in the user's folder."""
+    assert run(package, script=PACK, STREAMSVM_CPU=BEST).stdout.split()[1] == "1"  # no part, only the caller
+    shutil.rmtree(tmp_path / "home")
+    write_record(package)
+    return package
+
+
+def write_record(package):
+    (archive,) = package.glob("code-*.zip")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read_bytes()).digest()).rstrip(b"=").decode()
+    installed = package.parents[2] / "streamsvm-1.2.dist-info"
+    installed.mkdir(exist_ok=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: streamsvm\nVersion: 1.2\n")
+    name = archive.relative_to(package.parents[2]).as_posix()
+    (installed / "RECORD").write_text(f"{name},sha256={digest},{archive.stat().st_size}\n")
+    return archive
+
+
+@pytest.mark.long
+def test_the_code_of_a_wheel_is_not_compiled(wheel, cache):
+    for chosen in ({}, {"STREAMSVM_CPU": BEST}, {"STREAMSVM_CACHE": "0"}):
+        assert call(wheel, **chosen) == (10, 1, True)
+        assert not files(cache)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spoiled", ["changed", "no record", "open to all", "a link", "edited source"])
+def test_code_that_is_not_as_the_wheel_brought_it_is_compiled_anew(wheel, spoiled):
+    (archive,) = wheel.glob("code-*.zip")
+    result = 10
+    if spoiled == "changed":
+        archive.write_bytes(archive.read_bytes() + b" ")
+    elif spoiled == "no record":
+        (wheel.parents[2] / "streamsvm-1.2.dist-info" / "RECORD").unlink()
+    elif spoiled == "open to all":
+        archive.chmod(0o666)
+    elif spoiled == "a link":
+        archive.symlink_to(archive.rename(archive.with_suffix(".moved")))
+    else:
+        result = 70
+        (wheel / "callee.py").write_text(CALLEE.replace("return 1", "return 7"))
+    assert call(wheel) == (result, 0, False)
+    assert call(wheel) == (result, 1, True)
+
+
+@pytest.mark.long
+def test_an_archive_that_is_broken_is_compiled_anew(wheel):
+    """Its digest is right: it was broken before the wheel was made."""
+    (archive,) = wheel.glob("code-*.zip")
+    archive.write_bytes(archive.read_bytes()[:-30])
+    write_record(wheel)
+    assert call(wheel)[:2] == (10, 0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chosen", [{"STREAMSVM_CPU": "native"}, {"NUMBA_CPU_NAME": "generic"}])
+def test_another_choice_of_processor_does_without_the_code_of_a_wheel(wheel, chosen):
+    assert call(wheel, **chosen) == (10, 0, False)
+
+
+@pytest.mark.long
+def test_a_level_that_cannot_be_is_refused(package):
+    refused = run(package, STREAMSVM_CPU="pdp-11").stderr
+    assert f"STREAMSVM_CPU=pdp-11 is none of this processor's levels: {BEST}, " in refused
+    late = run(package, script=f"import numba; numba.njit(lambda: 1)()\n{SCRIPT}", STREAMSVM_CPU=BEST).stderr
+    assert f"STREAMSVM_CPU={BEST} comes too late: import streamsvm before numba compiles anything else" in late
+
+
+def test_every_accepted_level_rounds_as_this_process_does():
+    own = current()
+    for target in accepted():
+        assert target.has() <= own.has()
+        assert ("fma" in target.has()) == ("fma" in own.has())
+    assert [len(level.has()) for level in levels()] == sorted((len(level.has()) for level in levels()), reverse=True)
 
 
 # --- what goes --------------------------------------------------------------------------------------------------------

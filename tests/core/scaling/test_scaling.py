@@ -21,13 +21,20 @@ class Pair:
         self.fast = scaling.empty(True, scales, n_features, memory=memory, far=far)
         self.fast.place[list(apart)] = APART
         self.slow = naive.NaiveScale(scales, memory, far, apart)
-        self.n_renewed = 0
+        self.n_renewed = self.n_filled = 0
 
     def observe(self, x, n_members=0):
-        """One example; a scale that is due is renewed.  Returns whether it was."""
+        """One example, its gaps filled; a scale that is due is renewed.  Returns whether it was."""
         columns, values = np.array(list(x), np.int64), np.array(list(x.values()), np.float64)
         raw = raw_rows.one_row(columns, values)
-        assert scaling.observe_block(self.fast, raw.indptr, columns, values, np.ones(1, bool)) == 1
+        starts, most, counted = np.zeros(2, np.int64), len(x) + len(self.fast.m), np.ones(1, bool)
+        filled = np.empty(most, np.int64), np.empty(most)
+        assert scaling.fill_block(self.fast, raw.indptr, columns, values, counted, starts, *filled) == 1
+        found = dict(zip(*(part[: starts[1]].tolist() for part in filled), strict=True))
+        expected = self.slow.filled(x)
+        assert list(found) == list(expected)
+        np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9, atol=1e-12)
+        self.n_filled += len(found) - len(x)
         self.slow.observe(x)
         due = bool(self.fast.counts[DUE])
         assert due == self.slow.due, f"example {self.slow.n_seen}"
@@ -44,7 +51,7 @@ class Pair:
         np.testing.assert_array_equal(c.place[c.feature[:n]], np.arange(n))
         assert np.count_nonzero(c.place >= 0) == n
         assert (c.counts[SEEN], c.counts[SPARSE], c.counts[ACTIVE]) == (slow.n_seen, slow.sparse, slow.is_active)
-        for name in ("w", "m", "S", "shift", "spread", "varied"):
+        for name in ("w", "m", "S", "shift", "spread", "last", "varied"):
             expected = [f[name] for f in slow.moments.values()]
             np.testing.assert_allclose(getattr(c, name)[:n], expected, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(c.totals[[NORM, SPREAD]], [slow.norm, slow.spread], rtol=1e-6, atol=1e-12)
@@ -192,6 +199,35 @@ def of(pair, d):
     return c.m[p], np.sqrt(c.S[p] / c.w[p])
 
 
+def test_what_is_lacking_is_not_learned_and_0_where_zeros_are_left_out():
+    pair = after(missing, 1500)
+    np.testing.assert_allclose(of(pair, 1), (5e3, 1e3), rtol=0.1)
+    np.testing.assert_allclose(of(pair, 3), (7.0, 1.0), rtol=0.1)
+    assert pair.n_filled > 1500
+
+    def pixels(rng, t):
+        return {d: float(rng.integers(1, 9)) for d in range(8) if rng.random() < 0.7}
+
+    pair = after(pixels, 300)
+    assert pair.n_filled < 20  # before it is clear that values may be near 0
+    assert (pair.fast.counts[SPARSE], pair.fast.counts[ACTIVE]) == (0, 1)
+
+
+def test_in_a_sparse_matrix_what_is_lacking_is_0():
+    rng, pair, c = np.random.default_rng(0), Pair(), Pair().fast
+    for t in range(100):
+        x = missing(rng, t) | {4: -2.0}
+        columns, values = np.array(list(x)), np.array(list(x.values()))
+        pair.slow.observe(x, may_be_unknown=False)
+        scaling.observe_block(c, np.array([0, len(x)]), columns, values, np.ones(1, bool), False)
+        if pair.slow.due:
+            c = scaling.renewed(c, 0)
+            pair.slow.renew(0)
+    pair.fast = c
+    pair.check()
+    assert of(pair, 1)[0] < 4.5e3
+
+
 def test_the_moments_are_those_of_the_stream():
     pair = after(dense, 1500)
     np.testing.assert_allclose(of(pair, 1), (5e3, 1e3), rtol=0.1)
@@ -298,7 +334,7 @@ def test_the_order_of_features_does_not_matter():
 
 def test_a_scale_that_tracks_nothing_stays_as_it_is():
     c = scaling.empty(False, False)
-    scaling.observe_block(c, np.array([0, 1]), np.array([0]), np.array([5.0]), np.ones(1, bool))
+    scaling.observe_block(c, np.array([0, 1]), np.array([0]), np.array([5.0]), np.ones(1, bool), False)
     assert c.counts[SEEN] == 0
 
 

@@ -90,7 +90,7 @@ def test_a_refused_example_marks_no_column():
     """The next example gives the same columns to other features."""
     models = LASVM(), LASVM()
     with pytest.raises(ValueError, match="~w"):
-        models[0].learn_one({"~w": np.nan, "~z": 1.0}, True)
+        models[0].learn_one({"~w": np.inf, "~z": 1.0}, True)
     for x, y in with_a_gap(60, ()):
         for model in models:
             model.learn_one(x, y)

@@ -332,7 +332,7 @@ def test_one_example_that_is_refused_changes_nothing():
         model.learn_many(X, labels)
     before = ovr.digest(), poly.digest()
     for x, y, others, error, message in (
-        ({"a": float("nan")}, "new", {}, ValueError, "feature 'a' is nan"),
+        ({"a": float("inf")}, "new", {}, ValueError, "feature 'a' is inf"),
         ({"a": "b"}, "new", {}, TypeError, "feature 'a' is 'b'"),
         ({0: 1.0}, None, {}, ValueError, "y is None"),
         ({0: 1.0}, {}, {}, TypeError, "y is {}, a dict"),

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from river import datasets, multiclass
 
-from streamsvm import LASVM, AutoLASVM, SnapshotError
+from streamsvm import LASVM, AutoLASVM, OneVsRest, SnapshotError
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learner.state import slots_of
 from streamsvm.estimators.tuned import tuning
@@ -246,7 +246,7 @@ def test_a_weight_of_zero_neither_teaches_nor_counts():
 @pytest.mark.parametrize(
     ("x", "y", "w", "message"),
     [
-        ({0: np.nan}, True, 1.0, "finite"),
+        ({0: np.inf}, True, 1.0, "finite"),
         ({"new": np.inf}, True, 1.0, "finite"),
         ({0: 1.0}, 2, 1.0, "binary label"),
         ({0: 1.0}, True, -1.0, "w=-1"),
@@ -360,3 +360,46 @@ def test_the_scale_s_memory_is_a_choice():
     assert learned(*more, 1, loaded).digest() == learned(*more, 3, short).digest()
     with pytest.raises(ValueError, match="scale_memory"):
         AutoLASVM(scale_memory=5)
+
+
+def rare(n=1500, seed=0):
+    """Two classes that overlap, of which one is rare."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 3)), rng.random(n) < 0.1
+    X[y] += 1.2
+    return X, y
+
+
+def test_models_are_judged_by_the_g_mean():
+    X, y = rare()
+    model, other = AutoLASVM(metric="gmean"), AutoLASVM()
+    assert learned(X, y, 1, model).digest() == learned(X, y, 23, AutoLASVM(metric="gmean")).digest()
+    loop = AutoLASVM(metric="gmean")
+    for x, label in zip(X, y, strict=True):
+        loop.learn_one(dict(enumerate(x)), bool(label))
+    assert loop.digest() == model.digest()
+    half = learned(X[:730], y[:730], 1, AutoLASVM(metric="gmean"))
+    assert learned(X[730:], y[730:], 1, AutoLASVM.from_bytes(half.to_bytes())).digest() == model.digest()
+    negatives, positives = model._tuner.judged
+    assert positives == np.count_nonzero(y)
+    assert negatives <= positives + tuning.AHEAD
+    learned(X, y, 1, other)
+    (X, y), recalls = rare(2000, 1), {}
+    for own in (model, other):
+        right = own.predict_many(X) == y
+        recalls[own.metric] = float(np.sqrt(right[y].mean() * right[~y].mean()))
+    assert recalls["gmean"] > recalls["accuracy"] + 0.1
+    with pytest.raises(ValueError, match="metric='f1' must be"):
+        AutoLASVM(metric="f1")
+    with pytest.raises(ValueError, match="several classes"):
+        OneVsRest(AutoLASVM(metric="gmean"))
+
+
+def test_a_snapshot_from_before_there_was_a_metric():
+    X, y = problem(1130)
+    model = learned(X, y)
+    meta, arrays = snapshot.unpack(model.to_bytes(), "AutoLASVM")
+    del meta["parameters"]["metric"], meta["tuner"]["judged"]
+    for _, candidate in meta["tuner"]["candidates"]:
+        del candidate["bin"]
+    assert AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta, arrays)).digest() == model.digest()

@@ -399,7 +399,7 @@ def test_a_missing_or_wrong_time_is_named_and_nothing_is_learned():
     with pytest.raises(ValueError, match=r"t has shape \(2,\)"):
         model.learn_many([{"a": 1.0}], [True], t=[START, START])
     with pytest.raises(ValueError, match="must be finite"):
-        model.learn_one({"a": np.nan}, True, t=START + datetime.timedelta(days=9))
+        model.learn_one({"a": np.inf}, True, t=START + datetime.timedelta(days=9))
     assert model.digest() == before
 
 

@@ -41,9 +41,19 @@ class RegistryFormat:
         Called with the reason after each attempt that failed; it may raise `Unavailable` to give up.
     clock
         Seconds of a clock that never goes back.
+    is_flat
+        Whether all fields of a record are of use, not those of an event only.
     """
 
-    def __init__(self, place: Place, wait: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        place: Place,
+        wait: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        is_flat: bool = False,
+    ) -> None:
+        self._is_flat = is_flat
         self._client = Client(place)
         self._wait = wait
         self._clock = clock
@@ -123,6 +133,10 @@ class RegistryFormat:
                 return read_json
             case "AVRO":
                 read = avro.make_reader(schema, self._client)
+            case "PROTOBUF" if self._is_flat:
+                raise ValueError(
+                    "of Protobuf, only the fields of an event are read; leave out features.id, label, time"
+                )
             case "PROTOBUF":
                 read = protobuf.make_reader(id_, schema, self._client)
             case kind:

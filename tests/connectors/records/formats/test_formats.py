@@ -15,6 +15,7 @@ from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import MAX_BYTES, Codec, Event
 from streamsvm.connectors.records.formats.avro import AvroMissing, SchemaError
 from streamsvm.connectors.records.formats.base import BadRecord
+from streamsvm.connectors.records.raw import Reading
 
 
 def record(value, headers=()):
@@ -319,6 +320,22 @@ def test_features_are_numbers_of_every_kind_and_null_is_a_missing_one(tmp_path, 
     schema = avsc(*fields(id="string", x=type_))
     codec, value = codec_of(tmp_path, schema), write(schema, 1, id="e", x=x)
     assert codec.decode(record(value)).x == codec.features(value) == expected
+
+
+def test_raw_records_have_fields_of_every_type(tmp_path):
+    inner = {"type": "record", "name": "A", "fields": fields(city=["null", "string"], zip="int")}
+    schema = avsc(*fields(order="string", bought="boolean", shop=inner, note=["null", "string"], more="bytes"))
+    (tmp_path / "1.avsc").write_text(json.dumps(schema))
+    codec = Codec(format="avro", schemas=tmp_path, reading=Reading(True, "order", "bought"))
+    value = write(schema, 1, order="e", bought=True, shop={"city": None, "zip": 7}, note="hm", more=b"b")
+    event = codec.decode(record(value))
+    x = {"shop.city": None, "shop.zip": 7, "note": "hm", "more": b"b"}
+    assert (event.id, event.y, event.x) == ("e", True, x)
+    assert codec.features(value) == x
+    nested = avsc(*fields(id="string", x={"type": "map", "values": ["null", "string"]}))
+    (tmp_path / "1.avsc").write_text(json.dumps(nested))
+    codec = Codec(format="avro", schemas=tmp_path, reading=Reading(True))
+    assert codec.decode(record(write(nested, 1, id="e", x={"a": None, "b": "c"}))).x == {"b": "c"}
 
 
 def test_features_may_refer_to_a_type_of_another_field(tmp_path):

@@ -1,0 +1,259 @@
+"""Deciding alone with a guarantee: wrong decisions of each class and the share decided, on streams of many kinds.
+
+    python benchmarks/guarantee.py --data DIR    # all streams; DIR has the sets, see datasets.py
+    python benchmarks/guarantee.py               # those that need no folder
+    python benchmarks/guarantee.py --quick       # 1500 records of a few streams
+
+Prequential: predict, decide, then learn.  All records count, the first ones too.  "Wrong" is the share of a class's
+records that were decided alone and wrongly; "block" is the worst share among 1000 successive records of a class.
+Beside the guard: ACI with a fixed step and DtACI with eight, class by class with windows of 500 scores.
+"""
+
+import argparse
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from river import datasets
+from shared.tables import table
+from sklearn.datasets import load_digits
+
+from streamsvm import LASVM, OneVsRest
+from streamsvm.conformal.decision import Decision
+from streamsvm.conformal.guard import Guard
+from streamsvm.online.outputs.recent import corrected, is_better, new_recent, note_label
+
+ALPHAS = (0.1, 0.02, 0.01)
+TITLES = "stream|records|rule|alpha|wrong by class|block|decided|us"
+
+
+class Stream(NamedTuple):
+    """A stream: its records, the model, and how many records later the labels come."""
+
+    make: Callable[[Path | None, int], tuple[np.ndarray, list]]
+    model: Callable[[], Any] = LASVM
+    late: int = 0
+
+
+def _shuffled(X: np.ndarray, y: Any) -> tuple[np.ndarray, list]:
+    order = np.random.default_rng(0).permutation(len(y))
+    return X[order], [y[i] for i in order]
+
+
+def _sorted(X: np.ndarray, y: list) -> tuple[np.ndarray, list]:
+    order = np.argsort(np.array(y), kind="stable")
+    return X[order], [y[i] for i in order]
+
+
+def _of_river(data: Any, n: int) -> tuple[np.ndarray, list]:
+    xs, ys = zip(*data.take(n), strict=True)
+    return np.array([list(x.values()) for x in xs], float), list(ys)
+
+
+def _stored(folder: Path | None, name: str, positive: Any, n: int, *, shuffle: bool = False) -> tuple[np.ndarray, list]:
+    if folder is None:
+        raise FileNotFoundError("it needs --data")
+    with np.load(folder / name / f"{name}.npz") as z:
+        X = sp.csr_matrix((z["data"], z["indices"], z["indptr"]), z["shape"]).toarray() if "indptr" in z else z["X"]
+        y = np.isin(z["y"], positive).tolist()
+    X = np.asarray(X, float)
+    X, y = _shuffled(X, y) if shuffle else (X, y)
+    return X[:n], y[:n]
+
+
+def _flip(n: int) -> tuple[np.ndarray, list]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    y = (X[:, 0] * X[:, 1] > 0) ^ (rng.random(n) < 0.1)
+    y[n // 3 :] = ~y[n // 3 :]
+    return X, y.tolist()
+
+
+def _rare(n: int) -> tuple[np.ndarray, list]:
+    rng = np.random.default_rng(0)
+    y, X = rng.random(n) < 0.005, rng.normal(size=(n, 6))
+    X[y] += rng.normal(1.6, 0.6, size=(int(y.sum()), 6))
+    return X, y.tolist()
+
+
+def _digits(n: int) -> tuple[np.ndarray, list]:
+    X, y = load_digits(return_X_y=True)
+    X, labels = _shuffled(X, y.tolist())
+    return X[:n], labels[:n]
+
+
+def _several() -> OneVsRest:
+    return OneVsRest(LASVM())
+
+
+def _window() -> LASVM:
+    return LASVM(window=500)
+
+
+STREAMS = {
+    "bananas": Stream(lambda d, n: _of_river(datasets.Bananas(), n)),
+    "phishing": Stream(lambda d, n: _of_river(datasets.Phishing(), n)),
+    "flip: the concept turns": Stream(lambda d, n: _flip(n), lambda: LASVM(window=1000)),
+    "rare: 0.5 % positive": Stream(lambda d, n: _rare(n)),
+    "bananas, sorted by class": Stream(lambda d, n: _sorted(*_of_river(datasets.Bananas(), n))),
+    "segments, 7 classes": Stream(lambda d, n: _of_river(datasets.ImageSegments(), n), _several),
+    "digits, 10 classes": Stream(lambda d, n: _digits(n), _several),
+    "bananas, 500 late": Stream(lambda d, n: _of_river(datasets.Bananas(), n), late=500),
+    "elec2": Stream(lambda d, n: _stored(d, "elec2", 1, n), _window),
+    "ijcnn1": Stream(lambda d, n: _stored(d, "ijcnn1", 1, n)),
+    "creditcard": Stream(lambda d, n: _stored(d, "creditcard_subset", 1, n)),
+    "letter, A-M": Stream(lambda d, n: _stored(d, "letter", range(13), n)),
+    "satimage, class 4": Stream(lambda d, n: _stored(d, "satimage", 4, n, shuffle=True)),
+    "covtype, class 2": Stream(lambda d, n: _stored(d, "covtype_subset", 2, n)),
+    "a9a": Stream(lambda d, n: _stored(d, "a9a", 1, n)),
+    "elec2, 500 late": Stream(lambda d, n: _stored(d, "elec2", 1, n), _window, 500),
+    "ijcnn1, 500 late": Stream(lambda d, n: _stored(d, "ijcnn1", 1, n), late=500),
+    "ijcnn1, 5000 late": Stream(lambda d, n: _stored(d, "ijcnn1", 1, n), late=5000),
+}
+QUICK = ("bananas", "flip: the concept turns", "segments, 7 classes", "bananas, 500 late")
+
+# -------------------------------------------------------------------------------------------------------------- the p
+
+
+def probabilities(stream: Stream, X: np.ndarray, y: list) -> list[dict]:
+    """What the model says of each record when it comes."""
+    model, found, waiting = stream.model(), [], deque()
+    for x, label in zip(X, y, strict=True):
+        row = dict(enumerate(x.tolist()))
+        margin = model.decision_function_one(row)
+        found.append(model.predict_proba_one(row))
+        waiting.append((row, label, margin))
+        if len(waiting) > stream.late:
+            row, label, margin = waiting.popleft()
+            model.learn_one(row, label, margin=margin if stream.late else None)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- the rules
+
+
+class Ours:
+    """The guard with the corrected probabilities, as `ConformalClassifier` has them."""
+
+    def __init__(self, alpha: float) -> None:
+        self.guard, self.recent = Guard(alpha, 1.0), new_recent()
+
+    def decide(self, p: dict) -> Decision:
+        own = None
+        if p.keys() == {False, True}:
+            own = p[True], corrected(self.recent, p[True])
+            p = {False: 1 - own[1], True: own[1]} if is_better(self.recent) else p
+        return Decision(self.guard.labels(p), p, None, own, self.guard.n)
+
+    def note(self, t: int, said: Decision, y: Any) -> None:
+        self.guard.note(t, said, y)
+        if said.own is not None:
+            note_label(self.recent, *said.own, y)
+
+
+class Window:
+    """The scores of a class, and a level that each label steers."""
+
+    def __init__(self, alpha: float, steps: tuple[float, ...]) -> None:
+        self.alpha, self.arrived, self.ordered = alpha, deque(), []
+        self.steps, self.levels = np.array(steps), np.full(len(steps), alpha)
+        self.weights, self.level = np.full(len(steps), 1 / len(steps)), alpha
+        k, length = len(steps), 500  # DtACI's constants for intervals of 500
+        scale = (1 - alpha) ** 2 * alpha**3 + alpha**2 * (1 - alpha) ** 3
+        self.rate, self.sharing = np.sqrt(3 / length) * np.sqrt((np.log(k * length) + 2) / scale), 1 / (2 * length)
+
+    def threshold(self) -> float:
+        k = int(min(self.level, 1.0) * (len(self.ordered) + 1))
+        return self.ordered[min(k, len(self.ordered)) - 1] if k > 0 and self.ordered else -1.0
+
+    def note(self, p: float) -> None:
+        rank = (1 + bisect_right(self.ordered, p)) / (len(self.ordered) + 1)
+        losses = self.alpha * (rank - self.levels) - np.minimum(0, rank - self.levels)
+        self.levels += self.steps * (self.alpha - (self.levels > rank))
+        weights = self.weights * np.exp(-self.rate * (losses - losses.min()))
+        self.weights = (1 - self.sharing) * weights / weights.sum() + self.sharing / len(weights)
+        self.level = float((self.weights * self.levels).sum() / self.weights.sum())
+        self.arrived.append(p)
+        insort(self.ordered, p)
+        if len(self.arrived) > 500:
+            del self.ordered[bisect_left(self.ordered, self.arrived.popleft())]
+
+
+class Adaptive:
+    """Adaptive conformal inference: sets that may be empty; one label is a decision, none is a question."""
+
+    steps: tuple[float, ...] = (0.02,)
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha, self.classes = alpha, {}
+
+    def decide(self, p: dict) -> Decision:
+        kept = [c for c in p if c not in self.classes or p[c] >= self.classes[c].threshold()]
+        return Decision(tuple(sorted(kept, key=p.get, reverse=True)), p, None, None, 0)
+
+    def note(self, t: int, said: Decision, y: Any) -> None:
+        self.classes.setdefault(y, Window(self.alpha, self.steps)).note(said.p.get(y, 0.0))
+
+
+class Several(Adaptive):
+    """DtACI: eight steps, weighted by their losses."""
+
+    steps = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
+
+
+RULES = {"ours": Ours, "ACI": Adaptive, "DtACI": Several}
+
+
+def play(rule: Any, found: list[dict], y: list, late: int) -> list[str]:
+    """Wrong decisions by class, the worst block, the share decided, and microseconds a record."""
+    waiting, wrong, decided, begin = deque(), [], [], time.process_time()
+    for t, (p, label) in enumerate(zip(found, y, strict=True)):
+        said = rule.decide(p)
+        decided.append(said.decided)
+        wrong.append(said.is_wrong(label))
+        waiting.append((t, said, label))
+        if len(waiting) > late:
+            rule.note(*waiting.popleft())
+    seconds = time.process_time() - begin
+    errors, block = [], 0.0
+    for c in sorted(set(y)):
+        own = np.array([w for w, label in zip(wrong, y, strict=True) if label == c], float)
+        errors.append(own.mean())
+        sums = np.concatenate([[0.0], own.cumsum()])
+        if len(own) >= 1000:
+            block = max(block, float((sums[1000:] - sums[:-1000]).max()) / 1000)
+    by_class = ", ".join(f"{e:.4f}" for e in errors) if len(errors) == 2 else f"at most {max(errors):.4f}"
+    return [by_class, f"{block:.3f}" if block else "-", f"{np.mean(decided):.3f}", f"{1e6 * seconds / len(y):.1f}"]
+
+
+def main() -> None:
+    """Run the streams and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--records", type=int, default=60_000, help="largest number of records of a stream")
+    given = parser.parse_args()
+    rows = []
+    for name, stream in STREAMS.items():
+        if given.quick and name not in QUICK:
+            continue
+        try:
+            X, y = stream.make(given.data, min(given.records, 1500) if given.quick else given.records)
+        except FileNotFoundError as error:
+            print(f"{name}: left out, {error}")
+            continue
+        found = probabilities(stream, X, y)
+        for alpha in ALPHAS:
+            for rule, make in RULES.items():
+                rows.append([name, str(len(y)), rule, str(alpha), *play(make(alpha), found, y, stream.late)])
+                print(*rows[-1], sep=" | ", flush=True)
+    print(table(TITLES, rows))
+
+
+if __name__ == "__main__":
+    main()

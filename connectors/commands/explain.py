@@ -1,0 +1,69 @@
+"""The command ``streamsvm explain``: why a model answers as it does."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streamsvm.estimators.learner.explaining import Explanation
+
+from ..records.models import ServedModel
+from ..report.export import read_model
+from ..runtime.folders import FileError
+from ..trainer.state.models import SingleModel
+from ..trainer.state.stored_state import choose_model, read_state
+from .shared.configuration import state_folder
+
+
+def run(arguments: argparse.Namespace) -> None:
+    path = state_folder(arguments.model)
+    served = _of_state(path, arguments) if path.is_dir() else read_model(path, arguments.partition, arguments.key)
+    made_by: Any = served.records or served.scaler
+    for place, event in _events(arguments.events):
+        x = event["x"] if isinstance(event.get("x"), dict) else event
+        try:
+            why = served.model.explain_one(made_by.transform_one(x) if made_by else x, arguments.n)
+        except (TypeError, ValueError) as error:
+            raise FileError(f"{place}: {error}") from None
+        print(f"{event['id']}: {text(why)}" if "id" in event else text(why))
+
+
+def _of_state(path: Path, arguments: argparse.Namespace) -> ServedModel:
+    """The model of a state folder, with the `Records` that make its features."""
+    model, stored = choose_model(read_state(path), path, arguments.partition, arguments.key)
+    models = stored.models
+    if isinstance(models, SingleModel):
+        return ServedModel(model, stored.scaler, {}, models.records(None))
+    key = next(iter(models.keys())) if arguments.key is None else arguments.key.encode()
+    return ServedModel(model, stored.scaler, {}, models.records(key))
+
+
+def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """The events of a file of JSON lines, or of the standard input, each with its place."""
+    name = "standard input" if file is None else str(file)
+    try:
+        lines = sys.stdin.buffer.read() if file is None else file.read_bytes()
+    except OSError as error:
+        raise FileError(f"{name}: {error.strerror}") from None
+    for number, line in enumerate(lines.splitlines(), 1):
+        if line.strip():
+            try:
+                event = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise FileError(f"{name}, line {number}: {error}") from None
+            if not isinstance(event, dict):
+                raise FileError(f"{name}, line {number}: an event is an object, such as " + '{"x": {"a": 1.5}}')
+            yield f"{name}, line {number}", event
+
+
+def text(why: Explanation) -> str:
+    """An explanation in words."""
+    against = "" if why.rival is None else f" rather than {why.rival}"
+    lines = [f"{why.label}{against}, by a margin of {why.margin:.3g}"]
+    for what, members in (("for it", why.members), ("against it", why.against)):
+        lines += [f"  {what}: event {m.id} ({m.label}), {m.share:.1%}" for m in members]
+    lines += [f"  {f.name}: slope {f.slope:+.3g}; turns the answer by {f.change:+.3g}" for f in why.features]
+    return "\n".join(lines)

@@ -1,0 +1,109 @@
+"""What is known of the fields of a table after a look at its records."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from streamsvm.features import Records
+from streamsvm.features.records import flat
+from streamsvm.features.values import TIME
+
+from ...records.classes import is_blank
+from ...records.times import read_time
+
+MOST_CLASSES = 1000  # different values of a field that are counted
+
+
+class Field:
+    """What is known of the values of a field.
+
+    Attributes
+    ----------
+    n_present
+        How many records have a value.
+    values
+        How often each value came; None if there are more than `MOST_CLASSES`.
+    all_differ
+        Whether each value came once.
+    kind
+        As `Records` judges it.
+    """
+
+    def __init__(self) -> None:
+        self.n_present = 0
+        self.values: Counter[Any] | None = Counter()
+        self.all_differ = True
+        self.kind: str | None = None
+        self.remark = ""
+        self._known: set[int] = set()  # checksums, while all values differ
+        self._newest: int | None = None
+        self._n_times = self._n_falling = 0
+
+    def note(self, v: Any) -> None:
+        """Take note of a value."""
+        if is_blank(v):
+            return
+        self.n_present += 1
+        v = v.strip() if isinstance(v, str) else repr(v) if isinstance(v, list | dict) else v
+        if self.all_differ:
+            self.all_differ = hash(v) not in self._known and not isinstance(v, float)
+            self._known.add(hash(v))
+            if not self.all_differ:
+                self._known.clear()
+        if self.values is not None:
+            self.values[v, type(v)] += 1  # True is not 1
+            if len(self.values) > MOST_CLASSES:
+                self.values = None
+        self._note_time(v)
+
+    def _note_time(self, v: Any) -> None:
+        if self._n_times < self.n_present - 1:  # An earlier value was no time.
+            return
+        try:
+            time = read_time(v)
+        except (ValueError, OverflowError, TypeError):
+            return
+        self._n_times += 1
+        self._n_falling += self._newest is not None and time < self._newest
+        self._newest = time
+
+    @property
+    def classes(self) -> dict[Any, int]:
+        """The values and how often they came, the most frequent first; empty if they are too many."""
+        return {} if self.values is None else {v: n for (v, _), n in self.values.most_common()}
+
+    @property
+    def newest(self) -> int | None:
+        """The last time, in milliseconds since 1970."""
+        return self._newest
+
+    def tells_time(self, n_records: int) -> bool:
+        """Whether it is the time at which records came: all have it, and it rises but for one step in twenty."""
+        return self.kind == TIME and self._n_times == n_records and 20 * self._n_falling <= n_records
+
+
+class Table:
+    """What is known of a table's fields, by name."""
+
+    def __init__(self) -> None:
+        self.n_records = 0
+        self.fields: dict[Hashable, Field] = {}
+        self.labels = Field()  # of events, which have them beside their features
+        self._records = Records()
+
+    def note(self, record: Mapping[Hashable, Any], label: Any = None) -> None:
+        """Take note of a record, and of the label beside it."""
+        self.labels.note(label)
+        self._records.learn_one(record)
+        for name, v in flat(record).items():
+            self.fields.setdefault(name, Field()).note(v)
+        self.n_records += 1
+
+    def judged(self) -> dict[str, Field]:
+        """The fields, with the kinds that `Records` gives them."""
+        for found in self._records.summary():
+            field = self.fields[found.name]
+            field.kind, field.remark = found.kind, found.remark
+            if found.n_unfit:
+                field.remark = ", ".join(filter(None, [found.remark, f"{found.n_unfit} values are of another kind"]))
+        return {str(name): field for name, field in self.fields.items()}

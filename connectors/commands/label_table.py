@@ -1,0 +1,107 @@
+"""A labelling job without a configuration, ``streamsvm label TABLE``: a folder beside the table holds all of it."""
+
+import argparse
+import json
+import os
+from itertools import islice
+from pathlib import Path
+
+from ..logs.embedded import LocalLog
+from ..logs.reading import read
+from ..records.columns import Columns
+from ..records.files import read_events
+from ..records.tables import SUFFIXES
+from ..runtime.folders import FileError
+from ..runtime.text import plural
+from ..settings.loading import load
+from ..settings.sections import ConfigError, Settings
+
+TOPIC = "records"
+
+_CONFIG = f"""\
+# Written by `streamsvm label`. Change it as you like; the same command goes on with it.
+[log]
+dir = "log"
+topic = "{TOPIC}"
+labels = "labels"
+questions = "questions"
+
+[features]
+raw = true # texts, blanks and times: the trainer makes numbers of them
+
+[labelling]
+instructions = "Is this one of those that you look for?"
+
+[daemon]
+checkpoint_seconds = 1.0
+"""
+
+
+def is_table(path: Path) -> bool:
+    """Whether a command got a table in the place of a configuration."""
+    return path.suffix.lower() in SUFFIXES
+
+
+def require_config(arguments: argparse.Namespace) -> None:
+    """Refuse the options of a table beside a configuration."""
+    given = [f"--{name}" for name in ("text", "image", "id", "known") if getattr(arguments, name) is not None]
+    if given:
+        raise ConfigError([f"{', '.join(given)}: these go with a table in the place of {arguments.config}"])
+
+
+def prepare(arguments: argparse.Namespace) -> Path:
+    """Make the folder of a table's job, or go on with the one that is there; return its configuration.
+
+    Raises
+    ------
+    FileError, OSError
+        If the table cannot be read, or is another one than before.
+    """
+    table: Path = arguments.config
+    folder = table.with_name(f"{table.stem}-labels")
+    config = folder / "app.toml"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not config.exists():
+        config.write_text(_CONFIG, encoding="utf-8")
+    settings = load(config, os.environ, arguments.set, with_model=False)
+    columns = _columns(arguments, settings)
+    n_records = sum(1 for _ in read_events(table, "auto", columns))
+    with LocalLog(settings.log.dir) as log:
+        there = log.end_offsets(TOPIC).get(0, 0)
+        _require_same(log, there, table, columns)
+        for value in islice(read_events(table, "auto", columns), there, None):
+            log.produce(TOPIC, value)
+        log.flush()
+    print(f"{plural(n_records, 'record')} of {table}; {folder} holds the job: labels, model, settings", flush=True)
+    return config
+
+
+def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
+    fields, label = settings.labelling, settings.label
+    shown = {
+        part: column for part, column in ((fields.text, arguments.text), (fields.image, arguments.image)) if column
+    }
+    learned = () if arguments.text is None else (arguments.text,)
+    return Columns(
+        arguments.known,
+        arguments.id,
+        classes=label.vocabulary,
+        names=label.meanings,
+        shown=shown,
+        learned=learned,
+        raw="event",
+    )
+
+
+def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> None:
+    """Refuse a table that is not the one whose records the log has: labels would belong to other records."""
+    if not there:
+        return
+    (last,) = read(log, TOPIC, {0: there - 1}, {0: there})
+    value = next(islice(read_events(table, "auto", columns), there - 1, None), b"{}")
+    if json.loads(last.value or b"{}") != json.loads(value):
+        folder = f"{table.stem}-labels"
+        raise FileError(
+            f"{table}: record {there} is not the one that {folder} has from an earlier call. Add records at the end "
+            "of the table only, or move the folder away to begin a new job"
+        )

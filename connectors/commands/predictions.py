@@ -1,0 +1,39 @@
+"""The command ``streamsvm predictions``: write the trainer's predictions to a file."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from tqdm import tqdm
+
+from ..logs.reading import read_all
+from ..logs.transport import Transport
+from ..records.formats.json import read_json
+from ..records.people.label_files import PARQUET
+from ..settings.opening import open_once
+from ..settings.sections import Settings
+from .shared.configuration import read_config
+from .shared.tables import TEXTUAL, require_table, write_table
+
+_TYPES: dict[str, type] = {"id": str, "label": str, "score": float, "margin": float, "src": str}
+
+
+def run(arguments: argparse.Namespace) -> None:
+    settings = read_config(arguments, with_model=False)
+    require_table(arguments.out, (*TEXTUAL, PARQUET))
+    with open_once(settings) as log:
+        rows = tqdm(_rows(log, settings), "reading", unit=" records", disable=None)
+        write_table(arguments.out, _TYPES, rows, "prediction")
+
+
+def _rows(log: Transport, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Each prediction once: a trainer that was killed may have written some again, with the same place of the event."""
+    newest: dict[str, int] = {}
+    for record in read_all(log, settings.log.predictions):
+        if record.value is None:
+            continue
+        fields = read_json(record.value, dict)
+        partition, _, offset = str(fields["src"]).rpartition("-")
+        if int(offset) > newest.get(partition, -1):
+            newest[partition] = int(offset)
+            yield {name: fields[name] for name in _TYPES if fields.get(name) is not None}

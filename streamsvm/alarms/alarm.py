@@ -1,0 +1,170 @@
+"""What both alarms share: the bets on each name's values, when an alarm is due, and how all of it is stored."""
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from river import base
+
+from streamsvm.core.inputs import is_apart
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import SnapshotError, require, require_array, require_finite
+from streamsvm.online.change import FIRST, SUMS, Values, Watched, nothing, observe
+
+FALSE_ALARM_RATE = 1e-7  # a record: a false alarm in one of a thousand streams of 10 000 records
+MOST_NAMES = 256  # watched, which takes about 30 us a record; later names are not
+PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
+OF_NAMES = ("table", "seen", "sums", "means")
+
+
+class Alarm(base.DriftDetector):
+    """A drift detector that bets on the rank of each value among earlier ones of the same name."""
+
+    _both_sides: ClassVar[bool]
+
+    def __init__(self, false_alarm_rate: float) -> None:
+        super().__init__()
+        if not isinstance(false_alarm_rate, float | int) or not 0.0 < false_alarm_rate < 1.0:
+            raise ValueError(f"false_alarm_rate={false_alarm_rate!r} must be a number above 0 and below 1")
+        self.false_alarm_rate = false_alarm_rate
+        self._n_seen = self._n_alarms = 0
+        self._cause: Hashable = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know no values, as at first and after an alarm."""
+        self._rows: dict[Hashable, int] = {}
+        self._state = nothing(0)
+        self._last: tuple[tuple[Hashable, ...], np.ndarray] = ((), np.zeros(0, np.int64))
+
+    @property
+    def n_seen(self) -> int:
+        """Number of records so far."""
+        return self._n_seen
+
+    @property
+    def n_alarms(self) -> int:
+        """Number of alarms so far."""
+        return self._n_alarms
+
+    @property
+    def cause(self) -> Hashable:
+        """The name that the last alarm was about; None before the first one."""
+        return self._cause
+
+    def _observe(self, names: tuple[Hashable, ...], values: np.ndarray) -> None:
+        """Take in a record.  After an alarm, everything begins anew."""
+        if names != self._last[0]:
+            self._last = names, self._rows_of(names)
+        mean, loudest = observe(self._state, Values(self._last[1], values), self._both_sides)
+        self._n_seen += 1
+        self._drift_detected = False
+        if mean >= 1.0 / self.false_alarm_rate:
+            cause = list(self._rows)[loudest]
+            self._begin()
+            self._hear(cause)
+
+    def _hear(self, cause: Hashable) -> None:
+        """Report an alarm."""
+        self._drift_detected = True
+        self._n_alarms += 1
+        self._cause = cause
+
+    def _rows_of(self, names: Sequence[Hashable]) -> np.ndarray:
+        """The row of each name; -1 for one that is not watched.  New names get rows as long as there are some."""
+        for name in names:
+            if name not in self._rows and len(self._rows) < MOST_NAMES and not is_apart(name):
+                self._rows[name] = len(self._rows)
+        have, want = len(self._state.seen), len(self._rows)
+        if want > have:
+            new, old = nothing(max(want, min(2 * have, MOST_NAMES))), self._state
+            for name in OF_NAMES:
+                getattr(new, name)[:have] = getattr(old, name)
+            self._state = new._replace(drawn=old.drawn)
+        return np.array([self._rows.get(name, -1) for name in names], np.int64)
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def to_bytes(self) -> bytes:
+        """The alarm as a snapshot.
+
+        Raises
+        ------
+        SnapshotError
+            If a name is not a str, int, float or bool.
+        """
+        meta = {
+            "false_alarm_rate": float(self.false_alarm_rate),
+            "n_seen": self._n_seen,
+            "n_alarms": self._n_alarms,
+            "names": [_plain(name) for name in self._rows],
+            "cause": None if self._cause is None else _plain(self._cause),
+            "drift_detected": self._drift_detected,
+            **self._own_content(),
+        }
+        n = len(self._rows)
+        arrays = {name: getattr(self._state, name)[:n].copy() for name in OF_NAMES}
+        return snapshot.pack(type(self).__name__, meta, arrays | {"drawn": self._state.drawn})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote.  The alarm goes on bit for bit as the stored one would.
+
+        Raises
+        ------
+        SnapshotError
+            If the data are damaged or of another kind.
+        """
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        with snapshot.reading(cls.__name__):
+            alarm = cls(snapshot.field(meta, "false_alarm_rate", float))
+            alarm._n_seen, alarm._n_alarms = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_alarms")
+            alarm._cause = snapshot.field(meta, "cause", *PLAIN, type(None))
+            alarm._drift_detected = snapshot.field(meta, "drift_detected", bool)
+            names = snapshot.field(meta, "names", list)
+            require(all(type(name) in PLAIN for name in names), "a name is not a string, a number or a boolean")
+            alarm._rows = {name: row for row, name in enumerate(names)}
+            require(len(alarm._rows) == len(names) <= MOST_NAMES, "too many names, or one twice")
+            alarm._state = _state_of(arrays, len(names))
+            alarm._take_over(meta)
+        return alarm
+
+    def digest(self) -> str:
+        """SHA-256 of the state: two alarms with the same digest continue alike."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the alarm to a file, atomically."""
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the alarm from a file that `save` wrote."""
+        return cls.from_bytes(snapshot.read(path))
+
+    def _own_content(self) -> dict[str, Any]:
+        """What else this kind of alarm knows, as plain values."""
+        return {}
+
+    def _take_over(self, meta: dict[str, Any]) -> None:
+        """Take over what `_own_content` gave."""
+
+
+def _plain(name: Hashable) -> Any:
+    if type(name) not in PLAIN:
+        raise SnapshotError(f"{name!r} is a {type(name).__name__}; str, int, float and bool names can be saved")
+    return name
+
+
+def _state_of(arrays: snapshot.Arrays, n: int) -> Watched:
+    """The state that a snapshot holds."""
+    shapes: dict[str, tuple[int | None, ...]] = {"table": (n, FIRST), "seen": (n,), "sums": (n, SUMS), "means": (n,)}
+    dtypes = {"seen": np.int64, "drawn": np.int64}
+    shapes["drawn"] = (1,)
+    found = {name: require_array(arrays, name, dtypes.get(name, np.float64), shapes[name]).copy() for name in shapes}
+    require_finite(arrays, "table", "sums", "means")
+    require((found["seen"] >= 0).all() and found["drawn"][0] >= 0, "a count is below 0")
+    require((found["sums"] >= 0.0).all() and (found["means"] >= 0.0).all(), "a bet is below 0")
+    return Watched(**found)

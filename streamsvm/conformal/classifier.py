@@ -1,0 +1,315 @@
+"""`ConformalClassifier`: a classifier that decides alone where that is safe."""
+
+import copy
+import hashlib
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from streamsvm.conformal import saving
+from streamsvm.conformal.decision import Decision
+from streamsvm.conformal.guard import Guard, Tally
+from streamsvm.conformal.probabilities import said_of, takes_margins
+from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.inputs.checks import array_of_labels, is_frame, label_of, n_rows, series_like
+from streamsvm.estimators.lasvm import LASVM
+from streamsvm.online.outputs.recent import SIZE, corrected, is_better, new_recent, note_label
+from streamsvm.validation.streaming.wrapper import Rows
+
+LARGEST_ERROR = 0.5
+TWO = {False, True}  # the labels whose probabilities recent errors correct
+
+
+@fixed_parameters
+class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
+    """Decide alone where that is safe, and say where a person must be asked.
+
+    For each example it says which labels cannot be excluded.  If one is left, the example is *decided*.  Of the
+    examples of each class, at most a share `error` is decided wrongly, also of a rare class, and also on a stream that
+    changes; see Notes.
+
+    Parameters
+    ----------
+    model
+        A classifier with probabilities: a learner of this package, a `OneVsRest`, a `OneVsOne`, or one of river.
+    error
+        Largest share of the examples of each class that may be decided wrongly; above 0, at most 0.5.
+    audit
+        If only some labels come: the share of the decided examples that you draw at random and have labelled.  All
+        examples that are not decided must get their labels.  Default: 1, every label comes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range, or the model has no probabilities.
+
+    Notes
+    -----
+    **The promise.**  Among any m successive labelled examples of a class, at most ``error * m + K`` are decided
+    wrongly.  K is 20, 15 and 12 for an `error` of 0.1, 0.02 and 0.01; `promised` computes the sum.  It holds on every
+    sequence of examples, and for every model.  A poor model asks more often.
+
+    **Late labels.**  Keep what `decide_one` returned, and give it to `learn_one` when the label comes.  The errors of
+    examples whose labels are on their way come on top, and K grows with the delay.
+
+    **Probabilities** of two classes are corrected by the recent errors, while that makes them better.  `forget` leaves
+    what these errors have changed as it is; it fades within some hundred examples.
+
+    **Predictions** are the most probable labels.  A `threshold` of the model does not change them.
+
+    **Cost**: 3 microseconds an example beside the model, and memory for 1000 examples of each class.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.conformal import ConformalClassifier
+    >>> model = ConformalClassifier(LASVM(), error=0.02)
+    >>> for x, y in datasets.Bananas().take(3000):
+    ...     labels = model.predict_set_one(x)  # (True,), (False,), or both: ask
+    ...     model.learn_one(x, y)
+    >>> model.tallies[True]
+    Tally(n=1347, decided=987, wrong=28)
+    """
+
+    def __init__(self, model: Any, error: float = 0.1, audit: float = 1.0) -> None:
+        if not (hasattr(model, "predict_proba_one") and hasattr(model, "learn_one")):
+            raise TypeError(f"model={model!r} must be a classifier with predict_proba_one and learn_one, as LASVM()")
+        if not (arguments.is_number(error) and 0.0 < error <= LARGEST_ERROR):
+            raise ValueError(f"error={error!r} must be a share above 0 and at most {LARGEST_ERROR}")
+        if not (arguments.is_number(audit) and 0.0 < audit <= 1.0):
+            raise ValueError(f"audit={audit!r} must be a share above 0 and at most 1")
+        self.model = model
+        self.error = error
+        self.audit = audit
+        self._guard = Guard(float(error), float(audit))
+        self._recent = new_recent()
+        self._y_name: Any = None
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.model
+
+    @property
+    def _multiclass(self) -> bool:
+        return bool(self.model._multiclass)
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return set()
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"model": LASVM()}
+
+    def __copy__(self) -> Self:
+        """A copy that shares neither the model nor what was learned."""
+        return copy.deepcopy(self)
+
+    # ------------------------------------------------------------------------------------------------------- deciding
+
+    def decide_one(self, x: dict) -> Decision:
+        """What is said about an example: the labels that cannot be excluded, and what a late label needs.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> from streamsvm.conformal import ConformalClassifier
+        >>> model = ConformalClassifier(LASVM())
+        >>> said = model.decide_one({"a": 1.0})
+        >>> said.decided, said.labels
+        (False, (False, True))
+        >>> model.learn_one({"a": 1.0}, True, said=said)  # its label came much later
+        """
+        margin, p = said_of(self.model, x)
+        own = None
+        if p.keys() == TWO:
+            own = p[True], corrected(self._recent, p[True])
+            if is_better(self._recent):
+                p = {False: 1.0 - own[1], True: own[1]}
+        return Decision(self._guard.labels(p), p, margin, own, self._guard.n)
+
+    def predict_set_one(self, x: dict) -> tuple[Hashable, ...]:
+        """The labels that cannot be excluded, the most probable first.  One label: decided; several: ask."""
+        return self.decide_one(x).labels
+
+    def predict_set_many(self, X: Any) -> list[tuple[Hashable, ...]]:
+        """The labels that cannot be excluded for each row; see `predict_set_one`."""
+        return [said.labels for said in self.decide_many(X)]
+
+    def decide_many(self, X: Any) -> list[Decision]:
+        """What is said about each row; see `decide_one`."""
+        return [self.decide_one(x) for x in Rows(X)]
+
+    def predict_one(self, x: dict, **kwargs: Any) -> Any:
+        """The most probable label; None before there is one."""
+        return self.decide_one(x).label
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
+        """The probability of each label."""
+        return self.decide_one(x).p
+
+    def predict_many(self, X: Any, **kwargs: Any) -> Any:
+        """The most probable labels: a series for a dataframe, otherwise an array (n,)."""
+        return series_like(X, array_of_labels([said.label for said in self.decide_many(X)]), self._y_name)
+
+    def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
+        """The probabilities, a column for each label: a dataframe for a dataframe, otherwise an array."""
+        found = [said.p for said in self.decide_many(X)]
+        labels = list(found[0]) if found else []
+        values = np.array([[p[label] for label in labels] for p in found]).reshape(n_rows(X), len(labels))
+        if not is_frame(X):
+            return values
+        columns = {label: values[:, k] for k, label in enumerate(labels)}
+        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: dict, y: Hashable, *given: Any, said: Decision | None = None, **others: Any) -> None:
+        """Learn an example and what its label says of the decision.
+
+        Parameters
+        ----------
+        x, y
+            Features by name, and the label.
+        *given, **others
+            Weight, id and time, as the model's `learn_one` takes them.
+        said
+            What `decide_one` returned for the example, if the label came late; default: what it says now.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As the model raises them; nothing is learned then.
+        """
+        if said is None:
+            said = self.decide_one(x)
+        elif said.margin is not None and takes_margins(self.model):
+            others["margin"] = said.margin
+        number = self._id_of(given, others)
+        self.model.learn_one(x, y, *given, **others)
+        label = self._label_of(y)
+        self._guard.note(number, said, label)
+        if said.own is not None:
+            note_label(self._recent, *said.own, bool(label))
+
+    def _id_of(self, given: tuple, others: dict) -> int:
+        """The id of the next example, as the model counts; a model without ids gets numbers."""
+        number = given[1] if len(given) > 1 else others.get("id")
+        return int(getattr(self.model, "next_id", self._guard.n) if number is None else number)
+
+    def _label_of(self, y: Any) -> Hashable:
+        """A label as the model names it in its probabilities."""
+        if self._multiclass or not takes_margins(self.model):
+            return label_of(y)
+        return arguments.label_of(y)
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, said: Any = None, **others: Any) -> None:
+        """Learn a batch in sequence, as a loop of `learn_one` would.
+
+        Parameters
+        ----------
+        X, y
+            The rows and their labels.
+        w, ids
+            Weights and ids, as the model's `learn_many` takes them.
+        said
+            What `decide_many` returned for the rows, if the labels came late.
+        **others
+            What the model's `learn_one` takes beside, the same for all rows.
+        """
+        n = n_rows(X)
+        labels = list(y)
+        if len(labels) != n or (said is not None and len(said) != n):
+            raise ValueError(f"X has {n} rows, and there are {len(labels)} labels; each row needs one label and `said`")
+        numbers = None if ids is None else arguments.ids_of(ids, n).tolist()
+        weights = None if w is None else arguments.weights_of(w, n).tolist()
+        for i, x in enumerate(Rows(X)):
+            given = ({} if numbers is None else {"id": numbers[i]}) | ({} if weights is None else {"w": weights[i]})
+            self.learn_one(x, labels[i], said=None if said is None else said[i], **given, **others)
+        self._y_name = getattr(y, "name", None)
+
+    def forget(self, ids: Any) -> int:
+        """Make the model forget examples, and take back what their labels said; see `LASVM.forget`.
+
+        Of each class, the last 1000 labels can be taken back.  Older ones have no effect any more.
+        """
+        numbers = arguments.numbers_of(ids)
+        n = int(self.model.forget(numbers))
+        self._guard.forget(numbers.tolist())
+        return n
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct labels in the model, and what they said of the decisions; see `LASVM.relabel` and `forget`."""
+        numbers = arguments.numbers_of(ids, in_order=np.ndim(y) > 0)
+        n = int(self.model.relabel(numbers, y))
+        for number, label in zip(numbers.tolist(), np.broadcast_to(np.array(y, object), numbers.shape), strict=True):
+            self._guard.relabel(number, self._label_of(label))
+        return n
+
+    # ------------------------------------------------------------------------------------------------------ the promise
+
+    @property
+    def tallies(self) -> dict[Hashable, Tally]:
+        """How each class fared: its labelled examples, how many were decided alone, and how many of these wrongly."""
+        return {label: own.tally for label, own in self._guard.classes.items()}
+
+    def promised(self, m: int) -> float:
+        """How many of m successive labelled examples of a class are decided wrongly at most.
+
+        With an `audit`, in 19 of 20 cases: the audited examples are a sample.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> from streamsvm.conformal import ConformalClassifier
+        >>> round(ConformalClassifier(LASVM(), error=0.02).promised(1000))
+        35
+        """
+        arguments.require_count("m", m, 0)
+        return self._guard.promised(m)
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def to_bytes(self) -> bytes:
+        """The wrapper and its model as a snapshot; a `SnapshotError` if the model is not of this package."""
+        meta, arrays = saving.dumped(self._guard)
+        arrays["recent"] = self._recent
+        arrays["model"] = np.frombuffer(saving.model_bytes(self.model), np.uint8)
+        return snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read what `to_bytes` wrote; for the parameters see `LASVM.from_bytes`.  It goes on bit for bit."""
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        with snapshot.reading(cls.__name__):
+            model = saving.model_of(
+                snapshot.require_array(arrays, "model", np.uint8, (None,)).tobytes(), cache_mb, device
+            )
+            self = cls(model, snapshot.field(meta, "error", float), snapshot.field(meta, "audit", float, int))
+            saving.restore(self._guard, meta, arrays)
+            self._recent[:] = snapshot.require_array(arrays, "recent", np.float64, (SIZE,))
+            snapshot.require_finite(arrays, "recent")
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the wrapper and its model to a file, atomically."""
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read what `save` wrote."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned, by the model and by the wrapper."""
+        meta, arrays = saving.dumped(self._guard)
+        arrays["recent"] = self._recent
+        own = snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
+        return hashlib.sha256(own + self.model.digest().encode()).hexdigest()

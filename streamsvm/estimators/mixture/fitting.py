@@ -1,0 +1,183 @@
+"""Spans: kernel expansions over some hundred of the latest records, fitted by least squares, with a learned metric.
+
+    minimise over a:  sum over the records of (y - k(x) a)^2 + lambda a^T K a
+    (A + lambda K) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
+
+A and b are taken in block by block, and a is solved for now and then, for each lambda of `RIDGES`.  The one with the
+smallest fading hinge loss predicts.  When the number of records has doubled, the span begins anew from the latest
+`BUFFER` records: its scale, its basis, and its metric,
+
+    T T^T = the mean of g g^T, or its diagonal, mixed with a little of the identity; g: the gradients of f there
+
+========= ==================================================== ================= =======
+symbol    name                                                 shape             dtype
+========= ==================================================== ================= =======
+X, y      the latest records, NaN for missing, and labels ±1   (`BUFFER`, D)     float64
+A, b      sums over the records                                (M, M), (M,)      float64
+losses    fading hinge losses, one for each lambda             (3,)              float64
+========= ==================================================== ================= =======
+
+Source: Radhakrishnan et al., "Mechanism for feature learning in neural networks and backpropagation-free machine
+learning models" (2024), the recursive feature machine.  Deviation: the metric is mixed with the identity.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dsyrk
+
+from streamsvm.online.mixture.spans import BLOCK, kernel_rows, new_span, place_all
+
+SIZE = 250  # records of a basis
+BUFFER = 2048  # latest records, a multiple of `BLOCK`
+RIDGES = (0.1, 1.0, 10.0)
+MIXED_IN = 0.1  # of the identity, in a full metric
+MIXED_IN_DIAGONAL = 0.01
+FADING = 0.999  # of the losses, and of the records of a span of the latest ones
+FOR_METRIC = 1000  # latest records whose gradients give the metric
+SOLVED_AFTER = 256  # records at most
+JITTER = 1e-3  # of a lambda, and for a factor that fails
+
+
+class Latest:
+    """The latest records."""
+
+    def __init__(self, d: int) -> None:
+        self.X, self.y, self.n = np.full((BUFFER, d), np.nan), np.zeros(BUFFER), 0
+
+    def add(self, x: np.ndarray, y: float) -> None:
+        """Take in a record in the place of the oldest one."""
+        self.X[self.n % BUFFER], self.y[self.n % BUFFER] = x, y
+        self.n += 1
+
+    def widen(self, d: int) -> None:
+        """Make room for more columns."""
+        X = np.full((BUFFER, d), np.nan)
+        X[:, : self.X.shape[1]] = self.X
+        self.X = X
+
+    def in_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """The records and their labels, from the oldest to the newest."""
+        if self.n <= BUFFER:
+            return self.X[: self.n], self.y[: self.n]
+        order = (self.n + np.arange(BUFFER)) % BUFFER
+        return self.X[order], self.y[order]
+
+
+class Fit:
+    """One span, and the sums that it is fitted from."""
+
+    def __init__(self, d: int, *, is_full: bool, memory: float) -> None:
+        self.is_full, self.memory = is_full, memory
+        self.span = new_span(d)
+        self.A, self.b, self.losses, self.n_unsolved = (
+            np.zeros((0, 0), order="F"),
+            np.zeros(0),
+            np.zeros(len(RIDGES)),
+            0,
+        )
+
+    def widen(self, d: int) -> None:
+        """Make room for more columns, which count from the next beginning on."""
+        old, more = self.span, d - len(self.span.mean)
+        metric = np.eye(d)
+        metric[: d - more, : d - more] = old.metric
+        self.span = old._replace(
+            mean=np.pad(old.mean, (0, more)),
+            factor=np.pad(old.factor, (0, more)),
+            metric=metric,
+            basis=np.ascontiguousarray(np.pad(old.basis, ((0, more), (0, 0)))),
+        )
+
+    def note_basis(self) -> None:
+        """Compute the kernel values of the basis with itself."""
+        self.kernel = np.zeros((len(self.span.squares), len(self.span.squares)))
+        kernel_rows(self.span, np.ascontiguousarray(self.span.basis.T), self.kernel)
+
+    def take_in(self, y: np.ndarray, n: int) -> None:
+        """Take in the block of the span, whose labels are y; n records have been learned."""
+        K, fading = self.span.block, self.memory**BLOCK
+        hinge = np.maximum(0.0, 1.0 - y * (self.span.coef @ K.T))
+        self.losses = self.losses * FADING**BLOCK + hinge.sum(axis=1)
+        self.A = dsyrk(1.0, K.T, beta=fading, c=self.A, lower=1, overwrite_c=1)
+        self.b = self.b * fading + K.T @ y
+        self.n_unsolved += BLOCK
+        if self.n_unsolved >= min(SOLVED_AFTER, max(2 * BLOCK, n // 4)):
+            self.solve()
+
+    def solve(self) -> None:
+        """Solve for the coefficients, and choose among the ridges."""
+        span, K = self.span, self.kernel
+        for i, ridge in enumerate(RIDGES):
+            span.coef[i] = cho_solve(_factor(self.A + ridge * K, JITTER * ridge), self.b, check_finite=False)
+        span.gamma[1] = int(np.argmin(self.losses))
+        self.n_unsolved = 0
+
+    def begin_anew(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Choose scale, metric and basis from these records, the latest ones, and fit the span to them."""
+        mean, factor, variance = scale_of(X)
+        metric = self._learned_metric(X[-FOR_METRIC:]) if len(self.b) else np.eye(X.shape[1])
+        size, best = min(SIZE, len(X)), self.span.gamma[1]
+        chosen = np.arange(size) * len(X) // size
+        span = new_span(X.shape[1])._replace(mean=mean, factor=factor, metric=metric)
+        U = np.zeros(X.shape)
+        place_all(span, X, np.zeros(X.shape[1]), U)
+        basis = np.ascontiguousarray(U[chosen].T)
+        self.span = span._replace(
+            basis=basis,
+            squares=np.square(basis).sum(axis=0),
+            coef=np.zeros((len(RIDGES), size)),
+            gamma=np.array([1.0 / max(variance, 1e-12), best]),
+            block=np.zeros((BLOCK, size)),
+        )
+        self.note_basis()
+        K = np.zeros((len(X), size))
+        kernel_rows(self.span, U, K)
+        weighted = K * (self.memory ** np.arange(len(X) - 1, -1, -1))[:, None]
+        self.A, self.b = np.asfortranarray(weighted.T @ K), weighted.T @ y
+        self.solve()
+
+    def _learned_metric(self, X: np.ndarray) -> np.ndarray:
+        """The metric from the gradients of f at these records."""
+        self.solve()
+        span, d = self.span, X.shape[1]
+        U, K = np.zeros(X.shape), np.zeros((len(X), len(self.b)))
+        place_all(span, X, np.zeros(d), U)
+        kernel_rows(span, U, K)
+        K *= span.coef[int(span.gamma[1])]
+        gradients = (K @ span.basis.T - U * K.sum(axis=1, keepdims=True)) @ span.metric.T
+        M = gradients.T @ gradients
+        trace = np.trace(M)
+        if not 0.0 < trace < np.inf:
+            return span.metric
+        mixed_in = MIXED_IN if self.is_full else MIXED_IN_DIAGONAL
+        M = (1.0 - mixed_in) * M * (d / trace) + mixed_in * np.eye(d)
+        if not self.is_full:
+            return np.diag(np.sqrt(np.diagonal(M)))
+        values, vectors = np.linalg.eigh(M)
+        T = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.ascontiguousarray(T * np.sqrt(d / np.square(T).sum()))
+
+
+def scale_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean and factor of each column, and the sum of the variances at this scale; columns of 0 and 1 keep theirs."""
+    known = ~np.isnan(X)
+    n = np.maximum(known.sum(axis=0), 1)
+    filled = np.where(known, X, 0.0)
+    mean = filled.sum(axis=0) / n
+    variance = (np.square(filled - mean) * known).sum(axis=0) / n
+    is_binary = (np.isnan(X) | (X == 0.0) | (X == 1.0)).all(axis=0)
+    factor = np.where((variance > 0.0) & ~is_binary, 1.0 / np.sqrt(np.where(variance > 0.0, variance, 1.0)), 1.0)
+    return mean, factor, float((variance * factor**2).sum())
+
+
+def _factor(matrix: np.ndarray, jitter: float) -> tuple[np.ndarray, bool]:
+    """The Cholesky factor of a matrix whose lower half is given, with as much on the diagonal as it takes."""
+    jitter += 1e-10 * float(np.trace(matrix))
+    diagonal = np.diag_indices_from(matrix)
+    for _ in range(20):
+        matrix[diagonal] += jitter
+        try:
+            return cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            jitter *= 10.0
+    raise LinAlgError("the sums of a span hold numbers that are not finite")

@@ -1,0 +1,190 @@
+"""The learner that asks others: a kernel learner, simple experts beside it, and one probability made of all."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from river import base
+from river.utils import dataframe
+
+from streamsvm.core import arguments
+from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.inputs.checks import is_frame, n_rows, series_like
+from streamsvm.estimators.learner.copies import Content, Storable
+from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.mixture.experts import Experts
+from streamsvm.estimators.tuned.auto import AutoLASVM
+from streamsvm.online.mixture.experts import NAMES
+
+
+@fixed_parameters
+class Mixture(Storable, base.MiniBatchClassifier):
+    """A kernel learner with simple experts beside it; what predicts is nearly never behind the best of them.
+
+    Eight experts learn each example beside the model: two passive-aggressive ones, two Bayesian logistic regressions
+    (one sees the latest labels, too), the last label, bins of each feature and of each pair of features, and two kernel
+    expansions that learn how much each feature matters.  Their probabilities and that of the model are calibrated,
+    stacked at two speeds, weighted by how well each has predicted lately, and calibrated once more.
+
+    Parameters
+    ----------
+    model
+        The learner for two classes: an `AutoLASVM`, a `LASVM`, or one of its variants.  Default: ``AutoLASVM()``.
+
+    Raises
+    ------
+    TypeError
+        If `model` is none of these.
+
+    Notes
+    -----
+    **When.**  The experts help where the labels depend on each other in time, where a linear rule moves, where few of
+    many features count, and where a model learns slowly.  They cost as much as the model, or less.  Where the kernel
+    alone is right, they change little.  `docs/mixture.md` has the figures.
+
+    **Features.**  The experts look at the first 128 features.  None and NaN are missing for them; a feature that an
+    example lacks is 0, as for the model.
+
+    **Label.**  The more probable label is predicted, so the `threshold` and the weights of the model do not decide it.
+
+    **Memory** is bounded but for the model's: at most about 3 MB.
+
+    **Replay.**  The same examples give the same mixture, bit for bit, on one machine with one version of BLAS, however
+    they are cut into batches.
+
+    **Forgetting.**  `forget` takes examples out of the model, exactly.  Traces stay in the experts: in their weights,
+    and among the latest 2048 examples until newer ones take their places.
+
+    **Weights.**  The experts count each example once, whatever its weight.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import Mixture
+    >>> evaluate.progressive_val_score(datasets.Phishing(), Mixture(), metrics.Accuracy())
+    Accuracy: 91...%
+    """
+
+    def __init__(self, model: Any = None) -> None:
+        if model is not None and not isinstance(model, tuple(LEARNERS.values())):
+            names = ", ".join(kind.__name__ for kind in LEARNERS.values())
+            raise TypeError(f"model={model!r:.60} must be a learner for two classes: one of {names}")
+        self.model = model
+        self._model: Any = AutoLASVM() if model is None else model
+        self._experts = Experts()
+        self._asked: dict[Hashable, Any] | None = None  # the features that were predicted last
+        self._answer = 0.5
+        self._y_name: Any = None  # of the labels learned last, if they were a series
+
+    # ----------------------------------------------------------------------------------------------------- prediction
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
+        """The probabilities of False and True."""
+        p = self._probability(x)
+        return {False: 1.0 - p, True: p}
+
+    def predict_one(self, x: dict, **kwargs: Any) -> bool:
+        """The more probable label."""
+        return self._probability(x) > 0.5
+
+    def _probability(self, x: dict) -> float:
+        if x != self._asked:
+            self._asked = None
+            self._answer = self._experts.predict(x, self._model.predict_proba_one(x)[True])
+            self._asked = dict(x)
+        return self._answer
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""
+        p = np.array([self._probability(x) for x in _dicts(X)])
+        if is_frame(X):
+            return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
+        return np.column_stack([1.0 - p, p])
+
+    def predict_many(self, X: Any) -> Any:
+        """The more probable labels of all rows: a series for a dataframe, otherwise an array (n,) of bool."""
+        return series_like(X, np.array([self.predict_one(x) for x in _dicts(X)], bool), self._y_name)
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None, t: Any = None) -> None:
+        """Learn one example; for the arguments and the errors see `LASVM.learn_one`."""
+        label = arguments.label_of(y)
+        self._probability(x)
+        p = self._experts.model_probability
+        self._model.learn_one(x, y, w, id, t)
+        if self._experts.know(x):
+            self._experts.predict(x, p)
+        self._experts.learn(label)
+        self._asked = None
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+        """Learn a batch of examples in sequence, as a loop of `learn_one`; see `LASVM.learn_many`."""
+        n = n_rows(X)
+        weights = arguments.weights_of(w, n)
+        self._y_name = getattr(y, "name", None)
+        for i, (x, label) in enumerate(zip(_dicts(X), y, strict=True)):
+            when = None if t is None else t[i]
+            self.learn_one(x, label, float(weights[i]), None if ids is None else int(ids[i]), when)
+
+    def forget(self, ids: int | Iterable[int]) -> int:
+        """Take examples out of the model, exactly; for what stays in the experts see the notes of the class."""
+        self._asked = None
+        left: int = self._model.forget(ids)
+        return left
+
+    @property
+    def n_seen(self) -> int:
+        """Number of examples learned so far."""
+        n: int = self._model.n_seen
+        return n
+
+    @property
+    def shares_(self) -> dict[str, float]:
+        """How much each part counts: the two stacks, which see all experts, and each expert alone."""
+        names = ("stack, slow", "stack, fast", *NAMES)
+        return dict(zip(names, self._experts.rule.shares.tolist(), strict=True))
+
+    # ------------------------------------------------------------------------------------------------------ snapshots
+
+    def _content(self) -> Content:
+        meta, arrays = self._experts.dump()
+        kind = type(self._model).__name__
+        return meta | {"model": kind, "is_given": self.model is not None}, arrays | {
+            "model": np.frombuffer(self._model.to_bytes(), np.uint8)
+        }
+
+    def _learned_content(self) -> Content:
+        meta, arrays = self._experts.dump()
+        return meta | {"model": self._model.digest()}, arrays
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read a mixture that `to_bytes` wrote; see `LASVM.from_bytes`."""
+        meta, arrays = snapshot.unpack(data, cls._name_in_snapshots())
+        kinds = {kind.__name__: kind for kind in LEARNERS.values()}
+        with snapshot.reading(cls._name_in_snapshots()):
+            name = snapshot.field(meta, "model", str)
+            snapshot.require(name in kinds, f"a model of kind {name!r}")
+            stored = snapshot.require_array(arrays, "model", np.uint8, (None,)).tobytes()
+            model = kinds[name].from_bytes(stored, cache_mb, device)
+            mixture = cls(model if snapshot.field(meta, "is_given", bool) else None)
+            mixture._model = model
+            mixture._experts.restore(meta, arrays)
+        return mixture
+
+
+def _dicts(X: Any) -> Iterable[Any]:
+    """The rows of a batch as dicts."""
+    if isinstance(X, np.ndarray):
+        return (dict(enumerate(row)) for row in X.tolist())
+    if sp.issparse(X):
+        csr = X.tocsr()
+        parts = (slice(*csr.indptr[i : i + 2]) for i in range(csr.shape[0]))
+        return (dict(zip(csr.indices[part].tolist(), csr.data[part].tolist(), strict=True)) for part in parts)
+    if isinstance(X, Sequence):
+        return X
+    rows: Any = dataframe.into_frame(X).iter_rows(named=True)
+    return rows

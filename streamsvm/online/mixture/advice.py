@@ -1,0 +1,152 @@
+"""One probability from those of K experts, which is nearly never behind the best of them.
+
+    x_j = logit of the probability of expert j, cut to [`LEAST`, 1 - `LEAST`]
+    1. calibrated experts:  p_j = sigmoid(a_j x_j + b_j)              each a Bayesian logistic regression
+    2. stacks:              q_i = sigmoid(w_i x + c_i)                two of them, which move at different speeds
+    3. fixed share:         p = sum of u_i over all q and p
+                            u_i <- u_i (probability of the label)^ETA, and then (1 - SHARE) u_i + SHARE / (K + 2)
+    4. calibration:         p <- p + the mean error of its bin, shrunk by `SHRINKING` records, but never across 1/2
+
+Each regression takes one extended Kalman step a record, as in `linear`.
+
+========= ==================================================== ===================== =======
+symbol    name                                                 shape                 dtype
+========= ==================================================== ===================== =======
+slopes    a and b of each expert                               (K, 2)                float64
+errors    their covariances                                    (K, 2, 2)             float64
+stacks    w, and c in the last place, of both                  (2, K + 1)            float64
+spreads   their covariances                                    (2, K + 1, K + 1)     float64
+shares    u: of the stacks, then of the experts                (2 + K,)              float64
+bins      per bin: fading sums of y - p, and of records        (2, `BINS`)           float64
+========= ==================================================== ===================== =======
+
+Sources: Herbster and Warmuth, "Tracking the best expert" (1998), fixed share on the log loss; Platt (1999) for step 1.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.core.compiling._jit import inner
+from streamsvm.online.mixture.linear import LEAST_CURVATURE, PROBIT, sigmoid
+
+LEAST = 0.02  # probability of an expert: a single one never rules a label out
+ERROR_OF_SLOPES, WALK_OF_SLOPES = 0.1, 1e-5
+ERROR_OF_STACKS, WALKS_OF_STACKS = 0.05, (1e-5, 1e-4)
+ETA, SHARE = 0.5, 0.002
+BINS, SHRINKING, MEMORY_OF_BINS = 20, 20.0, 0.9998
+LEAST_ANSWER = 1e-6  # probability
+
+
+class Advice(NamedTuple):
+    """The state of the rule."""
+
+    slopes: np.ndarray
+    errors: np.ndarray
+    stacks: np.ndarray
+    spreads: np.ndarray
+    shares: np.ndarray
+    bins: np.ndarray
+
+
+def new_advice(k: int) -> Advice:
+    """The state before the first record, for k experts: the stacks begin with the mean logit."""
+    slopes, stacks = np.zeros((k, 2)), np.zeros((2, k + 1))
+    slopes[:, 0], stacks[:, :k] = 1.0, 1.0 / k
+    errors = np.tile(ERROR_OF_SLOPES * np.eye(2), (k, 1, 1))
+    spreads = np.tile(ERROR_OF_STACKS * np.eye(k + 1), (2, 1, 1))
+    return Advice(slopes, errors, stacks, spreads, np.full(k + 2, 1.0 / (k + 2)), np.zeros((2, BINS)))
+
+
+@inner
+def logits(p, x):
+    """Write the logits of the experts' probabilities, and 1 behind them."""
+    for j in range(p.shape[0]):
+        cut = min(max(p[j], LEAST), 1.0 - LEAST)
+        x[j] = math.log(cut / (1.0 - cut))
+    x[p.shape[0]] = 1.0
+
+
+@inner
+def _predict_stack(w, S, x):
+    f = h = 0.0
+    for a in range(x.shape[0]):
+        f += w[a] * x[a]
+        for b in range(x.shape[0]):
+            h += S[a, b] * x[a] * x[b]
+    return sigmoid(f / math.sqrt(1.0 + PROBIT * h))
+
+
+@inner
+def _learn_stack(w, S, x, target, walk, s):
+    f = h = 0.0
+    for a in range(x.shape[0]):
+        f += w[a] * x[a]
+        s[a] = 0.0
+        for b in range(x.shape[0]):
+            s[a] += S[a, b] * x[b]
+        h += s[a] * x[a]
+    p = sigmoid(f)
+    c = 1.0 / (1.0 / max(p * (1.0 - p), LEAST_CURVATURE) + h)
+    for a in range(x.shape[0]):
+        for b in range(x.shape[0]):
+            S[a, b] -= c * s[a] * s[b]
+        S[a, a] += walk
+        w[a] += (target - p) * (s[a] * (1.0 - c * h) + walk * x[a])
+
+
+@inner
+def answers(state, x, pair, out):
+    """Write the probabilities of the stacks and of the calibrated experts; return their mean by the shares."""
+    k = x.shape[0] - 1
+    for i in range(2):
+        out[i] = _predict_stack(state.stacks[i], state.spreads[i], x)
+    for j in range(k):
+        pair[0] = x[j]
+        pair[1] = 1.0
+        out[2 + j] = _predict_stack(state.slopes[j], state.errors[j], pair)
+    p = 0.0
+    for i in range(k + 2):
+        p += state.shares[i] * out[i]
+    return p
+
+
+@inner
+def _bin(p):
+    return min(int(p * BINS), BINS - 1)
+
+
+@inner
+def calibrated(state, p):
+    """The probability with the mean error of its bin, on its own side of 1/2."""
+    b = _bin(p)
+    q = p + state.bins[0, b] / (state.bins[1, b] + SHRINKING)
+    if p > 0.5:
+        return min(max(q, math.nextafter(0.5, 1.0)), 1.0 - LEAST_ANSWER)
+    return max(min(q, 0.5), LEAST_ANSWER)
+
+
+@inner
+def learn_advice(state, x, pair, out, y, s):
+    """Learn which answers were right: `x` and `out` as `answers` had and gave them, y is +1 or -1."""
+    k, target = x.shape[0] - 1, 1.0 if y > 0.0 else 0.0
+    p = 0.0
+    for i in range(k + 2):
+        p += state.shares[i] * out[i]
+    state.bins[:] *= MEMORY_OF_BINS
+    state.bins[0, _bin(p)] += target - p
+    state.bins[1, _bin(p)] += 1.0
+    total = 0.0
+    for i in range(k + 2):
+        likely = out[i] if y > 0.0 else 1.0 - out[i]
+        state.shares[i] *= max(likely, LEAST) ** ETA
+        total += state.shares[i]
+    for i in range(k + 2):
+        state.shares[i] = (1.0 - SHARE) * state.shares[i] / total + SHARE / (k + 2)
+    for i in range(2):
+        _learn_stack(state.stacks[i], state.spreads[i], x, target, WALKS_OF_STACKS[i], s)
+    for j in range(k):
+        pair[0] = x[j]
+        pair[1] = 1.0
+        _learn_stack(state.slopes[j], state.errors[j], pair, target, WALK_OF_SLOPES, s)

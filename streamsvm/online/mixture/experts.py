@@ -1,0 +1,73 @@
+"""All experts that stand beside the model, and the answer of all: one call to predict a record, and one to learn it.
+
+Learning takes the kernel rows of the record into the blocks of the spans.  Whoever calls it fits the spans anew when a
+block is full.
+
+========= ==================================================== ============ =======
+symbol    name                                                 shape        dtype
+========= ==================================================== ============ =======
+x         values of a record by column; NaN if missing         (D,)         float64
+p         probabilities of the experts: 0 is the model's       (K,)         float64
+room      see `Room`
+========= ==================================================== ============ =======
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.online.mixture import advice, linear, pairs, spans
+
+NAMES = (
+    *("model", "passive-aggressive C=1", "passive-aggressive C=0.01", "Bayesian", "Bayesian with latest labels"),
+    *("last label", "pairs of bins", "span, full metric", "span, latest records"),
+)
+K = len(NAMES)
+PAIRS, FIRST_SPAN = NAMES.index("pairs of bins"), K - 2
+
+
+class Room(NamedTuple):
+    """Room for what is computed of one record, and the answers to it until it is learned."""
+
+    z: np.ndarray  # (D,)
+    u: np.ndarray  # (D,)
+    v: np.ndarray  # (E,)
+    s: np.ndarray  # (max(E, K + 1),)
+    cells: np.ndarray
+    rows: tuple[np.ndarray, np.ndarray]  # kernel rows of both spans, (M,)
+    logits: np.ndarray  # (K + 1,)
+    pair: np.ndarray  # (2,)
+    answers: np.ndarray  # (K + 2,)
+
+
+def new_room(d: int, both: tuple[spans.Span, spans.Span]) -> Room:
+    """Room for records of so many columns."""
+    z, e = np.zeros, linear.FIXED + d
+    rows = (z(len(both[0].squares)), z(len(both[1].squares)))
+    return Room(z(d), z(d), z(e), z(max(e, K + 1)), pairs.room(d), rows, z(K + 1), z(2), z(K + 2))
+
+
+@compiled
+def predict(x, p, lines, of_pairs, first, second, rule, room):
+    """Write the probabilities of all experts but the model; return that of all together."""
+    linear.standardise(lines.moments, x, room.z)
+    linear.predict_linear(lines, room.z, room.v, room.s, p[1:])
+    pairs.find_cells(of_pairs.edges, x, room.cells)
+    p[PAIRS] = pairs.predict_pairs(of_pairs, room.cells)
+    p[FIRST_SPAN] = spans.predict_span(first, x, room.z, room.u, room.rows[0])
+    p[FIRST_SPAN + 1] = spans.predict_span(second, x, room.z, room.u, room.rows[1])
+    advice.logits(p, room.logits)
+    return advice.calibrated(rule, advice.answers(rule, room.logits, room.pair, room.answers))
+
+
+@compiled
+def learn(x, y, at, lines, of_pairs, first, second, rule, room):
+    """Learn the record that was predicted last, with label y, +1 or -1; it is record `at` of the spans' block."""
+    advice.learn_advice(rule, room.logits, room.pair, room.answers, y, room.s)
+    pairs.learn_pairs(of_pairs, room.cells, y)
+    linear.note_moments(lines.moments, x)
+    linear.standardise(lines.moments, x, room.z)
+    linear.learn_linear(lines, room.z, y, room.v, room.s)
+    first.block[at] = room.rows[0]
+    second.block[at] = room.rows[1]

@@ -1,0 +1,123 @@
+"""`ConformalClassifier` around models of all kinds."""
+
+from collections import deque
+
+import numpy as np
+import pandas as pd
+import pytest
+from river import datasets, linear_model
+
+import streamsvm
+from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest, SnapshotError
+from streamsvm.conformal import ConformalClassifier
+
+BANANAS = list(datasets.Bananas().take(1500))
+SEGMENTS = list(datasets.ImageSegments().take(700))
+MODELS = {
+    "LASVM": (LASVM, BANANAS[:400]),
+    "LASVM-G": (LASVMG, BANANAS[:400]),
+    "AutoLASVM": (AutoLASVM, BANANAS[:400]),
+    "OneVsRest": (lambda: OneVsRest(LASVM()), SEGMENTS[:250]),
+    "OneVsOne": (lambda: OneVsOne(LASVM()), SEGMENTS[:250]),
+}
+
+
+def play(model, stream, late=0, ids=True):
+    said, waiting = [], deque()
+    for i, (x, y) in enumerate(stream):
+        decision = model.decide_one(x)
+        said.append(decision)
+        waiting.append((x, y, decision, i))
+        if len(waiting) > late:
+            x, y, decision, i = waiting.popleft()
+            given = {"said": decision} if late else {}
+            model.learn_one(x, y, **given, **({"id": i} if ids else {}))
+    return said
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("late", [0, 60])
+def test_stored_and_read_it_goes_on_bit_for_bit(name, late):
+    make, stream = MODELS[name]
+    whole, half = ConformalClassifier(make(), 0.1), ConformalClassifier(make(), 0.1)
+    middle = len(stream) // 2
+    play(whole, stream[:middle], late)
+    play(half, stream[:middle], late)
+    half = ConformalClassifier.from_bytes(half.to_bytes())
+    assert half.digest() == whole.digest()
+    said = play(whole, stream[middle:], late), play(half, stream[middle:], late)
+    assert [each.labels for each in said[0]] == [each.labels for each in said[1]]
+    assert half.digest() == whole.digest()
+    for model in (whole, half):
+        model.forget([middle - 1])
+        model.relabel(middle - 2, stream[0][1])
+    assert half.digest() == whole.digest()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_many_rows_are_a_loop(name):
+    make, stream = MODELS[name]
+    model, batch = ConformalClassifier(make(), 0.1), ConformalClassifier(make(), 0.1)
+    play(model, stream, ids=False)
+    xs, ys = [x for x, _ in stream], [y for _, y in stream]
+    batch.learn_many(xs, ys)
+    assert batch.digest() == model.digest()
+    assert model.predict_set_many(xs[:20]) == [model.predict_set_one(x) for x in xs[:20]]
+    assert model.predict_many(xs[:20]).tolist() == [model.predict_one(x) for x in xs[:20]]
+    frame = pd.DataFrame(xs[:20])
+    assert list(model.predict_proba_many(frame).columns) == list(model.predict_proba_one(xs[0]))
+
+
+def test_it_keeps_its_promise_and_decides():
+    model = ConformalClassifier(LASVM(), error=0.1)
+    said = play(model, BANANAS)
+    for tally in model.tallies.values():
+        assert tally.wrong <= model.promised(tally.n)
+    assert np.mean([each.decided for each in said[500:]]) > 0.8
+    wrong = [each.is_wrong(y) for each, (_, y) in zip(said, BANANAS, strict=True)]
+    assert sum(wrong) == sum(tally.wrong for tally in model.tallies.values())
+
+
+def test_a_late_label_gives_the_model_the_margin_of_the_prediction():
+    late, plain = ConformalClassifier(LASVM()), LASVM()
+    play(late, BANANAS[:200], late=30)
+    waiting = deque()
+    for i, (x, y) in enumerate(BANANAS[:200]):
+        waiting.append((x, y, plain.decision_function_one(x), i))
+        if len(waiting) > 30:
+            x, y, f, i = waiting.popleft()
+            plain.learn_one(x, y, id=i, margin=f)
+    assert late.model.digest() == plain.digest()
+
+
+def test_a_classifier_of_river_can_be_wrapped():
+    model = ConformalClassifier(linear_model.LogisticRegression(), error=0.2)
+    said = [(model.decide_one(x), model.learn_one(x, y))[0] for x, y in datasets.Phishing()]
+    assert np.mean([each.decided for each in said[300:]]) > 0.5
+    with pytest.raises(SnapshotError, match="cannot be saved"):
+        model.to_bytes()
+
+
+def test_load_reads_it(tmp_path):
+    model = ConformalClassifier(LASVM(), error=0.05)
+    play(model, BANANAS[:100])
+    model.save(tmp_path / "model.svm")
+    again = streamsvm.load(tmp_path / "model.svm")
+    assert (type(again), again.error, again.digest()) == (ConformalClassifier, 0.05, model.digest())
+
+
+def test_bad_arguments_are_refused():
+    for error in (0, 0.6, -1, "x", True, np.nan):
+        with pytest.raises(ValueError, match="error="):
+            ConformalClassifier(LASVM(), error=error)
+    with pytest.raises(ValueError, match="audit="):
+        ConformalClassifier(LASVM(), audit=0)
+    with pytest.raises(TypeError, match="model="):
+        ConformalClassifier(3)
+    model = ConformalClassifier(LASVM())
+    with pytest.raises(ValueError, match="2 rows"):
+        model.learn_many([{"a": 1.0}, {"a": 2.0}], [True])
+    before = model.digest()
+    with pytest.raises(ValueError, match="feature 'a'"):
+        model.learn_one({"a": np.nan}, True)
+    assert model.digest() == before

@@ -1,0 +1,76 @@
+"""The command ``export`` and its targets; tests/connectors/report/test_export.py has LIBSVM's format."""
+
+import json
+
+import pytest
+
+from streamsvm import LASVM, OneVsRest, WarmupScaler
+from streamsvm.connectors.commands.export import _written
+from streamsvm.connectors.records.models import ServedModel
+from streamsvm.export import to_c, to_java, to_javascript, to_json
+
+ROWS = [{"a": float(i % 7), "b": float(i % 3)} for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = LASVM()
+    model.learn_many(ROWS, [x["a"] > x["b"] for x in ROWS])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("to", "file", "write"),
+    [
+        ("c", "fraud.c", lambda model: to_c(model, "fraud")),
+        ("java", "Fraud.java", lambda model: to_java(model, "Fraud")),
+        ("js", "fraud.mjs", to_javascript),
+        ("json", "fraud.json", to_json),
+    ],
+)
+def test_each_target_is_what_the_library_writes(model, tmp_path, call, to, file, write):
+    model.save(tmp_path / "m.ssvm")
+    code, out, _ = call("export", tmp_path / "m.ssvm", "--to", to, "--out", tmp_path / file)
+    assert (code, out) == (0, [f"wrote {model.n_support} support vectors to {tmp_path / file} as {to}"])
+    assert (tmp_path / file).read_text(encoding="utf-8") == write(model)
+
+
+def test_onnx(model, tmp_path, call):
+    onnx = pytest.importorskip("onnx")
+    model.save(tmp_path / "m.ssvm")
+    assert call("export", tmp_path / "m.ssvm", "--to", "onnx", "--double", "--out", tmp_path / "m.onnx")[0] == 0
+    assert onnx.load(tmp_path / "m.onnx").graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
+
+
+def test_a_name_of_its_own(model, tmp_path, call):
+    model.save(tmp_path / "m.ssvm")
+    options = ("--to", "java", "--name", "com.example.Fraud", "--out", tmp_path / "Fraud.java")
+    assert call("export", tmp_path / "m.ssvm", *options)[0] == 0
+    assert (tmp_path / "Fraud.java").read_text().startswith("package com.example;")
+
+
+def test_what_cannot_be_written_is_said_before_a_file_is(model, tmp_path, call):
+    model.save(tmp_path / "m.ssvm")
+    LASVM().save(tmp_path / "empty.ssvm")
+    for given, said in (
+        (("m.ssvm", "--to", "c", "--label", "cat"), "--label goes with --to libsvm only"),
+        (("m.ssvm", "--to", "java", "--name", "my-model"), "name='my-model' must begin with a letter"),
+        (("empty.ssvm", "--to", "json"), "it has not learned from both classes yet"),
+    ):
+        code, _, error = call("export", tmp_path / given[0], *given[1:], "--out", tmp_path / "out")
+        assert code != 0
+        assert said in error[0]
+        assert not (tmp_path / "out").exists()
+
+
+def test_the_scaler_of_a_trainer_is_part_of_the_file(call, tmp_path):
+    from argparse import Namespace
+
+    scaler, model = WarmupScaler(), OneVsRest(LASVM(gamma=0.5))
+    for x in ROWS:
+        scaler.learn_one(x)
+        model.learn_one(scaler.transform_one(x), "high" if x["a"] > 3.0 else "low")
+    options = Namespace(to="json", label=None, name=None, out=tmp_path / "m.json")
+    told = json.loads(_written(ServedModel(model, scaler, {}), options))
+    shifts = {feature["name"]: (feature["shift"], feature["factor"]) for feature in told["features"]}
+    assert shifts["a"] == pytest.approx(scaler.scale_of("a"))

@@ -1,0 +1,83 @@
+"""`streamsvm label TABLE`: a whole labelling job of a file of texts, from one command."""
+
+import argparse
+import os
+
+import numpy as np
+import pytest
+from logged import read_json
+
+from streamsvm.connectors.commands import label_table
+from streamsvm.connectors.commands.arguments import processes
+from streamsvm.connectors.commands.label import answer_questions, oracle
+from streamsvm.connectors.labelling import follower
+from streamsvm.connectors.runtime.folders import FileError
+from streamsvm.connectors.settings.loading import load
+
+WORDS = ("meeting", "lunch", "report", "plan", "team", "invoice", "travel", "notes", "agenda", "review")
+
+
+@pytest.fixture(autouse=True)
+def _haste(monkeypatch):
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def messages(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "messages.csv"
+    texts = [" ".join(rng.choice(WORDS, 6)) + (" prize" if i % 20 == 7 else "") for i in range(400)]
+    path.write_text("\n".join(["body,sender", *(f"{text},ann" for text in texts)]) + "\n")
+    return path
+
+
+def arguments(*words):
+    parser = argparse.ArgumentParser()
+    processes.label(parser)
+    return parser.parse_args(list(map(str, words)))
+
+
+def test_texts_are_shown_and_learned(messages, tmp_path):
+    config = label_table.prepare(arguments(messages, "--text", "body"))
+    assert config == tmp_path / "messages-labels" / "app.toml"
+    events = read_json(tmp_path / "messages-labels" / "log", "records")
+    assert (len(events), events[7]["id"], events[7]["text"][-5:]) == (400, "messages:9", "prize")
+    assert events[7]["x"] == {"body": events[7]["text"], "sender": "ann"}
+
+
+def test_a_job_goes_on_with_the_same_table_only(messages, tmp_path):
+    label_table.prepare(arguments(messages, "--text", "body"))
+    text = messages.read_text()
+    messages.write_text(text + "one more,bob\n")
+    label_table.prepare(arguments(messages, "--text", "body"))
+    assert len(read_json(tmp_path / "messages-labels" / "log", "records")) == 401
+    for other in (
+        text.replace("prize", "price"),
+        text[: len(text) // 2].rpartition("\n")[0] + "\n",
+        text + "another,bob\n",
+    ):
+        messages.write_text(other)
+        with pytest.raises(FileError, match="record 401 is not the one that messages-labels has from an earlier call"):
+            label_table.prepare(arguments(messages, "--text", "body"))
+
+
+def test_options_of_a_table_do_not_go_with_a_configuration(config, call):
+    code, _, (err,) = call("label", config, "--text", "body", "--check")
+    assert (code, "--text: these go with a table in the place of" in err) == (2, True)
+
+
+@pytest.mark.long
+def test_the_model_finds_most_positives(messages):
+    """Without features of the texts, it found no more than chance does."""
+    config = label_table.prepare(arguments(messages, "--text", "body"))
+    settings = load(config, {}, ["labelling.max_labels=100"])
+    found = []
+
+    def truth(shown):
+        found.append(shown.event["text"].endswith("prize"))
+        return found[-1]
+
+    answers = oracle(truth, "program", delay=0.0, noise=0.0, quota=100)
+    answer_questions(settings, answers, lambda: False, train=True)
+    assert (len(found), sum(found) >= 15) == (100, True)

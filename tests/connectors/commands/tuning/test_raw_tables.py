@@ -1,0 +1,89 @@
+"""`streamsvm crossval` and `search` on raw tables: what `Records` makes of them, and what it must not know."""
+
+import numpy as np
+import pytest
+
+from streamsvm.connectors.commands.tuning.training_set import read_training_set
+from streamsvm.connectors.records.columns import Columns
+from streamsvm.features import Records
+
+COLUMNS = Columns(label="bought", id="id", positive="yes", raw="event")
+
+
+def rows(n=120):
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        income, job = rng.normal(50_000, 10_000), rng.choice(["clerk", "smith", ""])
+        bought = "yes" if (income > 50_000) == (job == "clerk") else "no"
+        yield f"c{i},{'' if i % 7 == 3 else round(income)},{job},{bought}"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(["id,income,job,bought", *rows()]) + "\n")
+    return path
+
+
+def examples(path, scale="standard"):
+    return read_training_set(path, "auto", COLUMNS, scale, (), Records())
+
+
+def test_numbers_are_scaled_and_categories_are_not(table):
+    found = examples(table)
+    assert sorted(found.features) == ["income", "~job=clerk", "~job=smith", "~job?"]
+    X = found.X.toarray()
+    of = {name: X[:, column] for column, name in enumerate(found.features)}
+    assert (found.n_fields, abs(of["income"].mean()) < 1e-9, round(of["income"].std(), 6)) == (2, True, 1.0)
+    assert set(of["~job?"]) == {0.0, 1.0}
+
+
+def test_a_missing_value_is_guessed_by_the_rows_before_it(table):
+    """Otherwise the rows that test a fold would be in it."""
+    column = [cell.split(",")[1] for cell in table.read_text().splitlines()[1:]]
+    found = examples(table, "none")
+    income = found.X.toarray()[:, found.features.index("income")]
+    before = [float(value) for value in column[:3]]
+    assert column[3] == ""
+    assert np.mean(before) == pytest.approx(income[3]) or income[3] == before[-1]
+    table.write_text(table.read_text().replace(column[-1], "9000000"))
+    changed = examples(table, "none").X.toarray()[:, found.features.index("income")]
+    assert (changed[:-1] == income[:-1]).all()
+
+
+def test_labels_have_no_influence_on_features(table):
+    before = examples(table)
+    table.write_text(table.read_text().replace("yes", "maybe").replace("no\n", "yes\n").replace("maybe", "no"))
+    after = examples(table)
+    assert (after.y == ~before.y).all()
+    assert (before.X != after.X).nnz == 0
+
+
+@pytest.mark.parametrize("command", ["crossval", "search"])
+def test_a_configuration_names_the_columns(table, tmp_path, call, command):
+    grid = ("--C", "10", "--gamma", "0.5") if command == "search" else ("--C", "10")
+    code, by_options, err = call(
+        command, table, "--raw", "--label", "bought", "--positive", "yes", "--id", "id", "-k", 2, *grid
+    )
+    assert (code, err) == (0, [])
+    made = "4 features of 2 raw fields, whose kinds are judged by all of them; scaled (standard)"
+    assert by_options[0].startswith("120 examples, ")
+    assert made in by_options[0]
+    assert call("init", table, "--label", "bought", "--out", tmp_path / "app.toml")[0] == 0
+    code, by_config, _ = call(command, table, "--config", tmp_path / "app.toml", "-k", 2, *grid)
+    assert (code, by_config[0]) == (0, by_options[0])
+    if command == "search":
+        assert by_config[-1].startswith("or in Python:  Records() | LASVM(C=10, gamma=0.5")
+        assert "--set model.algorithm=lasvm --set model.C=10" in by_config[-2]
+
+
+def test_what_is_refused(table, tmp_path, call):
+    path = tmp_path / "app.toml"
+    path.write_text("[model]\nC = 1.0\n")
+    code, _, (err,) = call("crossval", table, "--config", path, "--label", "bought")
+    assert (code, "[features] raw is not true" in err) == (2, True)
+    code, _, (err,) = call("crossval", table, "--raw")
+    assert (code, "--label is missing: it names the field of the label" in err) == (1, True)
+    path.write_text('[features]\nraw = true\n[label]\nclasses = ["a", "b", "c"]\n')
+    code, _, (err,) = call("crossval", table, "--config", path, "--label", "bought")
+    assert (code, "only two classes are tested" in err) == (2, True)

@@ -1,0 +1,83 @@
+"""Labels that come late to the trainer: it fits the probabilities to what it had predicted."""
+
+import contextlib
+import json
+from collections import deque
+
+import numpy as np
+import pytest
+from logged import change
+
+from streamsvm import LASVM, OneVsRest
+from streamsvm.connectors.logs.segments import Appender
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import trainer
+
+START = 1_700_000_000_000  # milliseconds
+LATE = 25  # events from an event to its label
+
+
+def configure(folder, classes):
+    settings = Settings(
+        log=LogSettings(dir=folder / "log", labels="labels"),
+        model=ModelSettings(cache_mb=1.0),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
+    )
+    return change(settings, label={"classes": classes}) if classes else settings
+
+
+def append(settings, rows):
+    """Append (time, key, value) by topic."""
+    for topic, records in rows.items():
+        folder = settings.log.dir / topic / "0"
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(Appender(folder, 1 << 20)) as appender:
+            for time, key, value in records:
+                appender.append(time, key, json.dumps(value).encode(), ())
+
+
+def stream(n, classes):
+    rng = np.random.default_rng(5)
+    for i in range(n):
+        place = int(rng.integers(len(classes) or 2))
+        x = {"a": round(place + 0.6 * rng.normal(), 6), "b": round(rng.normal(), 6)}
+        yield i, x, classes[place] if classes else bool(place)
+
+
+def twin(settings, examples, classes):
+    """The model that a loop in Python teaches."""
+    model = LASVM(**settings.model.parameters())
+    model = OneVsRest(model, list(classes)) if classes else model
+    waiting = deque()
+    for i, x, y in examples:
+        waiting.append((x, y, i, model.decision_function_one(x)))
+        if len(waiting) > LATE:
+            x, y, i, margin = waiting.popleft()
+            model.learn_one(x, y, id=i, margin=margin)
+    return model
+
+
+@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
+def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes):
+    """Also over a restart, and over an event that is learned late while others are learned at once."""
+    settings, examples = configure(tmp_path, classes), list(stream(160, classes))
+    for part in (examples[:90], examples[90:]):
+        events = [(START + 10 * i, None, {"id": i, "x": x}) for i, x, _ in part]
+        labels = [(START + 10 * i + 5, None, {"id": i - LATE, "y": examples[i - LATE][2]}) for i, *_ in part]
+        append(settings, {"events": events, "labels": [label for label in labels if label[2]["id"] >= 0]})
+        state = trainer.run(settings)[0]
+    expected = twin(settings, examples, classes)
+    assert state.model.n_seen == expected.n_seen == 160 - LATE
+    for _, x, _ in examples[:20]:
+        assert state.model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
+    assert state.model.support_ids.tolist() == expected.support_ids.tolist()
+
+
+def test_a_label_that_comes_with_its_event_is_learned_as_before(tmp_path):
+    settings, examples = configure(tmp_path, ()), list(stream(80, ()))
+    append(settings, {"events": [(START + 10 * i, None, {"id": i, "x": x, "y": y}) for i, x, y in examples]})
+    state, expected = trainer.run(settings)[0], LASVM(**settings.model.parameters())
+    for i, x, y in examples:
+        expected.learn_one(x, y, id=i)
+    assert state.model.digest() == expected.digest()

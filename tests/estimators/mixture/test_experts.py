@@ -1,0 +1,161 @@
+"""The compiled experts and the rule beside slow twins in plain Python."""
+
+import math
+
+import numpy as np
+import pytest
+
+from streamsvm.estimators.mixture.experts import Experts
+from streamsvm.online.mixture import advice, experts, linear
+
+
+def sigmoid(f):
+    return 1.0 / (1.0 + math.exp(-f))
+
+
+class Slow:
+    """The linear experts and the rule, from the formulas at the heads of their files."""
+
+    def __init__(self, d, k):
+        self.seen = []
+        self.passive = np.zeros((2, d + 1))
+        self.means, e = np.zeros((2, d + 3)), d + 3
+        self.spreads = np.array([np.eye(e) / math.sqrt(d)] * 2)
+        self.labels, self.chain = np.zeros(2), np.ones((2, 2))
+        self.regressions = [(np.array([1.0, 0.0]), 0.1 * np.eye(2), 1e-5) for _ in range(k)]
+        self.stacks = [(np.array([1.0 / k] * k + [0.0]), 0.05 * np.eye(k + 1), walk) for walk in (1e-5, 1e-4)]
+        self.shares, self.bins = np.full(k + 2, 1.0 / (k + 2)), np.zeros((2, 20))
+
+    def scaled(self, x):
+        X = np.array(self.seen).reshape(len(self.seen), len(x))
+        if not len(X):
+            return np.zeros(len(x))
+        deviation = X.std(axis=0)
+        return np.where(deviation > 0.0, (x - X.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0), 0.0)
+
+    def inputs(self, k, z):
+        return np.concatenate([[1.0], self.labels * k, z])
+
+    def predict(self, x):
+        z = self.scaled(x)
+        p = [sigmoid(w[:-1] @ z + w[-1]) for w in self.passive]
+        for k in range(2):
+            v = self.inputs(k, z)
+            p.append(sigmoid(self.means[k] @ v / math.sqrt(1.0 + 0.3927 * v @ self.spreads[k] @ v)))
+        row = self.chain[int(self.labels[0] > 0)]
+        return np.array([*p, row[1] / row.sum()])
+
+    @staticmethod
+    def step(m, S, v, target, walk):
+        p, s = sigmoid(m @ v), S @ v
+        S = S - np.outer(s, s) / (1.0 / max(p * (1.0 - p), 1e-3) + v @ s) + walk * np.eye(len(v))
+        return m + (target - p) * S @ v, S
+
+    def learn(self, x, y):
+        self.seen.append(x)
+        z = self.scaled(x)
+        for w, C in zip(self.passive, (1.0, 0.01), strict=True):
+            loss = 1.0 - y * (w[:-1] @ z + w[-1])
+            if loss > 0 and z @ z > 0:
+                w += y * min(C, loss / (z @ z)) * np.append(z, 1.0)
+        for k, walk in enumerate((1e-5, 1e-3)):
+            v = self.inputs(k, z)
+            self.means[k], self.spreads[k] = self.step(self.means[k], self.spreads[k], v, float(y > 0), walk)
+        row = self.chain[int(self.labels[0] > 0)]
+        row *= 0.999
+        row[int(y > 0)] += 1.0
+        self.labels = np.array([y, self.labels[0]])
+
+    def answers(self, p):
+        cut = np.clip(p, 0.02, 0.98)
+        x = np.append(np.log(cut / (1.0 - cut)), 1.0)
+        own = [(m, S, x) for m, S, _ in self.stacks]
+        own += [(m, S, np.array([x[j], 1.0])) for j, (m, S, _) in enumerate(self.regressions)]
+        return x, np.array([sigmoid(m @ v / math.sqrt(1.0 + 0.3927 * v @ S @ v)) for m, S, v in own])
+
+    def advise(self, p):
+        _, answers = self.answers(p)
+        mean = self.shares @ answers
+        b = min(int(20 * mean), 19)
+        q = mean + self.bins[0, b] / (self.bins[1, b] + 20.0)
+        return min(max(q, np.nextafter(0.5, 1)), 1 - 1e-6) if mean > 0.5 else max(min(q, 0.5), 1e-6)
+
+    def learn_advice(self, p, y):
+        x, answers = self.answers(p)
+        b, target = min(int(20 * (self.shares @ answers)), 19), float(y > 0)
+        self.bins *= 0.9998
+        self.bins[:, b] += target - self.shares @ answers, 1.0
+        shares = self.shares * np.maximum(np.where(y > 0, answers, 1.0 - answers), 0.02) ** 0.5
+        self.shares = 0.998 * shares / shares.sum() + 0.002 / len(shares)
+        self.stacks = [(*self.step(m, S, x, target, walk), walk) for m, S, walk in self.stacks]
+        self.regressions = [
+            (*self.step(m, S, np.array([x[j], 1.0]), target, walk), walk)
+            for j, (m, S, walk) in enumerate(self.regressions)
+        ]
+
+
+def test_linear_experts_and_the_rule_are_those_of_slow_twins():
+    rng, d = np.random.default_rng(0), 4
+    fast, slow = Experts(), Slow(d, experts.K)
+    for t in range(150):
+        x = rng.normal(size=d) * [1.0, 10.0, 0.1, 0.0] + 3.0
+        y, p = bool(x[0] + rng.normal() > 3.0), rng.uniform(0.2, 0.8)
+        named = {f"f{j}": v for j, v in enumerate(x)}
+        answer = fast.predict(named, p)
+        if fast.know(named):
+            answer = fast.predict(named, p)
+        assert fast._p[1 : 1 + linear.N_LINEAR] == pytest.approx(slow.predict(x), abs=1e-9), t
+        assert answer == pytest.approx(slow.advise(fast._p), abs=1e-9), t
+        slow.learn_advice(fast._p, 1.0 if y else -1.0)
+        slow.learn(x, 1.0 if y else -1.0)
+        fast.learn(y)
+    assert fast.rule.shares == pytest.approx(slow.shares, abs=1e-9)
+
+
+def test_a_span_is_the_least_squares_fit_to_its_records():
+    rng = np.random.default_rng(1)
+    fast, n = Experts(), 256
+    X = rng.normal(size=(n, 2))
+    y = X[:, 0] * X[:, 1] > 0.0
+    for x, label in zip(X.tolist(), y.tolist(), strict=True):
+        named = {"a": x[0], "b": x[1]}
+        fast.predict(named, 0.5)
+        if fast.know(named):
+            fast.predict(named, 0.5)
+        fast.learn(label)
+    span = fast.fits[1].span
+    U = (X - span.mean) * span.factor @ span.metric
+    basis = span.basis.T
+    K = np.exp(-span.gamma[0] * np.square(U[:, None] - basis).sum(axis=2))
+    Z = np.exp(-span.gamma[0] * np.square(basis[:, None] - basis).sum(axis=2))
+    weights = 0.999 ** np.arange(n - 1, -1, -1)
+    for ridge, coef in zip((0.1, 1.0, 10.0), span.coef, strict=True):
+        A = (K.T * weights) @ K + ridge * Z + 1e-3 * ridge * np.eye(len(Z))
+        values = K @ np.linalg.solve(A, (K.T * weights) @ np.where(y, 1.0, -1.0))
+        assert K @ coef == pytest.approx(values, abs=1e-3)
+    assert np.mean((K @ span.coef[0] > 0.0) == y) > 0.9
+
+
+def test_pairs_of_bins_learn_what_no_single_feature_shows():
+    rng, fast, right = np.random.default_rng(2), Experts(), 0
+    for t in range(1500):
+        a, b = rng.integers(2, size=2).tolist()
+        named, y = {"a": float(a), "b": float(b), "c": rng.normal()}, a != b
+        fast.predict(named, 0.5)
+        if fast.know(named):
+            fast.predict(named, 0.5)
+        right += t >= 500 and (fast._p[experts.PAIRS] > 0.5) == y
+        fast.learn(y)
+    assert right / 1000 > 0.97
+
+
+def test_missing_values_count_as_the_mean_and_are_not_learned():
+    fast = Experts()
+    for t in range(64):
+        fast.know({"a": 1.0})
+        fast.predict({"a": None if t % 2 else 3.0 + t}, 0.5)
+        fast.learn(t % 4 == 0)
+    counts, mean = fast.lines.moments[:2, 0]
+    assert counts == 32
+    assert mean == pytest.approx(np.mean(3.0 + np.arange(0, 64, 2)))
+    assert advice.LEAST_ANSWER < fast.predict({"a": float("nan")}, 0.5) < 1.0
