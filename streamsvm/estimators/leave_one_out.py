@@ -42,6 +42,13 @@ def left_out_margins(model: Any, X: Any, y: Sequence[Any], sample_weight: np.nda
     return np.where(positive, values, -values)
 
 
+def left_out_positives(model: Any, X: Any, y: Sequence[Any], sample_weight: np.ndarray) -> np.ndarray:
+    """f of the positive examples, each by the exact solution for all others; parameters as of `left_out_margins`."""
+    state, positive = model._state, np.array(y, bool)
+    boxes = _boxes(state, positive, sample_weight)
+    return left_out_values(_store(state, X), np.where(positive, 1.0, -1.0), boxes, np.flatnonzero(positive))
+
+
 def _leads(model: OneVsRest, X: Any, y: Sequence[Any], weights: np.ndarray) -> np.ndarray:
     labels = list(dict.fromkeys(y))
     places = np.array([labels.index(label) for label in y])

@@ -13,7 +13,7 @@ import numpy as np
 from streamsvm.active import LabellingLoop
 from streamsvm.active.choosing.cut import PoolCut, cut_of, objective_of
 from streamsvm.active.choosing.kernel_width import GammaTuner
-from streamsvm.estimators.leave_one_out import left_out_margins
+from streamsvm.estimators.leave_one_out import left_out_positives
 
 from ...settings.sections import Settings
 from .join import Join
@@ -98,7 +98,7 @@ class Tuning:
         y, cut = np.array(labelled.y, bool), 0.0
         if min(np.count_nonzero(y), np.count_nonzero(~y)) >= 2:
             rows = features(labelled.values)
-            left_out = left_out_margins(model, rows, labelled.y, labelled.weights)[y]
+            left_out = left_out_positives(model, rows, labelled.y, labelled.weights)
             cut = cut_of(left_out, loop.pool_values(finished(model)), self._cut.objective)
         model.set_threshold(cut)
 

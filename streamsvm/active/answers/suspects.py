@@ -119,8 +119,10 @@ def left_out_leads(stores: Sequence[RowStore], places: np.ndarray, boxes: Sequen
     return leads_of(places, values)
 
 
-def left_out_values(store: RowStore, signs: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """f of each example by the exact solution for all others.
+def left_out_values(
+    store: RowStore, signs: np.ndarray, boxes: np.ndarray, places: np.ndarray | None = None
+) -> np.ndarray:
+    """f of each example, or of those at some places, by the exact solution for all others.
 
     Parameters
     ----------
@@ -130,9 +132,13 @@ def left_out_values(store: RowStore, signs: np.ndarray, boxes: np.ndarray) -> np
         Labels -1.0 and +1.0, (n,).
     boxes
         Largest size of each coefficient, (n,).
+    places
+        Which examples; default: all.
     """
     if len(store) < 2:
         return np.zeros(len(store))  # No example is left, and a model of nothing says 0.
     problem = Problem(store, signs, np.minimum(0.0, signs * boxes), np.maximum(0.0, signs * boxes), OPTIONS)
-    plan, _, _ = prepared(problem, folds.leave_one_out(len(store)), "auto", values=True)
+    every = folds.leave_one_out(len(store))
+    splits = every if places is None else folds.Folds(len(store), places[:, np.newaxis])
+    plan, _, _ = prepared(problem, splits, "auto", values=True)
     return np.concatenate([part.decision_values for part in outcomes(plan, n_jobs=1)])

@@ -18,7 +18,8 @@ from river import compose
 
 from streamsvm.active.choosing.vectors import Vectors
 from streamsvm.core import arguments
-from streamsvm.validation import leave_one_out
+from streamsvm.validation import cross_validate
+from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.scale import resolve_scaling
 
 OBJECTIVES = ("gmean", "recall", "precision")
@@ -160,8 +161,9 @@ def pool_cut(
     if objective == "precision" or min(np.count_nonzero(counted), np.count_nonzero(others)) < FEWEST:
         return 0.0
     given, Z = resolve_scaling(model.clone({"threshold": 0.0}), vectors.matrix)
-    left_out = leave_one_out(given, Z, positive, sample_weight=weights).decision_values
-    return cut_of(left_out[counted], f, objective)
+    folds = Folds(len(positive), np.flatnonzero(counted)[:, np.newaxis])  # the others' values are not needed
+    result = cross_validate(given, Z, positive, folds=folds, sample_weight=weights)
+    return cut_of(np.concatenate([part.decision_values for part in result.per_fold]), f, objective)
 
 
 def cut_of(left_out: np.ndarray, f: np.ndarray, objective: str) -> float:
