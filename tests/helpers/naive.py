@@ -1240,6 +1240,8 @@ def faults_of_scale(c):
         "m": abs(c.m) <= 1e18,
         "shift": abs(c.shift) <= 1e18,
         "spread": (c.spread >= 0) & (c.spread <= largest),
+        "last": abs(c.last) <= 1e18,
+        "excess": abs(c.excess) <= largest,
         "S": c.S >= 0,
         "w": c.w >= 0,
         **{name: (getattr(c, name) >= 0) & (getattr(c, name) <= 2**62) for name in ("began", "named", "times")},

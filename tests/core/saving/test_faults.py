@@ -74,7 +74,7 @@ def test_what_is_wrong_with_a_scale_is_what_the_twin_finds():
         c = copy_of_scale(state)
         for _ in range(turn % 3):
             name = (
-                scale.OUT_OF_RANGE[rng.integers(9)]
+                scale.OUT_OF_RANGE[rng.integers(len(scale.OUT_OF_RANGE))]
                 if rng.random() < 0.7
                 else ("varied", "factor", "place", "feature")[turn % 4]
             )
