@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
             stop = stack.enter_context(stopping(settings))
         states = answer_questions(settings, front_end, stop, train=arguments.train)
     if states is not None:
-        show_states(settings.log.topic, states)
+        show_states(settings, states)
 
 
 def needs(settings: Settings, *, train: bool) -> Iterator[str]:

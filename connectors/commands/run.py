@@ -16,6 +16,6 @@ def run(arguments: argparse.Namespace) -> None:
         with working(settings) as stop:
             states = trainer.run(settings, stop)
     except TooManyBadRecords as error:
-        show_states(settings.log.topic, error.states)
+        show_states(settings, error.states)
         raise
-    show_states(settings.log.topic, states)
+    show_states(settings, states)

@@ -1,6 +1,7 @@
 """Models in records: their classes in the engine, what they say about events, and models as bytes.
 
-A model of raw records belongs to the `Records` that make its features: `Trained` holds both, and one blob does, too.
+A model of raw records belongs to the `Records` that make its features, and a model that decides to its
+`ConformalClassifier`: `Trained` holds them all, and one blob does, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import OneVsRest, WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
@@ -22,6 +24,7 @@ Model = OnlineSVM | OneVsRest
 _SEVERAL = "several"  # its name beside the learners'
 _KIND = "served model"
 _WITH_RECORDS = "model with records"
+_DECIDER = ConformalClassifier.__name__
 
 
 class Scores(NamedTuple):
@@ -76,48 +79,77 @@ def rows_of(
 
 
 class Trained(NamedTuple):
-    """A model that goes on learning, with the `Records` that make its features if events are raw."""
+    """A model that goes on learning.
+
+    Attributes
+    ----------
+    model
+        The model.
+    records
+        What makes its features, if events are raw.
+    decider
+        What decides with its probabilities, around the same model, if [decide] asks for it.
+    """
 
     model: Any
     records: Records | None = None
+    decider: ConformalClassifier | None = None
 
     def to_bytes(self) -> bytes:
-        """Both as one blob; a model without records as it writes itself."""
+        """All as one blob; a model without records as it, or its decider, writes itself."""
+        model = (self.decider or self.model).to_bytes()
         if self.records is None:
-            return self.model.to_bytes()
-        parts = {"model": self.model.to_bytes(), "records": self.records.to_bytes()}
+            return model
+        parts = {"model": model, "records": self.records.to_bytes()}
         return snapshot.pack(_WITH_RECORDS, {}, {name: _array(blob) for name, blob in parts.items()})
 
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
         """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
         if snapshot.kind_of(data) != _WITH_RECORDS:
-            return cls(implementation.from_bytes(data, cache_mb=cache_mb))
+            model, decider = _model_of(implementation, data, cache_mb=cache_mb)
+            return cls(model, None, decider)
         _, arrays = snapshot.unpack(data, _WITH_RECORDS)
         with snapshot.reading(_WITH_RECORDS):
-            model, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
-        return cls(implementation.from_bytes(model, cache_mb=cache_mb), records)
+            blob, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
+        model, decider = _model_of(implementation, blob, cache_mb=cache_mb)
+        return cls(model, records, decider)
 
     def digest(self) -> str:
-        """The digest of both; of a model without records, its own."""
+        """The digest of all; of a model without records, its own or its decider's."""
+        model = (self.decider or self.model).digest()
         if self.records is None:
-            return self.model.digest()
-        return blake2b(f"{self.model.digest()} {self.records.digest()}".encode(), digest_size=32).hexdigest()
+            return model
+        return blake2b(f"{model} {self.records.digest()}".encode(), digest_size=32).hexdigest()
+
+
+def _model_of(implementation: Any, data: bytes, **how: Any) -> tuple[Any, ConformalClassifier | None]:
+    """A model of this class, and the decider around it if there is one."""
+    if snapshot.kind_of(data) != _DECIDER:
+        return implementation.from_bytes(data, **how), None
+    decider = ConformalClassifier.from_bytes(data, **how)
+    snapshot.require(isinstance(decider.model, implementation), f"the model is a {type(decider.model).__name__}")
+    return decider.model, decider
 
 
 class ServedModel(NamedTuple):
-    """A model that can predict, with the scaler of its features, or with the `Records` that make them."""
+    """A model that can predict, with the scaler of its features or the `Records` that make them, and its decider."""
 
     model: Model
     scaler: WarmupScaler | None
     meta: dict[str, Any]
     records: Records | None = None
+    decider: ConformalClassifier | None = None
 
 
 def pack_model(
-    model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any], records: Records | None = None
+    model: Model,
+    scaler: WarmupScaler | None,
+    meta: Mapping[str, Any],
+    records: Records | None = None,
+    decider: ConformalClassifier | None = None,
 ) -> bytes:
-    """A model, what makes its features, and plain values as one blob; equal input gives equal bytes.
+    """A model, what makes its features, what decides, and plain values as one blob; equal input gives equal bytes.
 
     Raises
     ------
@@ -126,7 +158,7 @@ def pack_model(
     """
     names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
     algorithm = _SEVERAL if isinstance(model, MulticlassModel) else names[type(model)]
-    blobs = {"model": model.to_bytes()}
+    blobs = {"model": (decider or model).to_bytes()}
     if scaler is not None:
         blobs["scaler"] = scaler.to_bytes()
     if records is not None:
@@ -147,11 +179,11 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
     try:
         algorithm = header["algorithm"]
         implementation: Any = MulticlassModel if algorithm == _SEVERAL else LEARNERS[algorithm]
-        model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
+        model, decider = _model_of(implementation, arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
         records = Records.from_bytes(arrays["records"].tobytes()) if "records" in arrays else None
         model.predict_proba_one(_means(model))  # This fails if a coefficient is not finite; any example will do.
-        return ServedModel(model, scaler, header["meta"], records)
+        return ServedModel(model, scaler, header["meta"], records, decider)
     except snapshot.SnapshotError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

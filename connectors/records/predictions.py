@@ -10,6 +10,9 @@ its probability.  ``margin`` is half the lead of its decision value over the bes
 margins of both classes; below 0, another class has a larger decision value and is less probable.  The object also has
 ``"probabilities": {CLASS: ...}`` and ``"values": {CLASS: ...}``, the decision values.
 
+With [decide], it also has ``"decided": true`` or ``false``, and ``"labels": [...]``, those that cannot be excluded, the
+most probable first.  Then ``label`` is the first of them, and ``score`` is corrected by recent errors.
+
 A prediction depends on the event, the event's place in the log and the model alone.  So one that is repeated after a
 crash has the same bytes, and readers recognise it by ``src``.
 """
@@ -21,11 +24,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from streamsvm.active.choosing.decisions import leads_of
+from streamsvm.conformal import ConformalClassifier, Decision
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Headers, Record, Transport
 from .classes import ClassLabel
 from .codec import Codec, Event
+from .decisions import fields_of
 from .models import MulticlassModel, Scores, scores
 
 TRACE = ("traceparent", "tracestate")  # headers of W3C Trace Context
@@ -42,11 +47,14 @@ class Prediction(NamedTuple):
         Its probability of the positive class.
     value
         Its decision value.
+    verdict
+        What is decided with it, if [decide] asks for it.
     """
 
     margin: float
     score: float
     value: float = 0.0
+    verdict: Decision | None = None
 
     @property
     def class_label(self) -> None:
@@ -69,12 +77,15 @@ class ClassPrediction(NamedTuple):
         Half the lead of its decision value over the best other one; 0 without a second class.
     values, probabilities
         Decision values, and probabilities, by class.
+    verdict
+        What is decided with them, if [decide] asks for it.
     """
 
     label: ClassLabel | None
     margin: float
     values: dict[ClassLabel, float]
     probabilities: dict[ClassLabel, float]
+    verdict: Decision | None = None
 
     @property
     def class_label(self) -> ClassLabel | None:
@@ -104,6 +115,15 @@ def predictions_of(model: Any, rows: NamedRows | list[dict]) -> list[Said]:
         return list(map(Prediction, *parts))
     margins = [model.decision_function_one(x) for x in rows]
     return [Prediction(margin - cut, model.probability_one(margin), margin) for margin in margins]
+
+
+def with_verdict(said: Said, decider: ConformalClassifier | None) -> Said:
+    """A prediction with what the decider makes of it."""
+    if decider is None:
+        return said
+    if isinstance(said, ClassPrediction):
+        return said._replace(verdict=decider.decide(said.values, said.probabilities))
+    return said._replace(verdict=decider.decide(said.value, {False: 1.0 - said.score, True: said.score}))
 
 
 def class_predictions(found: Scores) -> list[ClassPrediction]:
@@ -145,6 +165,8 @@ def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelV
         If the margin or the score is not finite.
     """
     said = _of_classes(prediction) if isinstance(prediction, ClassPrediction) else _of_two(codec, prediction)
+    if prediction.verdict is not None:
+        said |= fields_of(codec, prediction.verdict)
     if not (math.isfinite(said["score"]) and math.isfinite(said["margin"])):
         raise ValueError(f"score={said['score']!r} and margin={said['margin']!r} must be finite numbers")
     fields = {"id": event.id, **said, "model": {"ver": model.ver, "offset": model.offset}, "src": src}
@@ -157,12 +179,15 @@ def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelV
 
 
 def _of_two(codec: Codec, prediction: Prediction) -> dict[str, Any]:
-    margin = prediction.margin
-    return {"label": codec.name_of(margin > 0), "score": prediction.score, "margin": margin}
+    margin, verdict = prediction.margin, prediction.verdict
+    if verdict is None:
+        return {"label": codec.name_of(margin > 0), "score": prediction.score, "margin": margin}
+    return {"label": codec.name_of(verdict.label), "score": verdict.p[True], "margin": margin}
 
 
 def _of_classes(prediction: ClassPrediction) -> dict[str, Any]:
-    label, margin, values, probabilities = prediction
+    label, margin, values, probabilities, verdict = prediction
+    label = label if verdict is None else verdict.label
     return {
         "label": label,
         "score": 0.0 if label is None else probabilities[label],

@@ -164,6 +164,17 @@ def estimates_of(states: Mapping[str, State]) -> list[str]:
     return lines
 
 
+def decisions_of(states: Mapping[str, State], settings: Settings) -> list[str]:
+    """A line of text for the decisions on each class whose labels have come."""
+    return [
+        f"decided of {name}, class {settings.label.shown_as(label)}: {tally.decided / tally.n:.2%} of {tally.n:,} "
+        f"events, {tally.wrong / tally.n:.2%} wrongly"
+        for name, state in states.items()
+        for label, tally in state.tallies.items()
+        if tally.n
+    ]
+
+
 def _draw_support(axes: Axes, state: State) -> None:
     rows = state.history.rows
     axes.plot([row.n for row in rows], [row.n_support for row in rows], color="black")

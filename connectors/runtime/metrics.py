@@ -34,6 +34,7 @@ METRICS = (
     ),
     Metric("streamsvm_records_total", "counter", "Records taken from the input topics."),
     Metric("streamsvm_predictions_total", "counter", "Events that were predicted."),
+    Metric("streamsvm_decided_total", "counter", "Events that were decided; see [decide]."),
     Metric("streamsvm_learned_total", "counter", "Labelled events that were learned, again for each correction."),
     Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason.", ("reason",)),
     Metric("streamsvm_lost_records_total", "counter", "Records that were removed from the log before they were read."),
@@ -124,6 +125,14 @@ METRICS = (
             ("n", "Events of a class"),
             ("precision", "Share of right predictions of a class"),
             ("recall", "Share of a class's events that were predicted as it"),
+        )
+    ),
+    *(
+        Metric(f"streamsvm_decisions_{name}", "gauge", f"{what}; see [decide].", ("partition", "class"))
+        for name, what in (
+            ("labelled", "Labelled events of a class"),
+            ("decided", "Labelled events of a class that were decided"),
+            ("wrong", "Labelled events of a class that were decided for another one"),
         )
     ),
     Metric(

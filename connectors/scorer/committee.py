@@ -8,15 +8,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.features import Records
 from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
+from ..records.decisions import union
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel, mean, rows_of, scores, unpack_model
-from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
+from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions, with_verdict
 from ..records.published import Shelf, Snapshot, Withdrawn, count_in
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
@@ -32,6 +34,7 @@ class Member(NamedTuple):
     version: ModelVersion
     created: float  # seconds since the epoch
     records: Records | None = None
+    decider: ConformalClassifier | None = None
 
 
 def total(numbers: Iterable[int]) -> int:
@@ -42,7 +45,8 @@ def total(numbers: Iterable[int]) -> int:
 class Committee:
     """Models that predict an event together: by the means of their margins and of their probabilities.
 
-    With two classes, a mean of probabilities that contradicts the mean of the decision values is moved to 1/2.
+    With two classes, a mean of probabilities that contradicts the mean of the decision values is moved to 1/2.  If the
+    members decide, a class is excluded where each of them excludes it.
 
     A committee without members predicts as a model that has learned nothing.
 
@@ -84,12 +88,29 @@ class Committee:
         """The means of the members' margins and probabilities; each member has its own rows."""
         models: list[Any] = [member.model for member in self._members]
         if isinstance(models[0], MulticlassModel):
-            return iter(class_predictions(mean([scores(model, own) for model, own in zip(models, rows, strict=True)])))
+            found = [scores(model, own) for model, own in zip(models, rows, strict=True)]
+            return self._decided(class_predictions(mean(found)), list(map(class_predictions, found)))
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
         shares = [model.probability(own) for model, own in zip(models, values, strict=True)]
         probabilities = on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))
-        return map(Prediction, np.mean(margins, axis=0).tolist(), probabilities.tolist())
+        means: list[Said] = list(map(Prediction, np.mean(margins, axis=0).tolist(), probabilities.tolist()))
+        table = zip(*([part.tolist() for part in parts] for parts in (margins, shares, values)), strict=True)
+        return self._decided(means, [list(map(Prediction, *parts)) for parts in table])
+
+    def _decided(self, means: Sequence[Said], of_members: Sequence[Sequence[Said]]) -> Iterator[Said]:
+        """The mean predictions, with what the members decide on their own ones."""
+        if any(member.decider is None for member in self._members):
+            return iter(means)
+        verdicts = (
+            [
+                each.verdict
+                for member, said in zip(self._members, row, strict=True)
+                if (each := with_verdict(said, member.decider)).verdict
+            ]
+            for row in zip(*of_members, strict=True)
+        )
+        return (said._replace(verdict=union(row)) for said, row in zip(means, verdicts, strict=True))
 
 
 class Request(NamedTuple):
@@ -246,8 +267,8 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
     created = snapshot.manifest.get("created")
     if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= MAX_INT64:
         raise ValueError(f"'created' must be seconds since 1970 in a manifest, got {created!r:.60}")
-    model, scaler, _, records = unpack_model(snapshot.blob, device)
-    return Member(model, scaler, version, created, records)
+    model, scaler, _, records, decider = unpack_model(snapshot.blob, device)
+    return Member(model, scaler, version, created, records, decider)
 
 
 def version_of(snapshot: Snapshot) -> ModelVersion:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from ..logs.reading import POLL_RECORDS
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
+from ..records.decisions import undecided
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import NO_CLASS, UNTAUGHT, Said, send_prediction, source, write_prediction
 from ..records.published import POLL_PIECES, Snapshot
@@ -121,7 +122,10 @@ class Scorer:
         self._metrics = metrics
         self._device = device
         self._codec = settings.codec(self._wait)
-        self._untaught = NO_CLASS if settings.label.vocabulary else UNTAUGHT
+        self._untaught: Said = NO_CLASS if settings.label.vocabulary else UNTAUGHT
+        if settings.decide.error:
+            known = settings.label.known().labels
+            self._untaught = self._untaught._replace(verdict=undecided(tuple(known)))
         self._topic = ModelTopic(log, topics.served(settings))
         self._models = models_of(settings, device)
         self._inputs: dict[int, Input] = {}
@@ -206,6 +210,10 @@ class Scorer:
         try:
             member = unpack(snapshot, self._device)
             reason = misfit(member.model, self._settings, is_raw=member.records is not None)
+            if self._settings.decide.error and member.decider is None:
+                reason = (
+                    reason or "it does not decide, and the configuration has decide.error: its trainer needs it, too"
+                )
         except ValueError as error:
             reason = str(error)
         if reason:

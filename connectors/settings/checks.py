@@ -42,6 +42,10 @@ def fraction(value: float) -> str | None:
     return None if 0 <= value <= 1 else "a fraction between 0 and 1"
 
 
+def up_to_a_half(value: float) -> str | None:
+    return None if 0 <= value <= 0.5 else "a number between 0 and 0.5"
+
+
 def at_least(minimum: float) -> Check:
     """A count or a size that 32-bit counters can hold."""
     return lambda value: None if minimum <= value <= MAX_INT32 else f"at least {minimum}, and at most {MAX_INT32}"

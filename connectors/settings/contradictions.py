@@ -15,6 +15,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_state(settings),
         *_embedded(settings),
         *_questions(settings),
+        *_decide(settings),
         *_estimates(settings),
         *_schema(settings),
         *_features(settings),
@@ -98,6 +99,16 @@ def _questions(settings: Settings) -> Iterator[str]:
             f'labelling.rare_first does not go with labelling.selection = "{labelling.selection}"; use "mixed", '
             '"active" or "all"'
         )
+
+
+def _decide(settings: Settings) -> Iterator[str]:
+    if settings.decide.error and settings.log.questions:
+        yield (
+            "decide.error does not go with log.questions: the promise counts the labels of all events, and questions "
+            "ask for a few"
+        )
+    if settings.decide.error and settings.log.merged:
+        yield "decide.error does not go with log.merged: a merged model has not seen its errors"
 
 
 def _threshold(settings: Settings) -> Iterator[str]:

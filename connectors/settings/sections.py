@@ -10,6 +10,7 @@ from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from ..records.raw import Reading, imported
 from . import checks
 from .checks import key
+from .decide import DecideSettings
 from .estimates import EstimateSettings
 from .labelling import LabellingSettings
 from .model import ModelSettings
@@ -285,6 +286,7 @@ class Settings:
     limits: LimitSettings = field(default_factory=LimitSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
+    decide: DecideSettings = field(default_factory=DecideSettings)
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
@@ -337,6 +339,7 @@ class Settings:
         values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         del values["model.cache_mb"]  # It changes the memory, not the model.
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
+        values["decide.error"] = self.decide.error or None  # older versions lack it
         return values
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.validation import KernelOverflow
 from streamsvm.features import Records
@@ -85,18 +86,19 @@ def teach(
         model = state.models.to_learn(entity)
         revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # by event: the last one
         if revisions:
-            model.forget(list(revisions))
+            (state.models.decider(entity) or model).forget(list(revisions))
         if revisions and state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
         if not isinstance(rows, NamedRows):
             holding, rows = _with_numbers(holding, rows, state.models.records(entity))
         fitting, refused = _fitting(model, holding, rows, max_features)
-        found, too_large = _learn_events(model, fitting, rows, state)
+        found, too_large = _learn_events(model, fitting, rows, state, state.models.decider(entity))
         refused += too_large
         state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
     for lesson, *_ in tasks:
-        if lesson.value is None and _revise_member(lesson, state.models.to_predict(entity), state):
+        holder = state.models.decider(entity) or state.models.to_predict(entity)
+        if lesson.value is None and _revise_member(lesson, holder, state):
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
     return found, refused
@@ -129,7 +131,9 @@ def _fitting(model: Model, tasks: list[Task], rows: NamedRows, max_features: int
     return fitting, others
 
 
-def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) -> tuple[list[Estimate], list[Refused]]:
+def _learn_events(
+    model: Any, tasks: list[Task], rows: NamedRows, state: State, decider: ConformalClassifier | None
+) -> tuple[list[Estimate], list[Refused]]:
     """Learn the events of these tasks; the estimates, and the tasks whose events are too large for the kernel.
 
     Events were validated when they came.  But a gamma that follows the stream may be another one by now.  After a batch
@@ -143,7 +147,7 @@ def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) 
         n_seen, begin, done = model.n_seen, time.perf_counter(), min(at_once, len(rest))
         at_once = len(rest)
         try:
-            _learn(model, rest[:done], rows)
+            _learn(model, rest[:done], rows, decider)
         except KernelOverflow as error:
             if done == 1:
                 refused.append((rest[0], BadRecord("bad-features", str(error))))
@@ -159,16 +163,22 @@ def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) 
     return found, refused
 
 
-def _learn(model: Any, tasks: list[Task], rows: NamedRows) -> None:
+def _learn(model: Any, tasks: list[Task], rows: NamedRows, decider: ConformalClassifier | None) -> None:
     """Learn the events of these tasks, a few of them one by one: the model is the same either way."""
-    if len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
+    if decider is not None:
+        for lesson, row, when, _ in tasks:
+            assert row is not None
+            assert lesson.verdict is not None  # [decide] is part of the fingerprint
+            said = lesson.verdict._replace(margin=_margin_of(lesson, model))
+            decider.learn_one(rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"), said=said)
+    elif len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
         given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
         are_late = any(margin is not None for margin in margins)
         others = {"margins": margins} if are_late else {}
         model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times, **others)
-        return
-    for (lesson, _, when, _), x in zip(tasks, _rows_of(tasks, rows), strict=True):
-        model.learn_one(x, lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"), _margin_of(lesson, model))
+    else:
+        for (lesson, _, when, _), x in zip(tasks, _rows_of(tasks, rows), strict=True):
+            model.learn_one(x, lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"), _margin_of(lesson, model))
 
 
 def _margin_of(lesson: Lesson, model: Any) -> Any:

@@ -258,6 +258,11 @@ class Partition:
         """Number of events without features since this process began."""
         return self._processor.n_empty
 
+    @property
+    def n_decided(self) -> int:
+        """Number of events that were decided since this process began."""
+        return self._processor.n_decided
+
     def take_waits(self) -> list[float]:
         """Seconds from events to their labels, for the labels that came since the last call."""
         waits, self._processor.waits = self._processor.waits, []

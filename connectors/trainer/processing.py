@@ -33,7 +33,15 @@ from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question
 from ..records.models import Model
-from ..records.predictions import ModelVersion, Said, predictions_of, send_prediction, source, write_prediction
+from ..records.predictions import (
+    ModelVersion,
+    Said,
+    predictions_of,
+    send_prediction,
+    source,
+    with_verdict,
+    write_prediction,
+)
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, teach
@@ -79,6 +87,8 @@ class Processor:
         Number of records without a value, which are passed over: compaction keeps them for a while.
     n_empty : int
         Number of events without any feature.
+    n_decided : int
+        Number of events that were decided.
     times : Times
         Gives the records their times.
     waits : list
@@ -97,7 +107,7 @@ class Processor:
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.refused: Counter[str] = Counter()
-        self.n_tombstones = self.n_empty = 0
+        self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self.waits: list[float] = []
         self.drift = Drift()
@@ -245,18 +255,20 @@ class Processor:
         found: dict[int, Said] = {}
         for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
-            model = state.models.to_predict(entity)
+            model, decider = state.models.to_predict(entity), state.models.decider(entity)
             try:
-                said = predictions_of(model, rows_at(own, [row for row, _ in taken.values()]))
-                found.update(zip(taken, said, strict=True))
+                predicted = predictions_of(model, rows_at(own, [row for row, _ in taken.values()]))
+                said = dict(zip(taken, predicted, strict=True))
             except ValueError:
-                found.update(self._one_by_one(model, taken, own, state))
+                said = self._one_by_one(model, taken, own, state)
+            found |= {place: with_verdict(each, decider) for place, each in said.items()}
         said_of = {place: found[place] for place in decoded if place in found}
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
             version = ModelVersion(state.version, record.offset)
             value = write_prediction(self._codec, event, prediction, version, source(record))
             send_prediction(self._log, self._settings.log.predictions, record, value)
+            self.n_decided += prediction.verdict is not None and prediction.verdict.decided
         state.counters.predicted += len(said_of)
         return said_of
 
@@ -301,6 +313,7 @@ class Processor:
                     is_first=True,
                     at=record.offset,
                     predicted=said.class_label,
+                    verdict=said.verdict and said.verdict._replace(margin=None),
                 )
                 tasks.append(Task(lesson, row, time, record))
         return tasks
@@ -327,6 +340,7 @@ class Processor:
                 margin=said.margin,
                 predicted=said.class_label,
                 decision=said.decision,
+                verdict=said.verdict,
                 entity=entity,
                 time=time,
                 at=record.offset,

@@ -53,7 +53,8 @@ def publish_models(publisher: Publisher, state: State, number: int, epoch: int) 
         name = partition_name(number) if key is None else key_name(key)
         meta = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
         try:
-            publisher.publish(name, pack_model(model, state.scaler, {}, state.models.records(key)), meta)
+            blob = pack_model(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
+            publisher.publish(name, blob, meta)
             n_published += 1
         except TooLarge as error:
             n_too_large += 1

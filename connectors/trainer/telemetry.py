@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.conformal import Tally
+
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
@@ -30,6 +32,7 @@ _ODD_TIMES = ("cut", "doubted", "unknown")
 _FROM_THE_START = (
     "streamsvm_records_total",
     "streamsvm_predictions_total",
+    "streamsvm_decided_total",
     "streamsvm_learned_total",
     "streamsvm_lost_records_total",
     "streamsvm_tombstones_total",
@@ -177,8 +180,16 @@ class Telemetry:
             self._measure_estimates(state.estimates, number)
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
+        self._measure_decisions(state.tallies, number)
         if isinstance(state.metrics, ClassPrequential):
             self._measure_classes(state.metrics.rolling(), number)
+
+    def _measure_decisions(self, tallies: dict[Any, Tally], number: int) -> None:
+        """How the decisions on each class fared."""
+        for label, name in self._names(tallies).items():
+            for outcome, n in tallies[label]._asdict().items():
+                metric = f"streamsvm_decisions_{'labelled' if outcome == 'n' else outcome}"
+                self._metrics.set(metric, n, partition=number, **{"class": name})
 
     def _measure_classes(self, confusion: Confusion, number: int) -> None:
         """The metrics of each class, and the confusion matrix if it is small enough to be looked at."""
@@ -197,7 +208,12 @@ class Telemetry:
     def _names(self, labels: Iterable[ClassLabel]) -> dict[ClassLabel, str]:
         """What classes are called: a class that came with a label has a number instead of its name."""
         added = (f"added-{number}" for number in itertools.count(1))
-        return {label: str(label) if label in self._listed else next(added) for label in labels}
+        return {
+            label: str(self._codec.name_of(label))
+            if label in self._listed or not self._codec.is_multiclass
+            else next(added)
+            for label in labels
+        }
 
     def _measure_estimates(self, estimates: Estimates, number: int) -> None:
         for kind, estimate in estimates.latest.items():
@@ -214,6 +230,9 @@ class Telemetry:
         n_support = sum(state.models.sizes().n_support for state in states)
         errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
         shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
+        tallies = [tally for state in states for tally in state.tallies.values()]
+        if n := sum(tally.n for tally in tallies):
+            shown["decided"] = f"{sum(tally.decided for tally in tallies) / n:.1%}"
         return {**shown, "support_vectors": n_support}
 
 
@@ -237,6 +256,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     if state is None:
         return counts
     counts["streamsvm_predictions_total", ""] = state.counters.predicted
+    counts["streamsvm_decided_total", ""] = partition.n_decided
     counts["streamsvm_learned_total", ""] = state.counters.learned
     for name in ("streamsvm_revised_members_total", "streamsvm_late_labels_total"):
         counts[name, ""] = state.counters.late

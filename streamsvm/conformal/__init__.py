@@ -7,5 +7,6 @@ decisions and keeps the promise about their errors; `scores` has the probabiliti
 
 from streamsvm.conformal.classifier import ConformalClassifier as ConformalClassifier
 from streamsvm.conformal.decision import Decision as Decision
+from streamsvm.conformal.guard import Tally as Tally
 
-__all__ = ["ConformalClassifier", "Decision"]
+__all__ = ["ConformalClassifier", "Decision", "Tally"]

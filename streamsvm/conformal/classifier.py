@@ -127,7 +127,18 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         (False, (False, True))
         >>> model.learn_one({"a": 1.0}, True, said=said)  # its label came much later
         """
-        margin, p = said_of(self.model, x)
+        return self.decide(*said_of(self.model, x))
+
+    def decide(self, margin: Any, p: dict[Any, float]) -> Decision:
+        """What is said about an example of which the model has said this; see `decide_one`.
+
+        Parameters
+        ----------
+        margin
+            Its decision value, or values by label, as `learn_one` of the model takes them; None: not known.
+        p
+            The probability of each label.
+        """
         own = None
         if p.keys() == TWO:
             own = p[True], corrected(self._recent, p[True])

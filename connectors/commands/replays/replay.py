@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = replay_settings(arguments.config, os.environ, arguments.set, arguments.app)
     with working(settings) as stop:
         states = replay(settings, arguments.first, arguments.last, stop)
-    show_states(settings.log.topic, states)
+    show_states(settings, states)
 
 
 def replay_settings(path: Path, environment: Mapping[str, str], overrides: Sequence[str], app: str) -> Settings:

@@ -12,7 +12,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 import streamsvm
 from streamsvm.core.threads import VARIABLE
 
-from ...report.charts import estimates_of, predicts_early, table
+from ...report.charts import decisions_of, estimates_of, predicts_early, table
 from ...runtime.health import Heartbeat
 from ...runtime.log_output import set_up_logging
 from ...runtime.process import Stop, killable, stop_on_signals
@@ -72,14 +72,15 @@ def settle_memory() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def show_states(topic: str, states: Mapping[int, State]) -> None:
+def show_states(settings: Settings, states: Mapping[int, State]) -> None:
     """Print what each partition's model has learned."""
+    topic = settings.log.topic
     if not states:
         print(f"no event of topic {topic!r} was consumed yet")
         return
     named = {f"{topic}-{number}": state for number, state in sorted(states.items())}
     print(table(named))
-    for line in estimates_of(named):
+    for line in [*estimates_of(named), *decisions_of(named, settings)]:
         print(line)
     for name, state in named.items():
         if predicts_early(state):

@@ -42,6 +42,7 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
+from streamsvm.conformal import Decision
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses, two_classes
@@ -154,6 +155,7 @@ class Join:
         at: int,
         predicted: ClassLabel | None = None,
         decision: tuple[float, ...] | None = None,
+        verdict: Decision | None = None,
     ) -> Lesson | None:
         """Enter an event.
 
@@ -165,7 +167,7 @@ class Join:
             The value of its record, kept until the event is forgotten.
         y, w
             Its own label or None, and its weight.
-        margin, predicted, decision
+        margin, predicted, decision, verdict
             The prediction for it; see `Lesson`.
         entity
             The key whose model learns.
@@ -181,7 +183,8 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, predicted, decision)
+        said = (predicted, decision, verdict and verdict._replace(margin=None))
+        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, *said)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -263,7 +266,7 @@ class Join:
         waited = self._clock - entry.since
         first, said = taught is None, entry.predicted
         found = Lesson(key, entry.value, *lesson, entry.margin, entry.entity, first, entry.at, waited, said)
-        return found._replace(decision=entry.decision)
+        return found._replace(decision=entry.decision, verdict=entry.verdict)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

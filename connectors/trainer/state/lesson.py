@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from streamsvm.conformal import Decision
+
 from ...records.classes import ClassLabel
 
 ABSENT = -1  # in a checkpoint: no label, or no bytes; of a lesson: no offset
@@ -35,6 +37,8 @@ class Lesson(NamedTuple):
     decision
         The decision values of the prediction, in the order of the model's classes, if the label came late; None if the
         event was predicted just now, or if they are not known.
+    verdict
+        What was decided about the event when it was predicted; None without [decide].
     """
 
     key: int
@@ -48,6 +52,7 @@ class Lesson(NamedTuple):
     waited: int = 0
     predicted: ClassLabel | None = None
     decision: tuple[float, ...] | None = None
+    verdict: Decision | None = None
 
 
 @dataclass

@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import SnapshotError
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.features import Records
 
 from ...records.classes import ClassLabel
@@ -50,6 +51,11 @@ def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = No
     """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
     model = settings.implementation(**settings.parameters())
     return model if classes is None else MulticlassModel(model, list(classes) or None)
+
+
+def new_decider(model: Any, error: float) -> ConformalClassifier | None:
+    """What decides with a model, so that at most this share of each class goes wrong; None if the share is 0."""
+    return ConformalClassifier(model, error) if error else None
 
 
 def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Trained:
@@ -86,6 +92,9 @@ class Models(Protocol):
     def to_observe(self, key: bytes | None) -> Records | None:
         """The same, to learn an event."""
 
+    def decider(self, key: bytes | None) -> ConformalClassifier | None:
+        """What decides with a model, if [decide] asks for it."""
+
     def in_memory(self) -> Iterator[Model]: ...
 
     def sizes(self) -> Sizes: ...
@@ -115,9 +124,10 @@ class SingleModel:
 
     n_dropped = n_damaged = 0
 
-    def __init__(self, model: Any, records: Records | None = None) -> None:
+    def __init__(self, model: Any, records: Records | None = None, decider: ConformalClassifier | None = None) -> None:
         self.model = model
         self._records = records
+        self._decider = decider
         self._has_changed = True
 
     def to_predict(self, key: bytes | None) -> Model:
@@ -138,6 +148,9 @@ class SingleModel:
     def to_observe(self, key: bytes | None) -> Records | None:
         return self._records
 
+    def decider(self, key: bytes | None) -> ConformalClassifier | None:
+        return self._decider
+
     def in_memory(self) -> Iterator[Model]:
         yield self.model
 
@@ -145,10 +158,10 @@ class SingleModel:
         return _sizes_of(self.model)
 
     def digest(self) -> str:
-        return Trained(self.model, self._records).digest()
+        return Trained(self.model, self._records, self._decider).digest()
 
     def to_bytes(self) -> bytes:
-        return Trained(self.model, self._records).to_bytes()
+        return Trained(self.model, self._records, self._decider).to_bytes()
 
     def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         if self._has_changed:
@@ -187,6 +200,8 @@ class KeyedModels:
         Whether the folder may be changed; if not, a damaged model is an error.
     records
         What every model begins with if events are raw; None: they are not.
+    error
+        The share of each class that may be decided wrongly; 0: nothing is decided.
     """
 
     def __init__(
@@ -202,8 +217,10 @@ class KeyedModels:
         classes: Sequence[ClassLabel] | None = None,
         is_owner: bool = True,
         records: Records | None = None,
+        error: float = 0.0,
     ) -> None:
         self._settings = settings
+        self._error = error
         self._records = records
         self._classes = classes
         self._is_owner = is_owner
@@ -238,6 +255,9 @@ class KeyedModels:
         self._note(key or b"")
         return self.records(key)
 
+    def decider(self, key: bytes | None) -> ConformalClassifier | None:
+        return self._trained(key or b"").decider
+
     def _trained(self, key: bytes) -> Trained:
         found = self._live.get(key)
         if found is None:
@@ -250,7 +270,8 @@ class KeyedModels:
 
     def _begun(self) -> Trained:
         records = None if self._records is None else self._records.clone()
-        return Trained(new_model(self._settings, self._classes), records)
+        model = new_model(self._settings, self._classes)
+        return Trained(model, records, new_decider(model, self._error))
 
     def _stored(self, key: bytes, place: Place) -> Trained:
         self._flush()

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from streamsvm import WarmupScaler
+from streamsvm.conformal import Tally
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -26,7 +27,7 @@ from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
 from .join import Join
-from .models import KeyedModels, SingleModel, new_model, read_model
+from .models import KeyedModels, SingleModel, new_decider, new_model, read_model
 from .quality.multiclass import ClassPrequential
 from .quality.prequential import History, Prequential
 
@@ -130,6 +131,12 @@ class State:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
         return self.models.records(None) if isinstance(self.models, SingleModel) else None
 
+    @property
+    def tallies(self) -> dict[Any, Tally]:
+        """How the decisions on each class fared; empty without [decide], or if each key has a model."""
+        decider = self.models.decider(None) if isinstance(self.models, SingleModel) else None
+        return {} if decider is None else decider.tallies
+
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
         return rows_of(xs, self.scaler, self.models.records(entity))
@@ -152,7 +159,7 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(begun, settings.features.records())
+            models = SingleModel(begun, settings.features.records(), new_decider(begun, settings.decide.error))
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
@@ -273,7 +280,8 @@ def _keyed(settings: Settings, model: ModelSettings, store: CheckpointStore) -> 
     where = (store.folder, store.epoch)
     limits = (daemon.max_models, daemon.keep, daemon.max_keys)
     classes, records = _listed(settings), settings.features.records()
-    return KeyedModels(model, *where, *limits, is_published=is_published, classes=classes, records=records)
+    error = settings.decide.error
+    return KeyedModels(model, *where, *limits, is_published=is_published, classes=classes, records=records, error=error)
 
 
 def _listed(settings: Settings) -> Sequence[ClassLabel] | None:

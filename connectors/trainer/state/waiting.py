@@ -8,9 +8,11 @@ from operator import attrgetter
 
 import numpy as np
 
+from streamsvm.conformal import Decision
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses
+from ...records.decisions import from_json, to_json
 from .byte_strings import packed, unpacked
 from .lesson import ABSENT
 
@@ -18,6 +20,7 @@ NEVER = -(1 << 63)  # before all times, revisions and offsets
 FORGET = (None, 0.0)  # y and w of the lesson to forget an example
 
 _PER_VALUE = 32  # bytes of a decision value
+_VERDICT = 512  # bytes of a decision beside its probabilities
 _OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _TAKEN_BACK = -2  # in a checkpoint: the last lesson was to forget
 
@@ -38,11 +41,13 @@ class Entry:
     taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
     predicted: ClassLabel | None = None  # with more than two classes
     decision: tuple[float, ...] | None = None  # the decision values of the prediction
+    verdict: Decision | None = None  # what was decided with them
 
     @property
     def nbytes(self) -> int:
         """Memory that it takes."""
-        return _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(self.decision or ())
+        n_bytes = _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(self.decision or ())
+        return n_bytes if self.verdict is None else n_bytes + _VERDICT + _PER_VALUE * len(self.verdict.p)
 
 
 class Waiting:
@@ -84,6 +89,7 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
     taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
     taught_y[[entry.taught == FORGET for entry in entries]] = _TAKEN_BACK
     predicted = {} if classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
+    verdicts = [entry.verdict and to_json(entry.verdict) for entry in entries]
     return {
         "key": np.fromiter(kept, np.int64, len(kept)),
         **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
@@ -94,6 +100,7 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
         "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
         **predicted,
         **packed("decision", [None if e.decision is None else np.array(e.decision).tobytes() for e in entries]),
+        **(packed("verdict", verdicts) if any(verdicts) else {}),
         **packed("value", [entry.value for entry in entries]),
         **packed("entity", [entry.entity for entry in entries]),
     }
@@ -108,12 +115,17 @@ def from_columns(arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> Ite
     for name in ("at", "predicted"):  # Checkpoints of older versions lack "at", and those of two classes "predicted".
         columns.append(require_array(arrays, name, "i", (n,)).tolist() if name in arrays else [ABSENT] * n)
     decisions = unpacked(arrays, "decision") if "decision" in arrays else [None] * n  # older versions lack them
-    rows = zip(*columns, unpacked(arrays, "value"), unpacked(arrays, "entity"), decisions, strict=True)
-    for key, since, rev, offset, margin, w, y, taught_y, taught_w, at, said, value, entity, decision in rows:
+    verdicts = unpacked(arrays, "verdict") if "verdict" in arrays else [None] * n  # so do checkpoints without [decide]
+    rows = zip(*columns, unpacked(arrays, "value"), unpacked(arrays, "entity"), decisions, verdicts, strict=True)
+    for key, since, rev, offset, margin, w, y, taught_y, taught_w, at, said, value, entity, decision, verdict in rows:
         weight = None if math.isnan(w) else w
         label, predicted = (None if number == ABSENT else classes.label_of(number) for number in (y, said))
         taught: tuple[ClassLabel | None, float] | None = None if taught_y == ABSENT else FORGET
         if taught and taught_y != _TAKEN_BACK:
             taught = (classes.label_of(taught_y), taught_w)
         values = None if decision is None else tuple(np.frombuffer(decision, np.float64).tolist())
-        yield key, Entry(since, value, entity, weight, margin, rev, offset, label, at, taught, predicted, values)
+        decided = None if verdict is None else from_json(verdict)
+        yield (
+            key,
+            Entry(since, value, entity, weight, margin, rev, offset, label, at, taught, predicted, values, decided),
+        )

@@ -1,0 +1,244 @@
+"""Decisions of the trainer and of scorers: those of a `ConformalClassifier` in a loop, over restarts, too."""
+
+import contextlib
+import json
+from collections import deque
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from logged import change, read_json
+
+from streamsvm import LASVM, OneVsRest
+from streamsvm.conformal import ConformalClassifier
+from streamsvm.connectors.commands.shared.long_running import show_states
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.logs.segments import Appender
+from streamsvm.connectors.logs.transport import TopicMismatch
+from streamsvm.connectors.records.decisions import from_json, to_json, union
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.scorer import scorer
+from streamsvm.connectors.settings.contradictions import find_contradictions
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import telemetry, trainer
+from streamsvm.connectors.trainer.state.state import State
+
+START = 1_700_000_000_000
+LATE = 20
+
+
+def configure(folder, classes=(), **changes):
+    settings = Settings(
+        log=LogSettings(dir=folder / "log"),
+        model=ModelSettings(cache_mb=1.0),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
+    )
+    return change(settings, decide={"error": 0.1}, label={"classes": classes}, **changes)
+
+
+def append(settings, values, topic="events", partition=0, keys=(None,), start=START):
+    folder = settings.log.dir / topic / str(partition)
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(Appender(folder, 1 << 20)) as appender:
+        for i, value in enumerate(values):
+            appender.append(start + 10 * i, keys[i % len(keys)], json.dumps(value).encode(), ())
+
+
+def events(n, classes=(), seed=5):
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        place = int(rng.integers(len(classes) or 2))
+        x = {"a": round(3.0 * place + rng.normal(), 6), "b": round(rng.normal(), 6)}
+        yield {"id": i, "x": x, "y": classes[place] if classes else bool(place)}
+
+
+def new(settings, classes=()):
+    model = LASVM(**settings.model.parameters())
+    return ConformalClassifier(OneVsRest(model, list(classes)) if classes else model, settings.decide.error)
+
+
+def taught(settings, given, classes=()):
+    """A loop in Python, and what it decided."""
+    model, found = new(settings, classes), []
+    for event in given:
+        said = model.decide_one(event["x"])
+        found.append((said.decided, list(said.labels)))
+        model.learn_one(event["x"], event["y"], id=event["id"], said=said._replace(margin=None))
+    return model, found
+
+
+def decided(settings, topic="predictions"):
+    return [(said["decided"], said["labels"]) for said in read_json(settings, topic)]
+
+
+@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
+def test_the_trainer_decides_as_a_loop_does_over_restarts(tmp_path, classes):
+    settings, given = configure(tmp_path, classes), list(events(300, classes))
+    for begin, end in pairwise((0, 100, 170, 300)):
+        append(settings, given[begin:end], start=START + 10 * begin)
+        state = trainer.run(settings)[0]
+    expected, found = taught(settings, given, classes)
+    assert decided(settings) == found
+    assert 50 < sum(alone for alone, _ in found) < 300
+    assert state.models.digest() == expected.digest()
+    assert state.models.decider(None).tallies == expected.tallies
+    for said in read_json(settings, "predictions")[20:]:
+        assert said["label"] == said["labels"][0]
+
+
+@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
+def test_a_late_label_judges_the_decision_of_the_prediction(tmp_path, classes):
+    """Over a restart, too: the checkpoint keeps what was decided."""
+    settings, given = configure(tmp_path, classes, log={"labels": "labels"}), list(events(300, classes))
+    for begin, end in ((0, 130), (130, 300)):
+        part = range(begin, end)
+        append(settings, [{"id": i, "x": given[i]["x"]} for i in part], start=START + 10 * begin)
+        late = [{"id": i - LATE, "y": given[i - LATE]["y"]} for i in part if i >= LATE]
+        append(settings, late, "labels", start=START + 10 * max(begin, LATE) + 5)
+        state = trainer.run(settings)[0]
+    model, waiting = new(settings, classes), deque()
+    for event in given:
+        waiting.append((event, model.decide_one(event["x"])))
+        if len(waiting) > LATE:
+            event, said = waiting.popleft()
+            model.learn_one(event["x"], event["y"], id=event["id"], said=said)
+    assert state.models.decider(None).tallies == model.tallies
+    assert sum(tally.n for tally in model.tallies.values()) == 300 - LATE
+    assert sum(tally.decided for tally in model.tallies.values()) > 50
+
+
+def test_corrections_and_retractions_take_back_what_labels_said(tmp_path):
+    settings, given = configure(tmp_path, log={"labels": "labels"}), list(events(150))
+    append(settings, given)
+    trainer.run(settings)
+    corrections = [{"id": 100, "y": not given[100]["y"]}, {"id": 101, "op": "retract"}]
+    append(settings, corrections, "labels", start=START + 10_000)
+    found = trainer.run(settings)[0].models.decider(None).tallies
+    model, saids = new(settings), {}
+    for event in given:
+        saids[event["id"]] = model.decide_one(event["x"])
+        model.learn_one(event["x"], event["y"], id=event["id"], said=saids[event["id"]])
+    assert sum(tally.n for tally in model.tallies.values()) == 150
+    model.forget([100, 101])
+    model.learn_one(given[100]["x"], not given[100]["y"], id=100, said=saids[100])
+    assert found == model.tallies
+    assert sum(tally.n for tally in found.values()) == 149
+
+
+def test_each_key_decides_for_itself_and_raw_events_are_decided(tmp_path):
+    """With one model in memory, so that the others come back from their files; over a restart."""
+    keys = (b"k", b"l", b"m")
+    settings = configure(tmp_path, daemon={"per": "key", "max_models": 1}, features={"raw": True})
+    given = list(events(240))
+    for begin, end in ((0, 120), (120, 240)):
+        append(settings, given[begin:end], keys=keys, start=START + 10 * begin)
+        state = trainer.run(settings)[0]
+    whole = configure(tmp_path / "whole", daemon={"per": "key"}, features={"raw": True})
+    append(whole, given, keys=keys)
+    other = trainer.run(whole)[0]
+    assert decided(settings) == decided(whole)
+    assert state.models.digest() == other.models.digest()
+    assert [sum(t.n for t in state.models.decider(key).tallies.values()) for key in keys] == [80, 80, 80]
+    assert sum(alone for alone, _ in decided(settings)) > 20
+
+
+def test_a_trainer_that_is_killed_decides_the_same(tmp_path, monkeypatch):
+    whole, settings = configure(tmp_path / "whole"), configure(tmp_path / "killed")
+    given = list(events(200))
+    for each in (whole, settings):
+        append(each, given)
+    expected = trainer.run(whole)[0]
+    calls = iter(range(10**6))
+
+    def killing(self, *arguments):
+        if next(calls) == 2:  # the third checkpoint is not written
+            raise KeyboardInterrupt
+        return to_checkpoint(self, *arguments)
+
+    to_checkpoint = State.to_checkpoint
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "to_checkpoint", killing)
+        with pytest.raises(KeyboardInterrupt):
+            trainer.run(settings)
+    assert trainer.run(settings)[0].models.digest() == expected.models.digest()
+    said = {each["src"]: each for each in read_json(settings, "predictions")}
+    assert list(said.values()) == read_json(whole, "predictions")
+
+
+@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_scorers_decide_with_the_published_state(tmp_path, classes, n_partitions):
+    settings = configure(tmp_path, classes, log={"model": "model"})
+    parts = [list(events(150, classes, seed)) for seed in range(n_partitions)]
+    for number, part in enumerate(parts):
+        append(settings, part, partition=number)
+    states = trainer.run(settings)
+    scorer.run(settings)
+    deciders = [states[number].models.decider(None) for number in range(n_partitions)]
+    expected = [union([each.decide_one(event["x"]) for each in deciders]) for part in parts for event in part]
+    found = {said["src"]: said for said in read_json(settings, "scores")}
+    assert len(found) == len(expected)
+    numbered = [(number, at) for number, part in enumerate(parts) for at in range(len(part))]
+    for (number, at), said in zip(numbered, expected, strict=True):
+        one = found[f"events-{number}-{at}"]
+        assert (one["decided"], set(one["labels"])) == (said.decided, set(said.labels))
+        assert one["label"] == one["labels"][0]
+    assert sum(said.decided for said in expected) > 20
+
+
+def test_models_that_do_not_decide_are_refused_by_scorers_that_must(tmp_path):
+    settings = configure(tmp_path, log={"model": "model"})
+    append(settings, events(30))
+    trainer.run(change(settings, decide={"error": 0.0}))
+    with pytest.raises(TopicMismatch, match=r"it does not decide, and the configuration has decide\.error"):
+        scorer.run(settings)
+
+
+def test_without_it_nothing_changes(tmp_path):
+    settings = change(configure(tmp_path), decide={"error": 0.0})
+    append(settings, events(30))
+    state = trainer.run(settings)[0]
+    assert "decided" not in read_json(settings, "predictions")[-1]
+    assert state.models.digest() == state.model.digest()
+    with pytest.raises(ConfigError, match=r"decide.error = None, the configuration says 0.1"):
+        trainer.run(change(settings, decide={"error": 0.1}))
+
+
+def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(telemetry, "LOOK_SECONDS", 0.0)  # look after every cycle
+    settings, metrics, texts = configure(tmp_path), Metrics(), []
+    append(settings, events(200))
+    with LocalLog(settings.log.dir) as log:
+        # at its end, a trainer forgets its partitions
+        looking = lambda: bool(texts.append(metrics.render()))  # noqa: E731
+        state = trainer.Trainer(settings, log, looking, Health(), metrics).run()[0]
+    text = texts[-1]
+    alone = sum(is_alone for is_alone, _ in decided(settings))
+    assert f"streamsvm_decided_total {float(alone)}" in text
+    for label, tally in state.models.decider(None).tallies.items():
+        of_class = f'class="{label}"'
+        for name, n in (("labelled", tally.n), ("decided", tally.decided), ("wrong", tally.wrong)):
+            assert f'streamsvm_decisions_{name}{{{of_class},partition="0"}} {float(n)}' in text
+    show_states(settings, {0: state})
+    tally = state.models.decider(None).tallies[True]
+    shown = f"class positive: {tally.decided / tally.n:.2%} of {tally.n} events, {tally.wrong / tally.n:.2%} wrongly"
+    assert f"decided of events-0, {shown}" in capsys.readouterr().out
+
+
+def test_settings_that_contradict_it(tmp_path):
+    settings = configure(tmp_path)
+    asks = change(settings, log={"labels": "labels", "questions": "questions"})
+    assert any("decide.error does not go with log.questions" in line for line in find_contradictions(asks))
+    merged = change(settings, log={"model": "model", "merged": "merged"})
+    assert any("decide.error does not go with log.merged" in line for line in find_contradictions(merged))
+
+
+def test_a_decision_survives_its_bytes():
+    model = ConformalClassifier(LASVM())
+    said = model.decide_one({"a": 1.0})._replace(margin=None)
+    assert from_json(to_json(said)) == said
+    for damaged in (b"", b"[]", b"[1, 2, 3, 4]", b'[[], [], [1], "x"]'):
+        with pytest.raises(ValueError, match="is no decision"):
+            from_json(damaged)
