@@ -1,6 +1,7 @@
 """The command ``streamsvm predictions``: write the trainer's predictions to a file."""
 
 import argparse
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,17 +24,25 @@ def run(arguments: argparse.Namespace) -> None:
     require_table(arguments.out, (*TEXTUAL, PARQUET))
     with open_once(settings) as log:
         rows = tqdm(_rows(log, settings), "reading", unit=" records", disable=None)
-        write_table(arguments.out, _TYPES, rows, "prediction")
+        write_table(arguments.out, _types(settings), rows, "prediction")
+
+
+def _types(settings: Settings) -> dict[str, type]:
+    """The columns; the labels that are left are one text, as JSON."""
+    return {**_TYPES, "decided": bool, "labels": str} if settings.decide.error else _TYPES
 
 
 def _rows(log: Transport, settings: Settings) -> Iterator[dict[str, Any]]:
     """Each prediction once: a trainer that was killed may have written some again, with the same place of the event."""
     newest: dict[str, int] = {}
+    columns = _types(settings)
     for record in read_all(log, settings.log.predictions):
         if record.value is None:
             continue
         fields = read_json(record.value, dict)
+        if "labels" in fields:
+            fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False)
         partition, _, offset = str(fields["src"]).rpartition("-")
         if int(offset) > newest.get(partition, -1):
             newest[partition] = int(offset)
-            yield {name: fields[name] for name in _TYPES if fields.get(name) is not None}
+            yield {name: fields[name] for name in columns if fields.get(name) is not None}
