@@ -20,6 +20,7 @@ from ..trainer.state.stored_state import Stored
 from .answers import Answers
 from .charts import are_early
 from .classes import class_labels_panels, classes_panels
+from .decisions import decisions_panels
 from .drawing import (
     FIRST,
     INK,
@@ -70,6 +71,7 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
     stream = [
         error_panel(stored, rows, prefix),
         *classes_panels(read_metrics(stored), answers, prefix, is_early=predicts_early(stored)),
+        *decisions_panels(stored, prefix),
         support_panel(stored, rows, prefix),
         *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),

@@ -16,6 +16,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import TopicMismatch
 from streamsvm.connectors.records.decisions import from_json, to_json, union
+from streamsvm.connectors.report.decisions import decisions_panels
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
@@ -24,6 +25,7 @@ from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import telemetry, trainer
 from streamsvm.connectors.trainer.state.state import State
+from streamsvm.connectors.trainer.state.stored_state import read_state
 
 START = 1_700_000_000_000
 LATE = 20
@@ -144,11 +146,15 @@ def test_each_key_decides_for_itself_and_raw_events_are_decided(tmp_path):
     assert sum(alone for alone, _ in decided(settings)) > 20
 
 
-def test_a_trainer_that_is_killed_decides_the_same(tmp_path, monkeypatch):
-    whole, settings = configure(tmp_path / "whole"), configure(tmp_path / "killed")
+@pytest.mark.parametrize("labels", ["", "labels"], ids=["at once", "late"])
+def test_a_trainer_that_is_killed_decides_the_same(tmp_path, monkeypatch, labels):
+    whole, settings = (configure(tmp_path / name, log={"labels": labels}) for name in ("whole", "killed"))
     given = list(events(200))
+    late = [{"id": event["id"], "y": event.pop("y")} for event in given] if labels else []
     for each in (whole, settings):
         append(each, given)
+        if labels:
+            append(each, late, labels, start=START + 10 * LATE + 5)
     expected = trainer.run(whole)[0]
     calls = iter(range(10**6))
 
@@ -225,6 +231,10 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
     tally = state.models.decider(None).tallies[True]
     shown = f"class positive: {tally.decided / tally.n:.2%} of {tally.n} events, {tally.wrong / tally.n:.2%} wrongly"
     assert f"decided of events-0, {shown}" in capsys.readouterr().out
+    [panel] = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
+    row = next(row for row in panel.table if row[0] == "positive")
+    assert row[1:3] == (f"{tally.n}", f"{tally.decided} ({tally.decided / tally.n:.1%})")
+    assert row[3] == f"{tally.wrong} ({tally.wrong / tally.n:.2%})"
 
 
 def test_settings_that_contradict_it(tmp_path):
