@@ -9,6 +9,7 @@ from ...settings.opening import backend_of
 from ...settings.sections import ConfigError, Settings
 from ..shared.configuration import read_config
 from . import machine
+from .decisions import check_decisions
 from .log import check_log
 from .services import check_objects, check_registry
 from .state import check_state
@@ -36,6 +37,7 @@ def examine(settings: Settings | None) -> bool:
             ("objects", lambda: check_objects(settings)),
             ("registry", lambda: check_registry(settings)),
             ("log", lambda: check_log(settings)),
+            ("decisions", lambda: check_decisions(settings)),
         ]
     n_problems = 0
     for name, check in checks:
