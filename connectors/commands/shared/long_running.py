@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.threads import VARIABLE
 
 from ...report.charts import decisions_of, estimates_of, predicts_early, table
@@ -33,6 +34,8 @@ def working(settings: Settings) -> Iterator[Stop]:
     with killable():
         has_classes = settings.label.vocabulary is not None
         streamsvm.warmup(settings.model.implementation, removal=settings.removes(), classes=has_classes)
+        if settings.decide.error:  # its code is compiled by the first label
+            ConformalClassifier(streamsvm.LASVM()).learn_one({"x": 1.0}, True)
     logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)
     settle_memory()
     with on_one_core(), stopping(settings) as stop, logging_redirect_tqdm():
