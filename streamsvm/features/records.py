@@ -166,7 +166,7 @@ class Records(base.Transformer):
             self._know(given)
         self._n_seen += 1
         if self._n_seen == JUDGED and (self.kinds or self._embeddings):
-            _warn_of_unknown(self._unknown(), fields)
+            _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), fields)
         values = np.full(self._n_numbers, math.nan)
         later = []
         for name, v in given.items():
@@ -474,12 +474,12 @@ def _warn_of_unfit(f: Field, v: Any) -> None:
     warnings.warn(text, StreamWarning, stacklevel=4)
 
 
-def _warn_of_unknown(names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
+def _warn_of_unknown(where: str, names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
     if not names:
         return
     unknown, known = (", ".join(map(repr, sorted(of, key=_order)[:5])) for of in (names, fields))
     warnings.warn(
-        f"kinds or embed names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
+        f"{where} names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
         StreamWarning,
         stacklevel=3,
     )
