@@ -72,9 +72,10 @@ class Embedding:
 
     def columns(self, text: str) -> dict[Hashable, float] | None:
         """The columns of a text; None if the embedder cannot take it."""
-        if text != self._latest[0]:  # a record is transformed to predict it, and again to learn it
-            self._latest = text, self._computed(text)
-        return self._latest[1]
+        latest = self._latest  # a record is transformed to predict it, and again to learn it
+        if latest[0] != text:
+            self._latest = latest = text, self._computed(text)
+        return latest[1]
 
     def _computed(self, text: str) -> dict[Hashable, float] | None:
         try:

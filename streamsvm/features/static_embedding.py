@@ -33,11 +33,10 @@ class WordLlama:
             from tokenizers import Tokenizer
         except ImportError:
             raise _missing() from None
-        folder = _folder()
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / f"{MODEL}_tokenizer_config.json"))
+        self._tokenizer = Tokenizer.from_file(_path(f"tokenizers/{MODEL}_tokenizer_config.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        with safe_open(str(folder / "weights" / f"{MODEL}_{self.size}.safetensors"), framework="np") as file:
+        with safe_open(_path(f"weights/{MODEL}_{self.size}.safetensors"), framework="np") as file:
             self._rows = file.get_tensor("embedding.weight")
 
     def embed_one(self, text: str) -> np.ndarray:
@@ -47,12 +46,13 @@ class WordLlama:
         return self._rows[pieces].mean(axis=0, dtype=np.float64) if pieces else np.zeros(self.size)
 
 
-def _folder() -> Path:
+def _path(name: str) -> str:
     found = importlib.util.find_spec("wordllama")
-    if found is None or not found.submodule_search_locations:
+    path = Path(found.submodule_search_locations[0]) / name if found and found.submodule_search_locations else None
+    if path is None or not path.is_file():
         raise _missing()
-    return Path(found.submodule_search_locations[0])
+    return str(path)
 
 
 def _missing() -> ImportError:
-    return ImportError("the embedder 'wordllama' needs the package of this name: pip install 'streamsvm[embed]'")
+    return ImportError("the embedder 'wordllama' reads files of the package wordllama: pip install 'streamsvm[embed]'")
