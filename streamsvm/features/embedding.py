@@ -16,6 +16,7 @@ import numpy as np
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.features.static_embedding import WordLlama
+from streamsvm.features.values import LONGEST_LIST
 
 NORM = 3.0  # of the columns of a text's embedding, as of its hashed words
 BUILT_IN: dict[str, Callable[[], Any]] = {"wordllama": WordLlama}
@@ -29,7 +30,7 @@ class Embedder(Protocol):
     name
         What it is, with its version.  A snapshot refuses an embedder of another name.
     size
-        How many numbers it makes of a text.
+        How many numbers it makes of a text, at most 4096.
 
     Examples
     --------
@@ -140,8 +141,10 @@ def _is_imported(name: Any) -> bool:
 
 def _require_embedder(what: str, found: Any) -> None:
     name, size = getattr(found, "name", None), getattr(found, "size", None)
-    if not isinstance(name, str) or type(size) is not int or size < 1 or not callable(getattr(found, "embed_one", 0)):
+    is_sized = type(size) is int and 1 <= size <= LONGEST_LIST
+    if not isinstance(name, str) or not is_sized or not callable(getattr(found, "embed_one", None)):
         raise TypeError(
             f"{what} is no embedder: it must be 'wordllama', 'package.module:NAME', or an object with a name (a str), "
-            f"a size (a positive int) and embed_one(text); its name is {name!r:.60} and its size {size!r:.60}"
+            f"a size (an int of 1 to {LONGEST_LIST}) and embed_one(text); its name is {name!r:.60}, and its size "
+            f"{size!r:.60}"
         )

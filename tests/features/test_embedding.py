@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+from river import checks
 
 from streamsvm import LASVM, SnapshotError, StreamWarning, load
 from streamsvm.features import Records
@@ -133,6 +134,13 @@ def test_what_is_no_text_is_named_as_such():
         records.learn_one({"note": 5})
 
 
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:kinds or embed names 'x'")
+def test_every_check_of_river_passes(module):
+    for check in checks.yield_checks(Records(embed={"x": "of_a_user:Vowels"})):
+        check(Records(embed={"x": "of_a_user:Vowels"}))
+
+
 # ------------------------------------------------------------------------------------------------------------ snapshots
 
 
@@ -202,6 +210,7 @@ def test_records_without_embedders_are_stored_as_before():
         (["note"], TypeError, "embed=.'note'. must be a dict"),
         ({"note": 3}, TypeError, "embed.'note'.=3 is no embedder: it must be 'wordllama', 'package.module:NAME'"),
         ({"note": object()}, TypeError, "no embedder"),
+        ({"note": type("Large", (Vowels,), {"size": 5000})()}, TypeError, "an int of 1 to 4096.* its size 5000"),
         ({"note": "math:pi"}, TypeError, "embed.'note'.='math:pi' is no embedder"),
         ({"note": "math:no"}, ValueError, "the embedder 'math:no' cannot be made: AttributeError"),
         ({"note": "wordlama"}, TypeError, "embed.'note'.='wordlama' is no embedder: it must be 'wordllama', "),
