@@ -12,6 +12,7 @@ import pytest
 from river import checks
 
 from streamsvm import LASVM, SnapshotError, StreamWarning, load
+from streamsvm.core.saving import snapshot
 from streamsvm.features import Records
 from streamsvm.features.embedding import NORM, named
 from streamsvm.features.field import JUDGED, LONGEST_TEXT
@@ -191,6 +192,14 @@ def test_a_snapshot_imports_nothing(tmp_path, monkeypatch):
         Records.from_bytes(data)
     assert "only_here" not in sys.modules
     assert Records.from_bytes(data, embed={"note": "only_here:MADE"}).embed == {"note": "only_here:MADE"}
+
+
+@pytest.mark.parametrize("own", [[], [None, "a"], ["of_a_user:two", "two", True], [5, "two", 5], ["sys:exit", "a", 1]])
+def test_damaged_snapshots_are_refused(module, own):
+    meta, arrays = snapshot.unpack(Records().to_bytes(), "Records")
+    data = snapshot.pack("Records", meta | {"kinds": [["note", own]]}, arrays)
+    with pytest.raises(SnapshotError):
+        Records.from_bytes(data)
 
 
 def test_copies_share_what_is_named(module):

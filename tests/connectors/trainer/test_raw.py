@@ -209,10 +209,11 @@ def test_texts_are_embedded_by_the_trainer_and_the_scorer_and_after_a_kill(tmp_p
     assert outcome(killed, run(killed)) == outcome(whole, state)
     assert "~note:1" in state.model.feature_names
     assert state.models.records(None).n_unfit == 1  # the text that it cannot take
-    with open_once(whole) as log:
-        served = unpack_model(read_newest(log, "model", time.monotonic() + 60)["p0"].blob)
-    order = features_of(next(orders(1, seed=5)))
-    assert served.records.transform_one(order) == state.models.records(None).transform_one(order)
+    scorer.run(whole, lambda: False)
+    records = state.models.records(None)
+    for order, value in zip(orders(100), said(whole, "scores").values(), strict=True):
+        x = records.transform_one(features_of(order))
+        assert json.loads(value)["margin"] == state.model.decision_function_many([x])[0]
 
 
 def test_models_of_raw_events_and_of_others_are_not_mistaken_for_each_other(tmp_path):
