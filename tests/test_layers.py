@@ -66,8 +66,10 @@ RESERVED = {
     "joblib": {"validation"},
     "onnx": {"export/onnx"},
     "obstore": {"connectors/trainer/state/remote/objects"},
+    "safetensors": {"features/static_embedding"},
+    "tokenizers": {"features/static_embedding"},
 }
-LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "onnx", "pyarrow"}
+LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "onnx", "pyarrow", "safetensors", "tokenizers"}
 
 
 class Import(NamedTuple):

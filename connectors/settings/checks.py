@@ -130,6 +130,11 @@ def kinds(value: dict[str, str]) -> str | None:
     return None if set(value.values()) <= {*GIVEN} else f"a table of fields and kinds: {', '.join(map(repr, GIVEN))}"
 
 
+def embedders(value: dict[str, str]) -> str | None:
+    is_right = all(re.fullmatch(r"\w+|[\w.]+:\w+", name) for name in value.values())
+    return None if is_right else "a table of fields and embedders: 'wordllama' or 'package.module:NAME'"
+
+
 def classes(value: tuple[str | int, ...]) -> str | None:
     try:
         Vocabulary(value)

@@ -166,7 +166,9 @@ def _features(settings: Settings) -> Iterator[str]:
     features, log = settings.features, settings.log
     if not features.raw:
         given = [
-            name for name in ("id", "label", "time", "kinds", "indicators", "thousands") if getattr(features, name)
+            name
+            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "embed")
+            if getattr(features, name)
         ]
         if given:
             yield f"{', '.join(f'features.{name}' for name in given)}: raw events have this; set features.raw = true"
@@ -182,9 +184,10 @@ def _features(settings: Settings) -> Iterator[str]:
     own = {getattr(features, name): name for name in ("id", "label", "time") if getattr(features, name)}
     if len(own) < sum(bool(name) for name in (features.id, features.label, features.time)):
         yield "features.id, features.label and features.time must name different fields"
-    for name in features.kinds:
-        if own.get(name) in ("id", "label"):
-            yield f"features.kinds names {name!r}, which is no feature: it is features.{own[name]}"
+    for key in ("kinds", "embed"):
+        for name in getattr(features, key):
+            if own.get(name) in ("id", "label"):
+                yield f"features.{key} names {name!r}, which is no feature: it is features.{own[name]}"
 
 
 def _others(settings: Settings) -> Iterator[str]:

@@ -76,7 +76,8 @@ def load(
                 f"{path}: [kafka] is empty: set kafka.bootstrap_servers, such as 'localhost:9092', or remove the "
                 "section to use the embedded log"
             )
-    if settings.features.transform and (folder := str(path.parent.resolve())) not in sys.path:
+    features = settings.features
+    if (features.transform or features.embed) and (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.append(folder)
     problems += find_contradictions(settings)
     if with_model:
@@ -88,6 +89,11 @@ def load(
         problems.append(f"log.format = {settings.log.format!r}: {error}")
     except UnusableTransform as error:
         problems.append(str(error))
+    if features.embed and not problems:
+        try:
+            features.records()
+        except (ImportError, TypeError, ValueError) as error:
+            problems.append(f"features.embed: {error}")
     if log_must_exist and "kafka" not in values and (absence := backend_of(settings).absence()):
         problems.append(absence)
     if problems:

@@ -121,6 +121,10 @@ class FeatureSettings:
         Whether a field that is missing sets a feature of its own, beside the guess in its place.
     thousands
         The sign between thousands in numbers that are written as text, such as ``","``.  Empty: there is none.
+    embed
+        The embedders of some texts, such as ``{body = "wordllama"}``, which needs ``streamsvm[embed]``, or
+        ``{body = "package.module:NAME"}``, an object or a class of your own, from the configuration's folder or the
+        Python path.  Its numbers join the features of the text.
     transform
         A function of your own, ``"package.module:function"``, from the configuration's folder or the Python path.  It
         takes an event as a dict, without its label, and returns the features as a dict.  It must return the same for
@@ -135,6 +139,7 @@ class FeatureSettings:
     kinds: dict[str, str] = field(default_factory=dict, metadata={"check": checks.kinds})
     indicators: bool = False
     thousands: str = key("", checks.thousands)
+    embed: dict[str, str] = field(default_factory=dict, metadata={"check": checks.embedders})
     transform: str = key("", checks.function)
 
     @property
@@ -148,12 +153,20 @@ class FeatureSettings:
         return Reading(self.raw, self.id, self.label, self.time, transform)
 
     def records(self) -> "Records | None":
-        """What makes the features of raw events, before the first one; None if they are not raw."""
+        """What makes the features of raw events, before the first one; None if they are not raw.
+
+        An ImportError, TypeError or ValueError says which embedder cannot be used.
+        """
         if not self.raw:
             return None
         from streamsvm.features import Records  # loads the engine
 
-        return Records(dict[Any, str](self.kinds) or None, indicators=self.indicators, thousands=self.thousands or None)
+        return Records(
+            dict[Any, str](self.kinds) or None,
+            indicators=self.indicators,
+            thousands=self.thousands or None,
+            embed=dict[Any, Any](self.embed) or None,
+        )
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on; None for what is unset, which older versions lack."""

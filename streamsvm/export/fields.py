@@ -11,6 +11,12 @@ from streamsvm.features.values import ABSENT, LEFT_OUT, NUMBER
 def plain_records(records: Records) -> dict[str, Any]:
     """What `Records` has learned, for the description; fields that are left out are not in it."""
     fields = [f for f in records._fields.values() if f.kind not in LEFT_OUT]
+    embedded = next((f for f in fields if f.embedding is not None), None)
+    if embedded is not None:
+        raise ValueError(
+            f"field {embedded.name!r} has an embedder, which no other program has: export the model without its "
+            "Records, and give the program the numbers of Records.transform_one"
+        )
     return {
         "indicators": records.indicators,
         "thousands": records.thousands,

@@ -12,7 +12,8 @@ kind        columns of field f
 number      f
 category    ~f=value for the first `OWN_VALUES` values, ~f#j for the others, ~f? for a missing one
 time        f.days since 1970; sine and cosine of f.hour, if times of day occur, of f.weekday and of f.yearday
-text        f.length (its logarithm), f.digits and f.capitals (shares); ~f#j for hashed words and n-grams
+text        f.length (its logarithm), f.digits and f.capitals (shares); ~f#j for hashed words and n-grams; ~f:j for the
+            numbers of an embedder, if the field has one
 list        f.0, f.1, ...
 =========== ======================================================================================================
 
@@ -35,6 +36,7 @@ import numpy as np
 from streamsvm.core.guesses import N, guess
 from streamsvm.core.hashed_text import LONGEST_GRAM, hash_text
 from streamsvm.core.inputs import APART
+from streamsvm.features.embedding import Embedding
 from streamsvm.features.values import CATEGORY, EPOCH, ID, LIST, NUMBER, READERS, TEXT, TIME, vote_of
 
 JUDGED = 50  # values
@@ -57,6 +59,7 @@ class Field:
             "began",
             "counted",
             "different",
+            "embedding",
             "has_clock",
             "is_fixed",
             "is_given",
@@ -68,8 +71,8 @@ class Field:
         *("name", "names", "rows", "told", "values", "votes", "words"),
     )
 
-    def __init__(self, name: Hashable, kind: str | None, began: int) -> None:
-        self.name, self.kind, self.began = name, kind, began
+    def __init__(self, name: Hashable, kind: str | None, began: int, embedding: Embedding | None = None) -> None:
+        self.name, self.kind, self.began, self.embedding = name, kind, began, embedding
         self.is_given = self.is_fixed = kind is not None
         self.n_present = self.n_unfit = self.words = self.counted = self.length = 0
         self.told = self.has_clock = False
@@ -184,6 +187,8 @@ class Field:
             out.update(
                 zip(itemgetter(*columns, 0)(self.names), values, strict=False)
             )  # it gives no tuple for one column
+            if self.embedding is not None:
+                out.update(self.embedding.columns(text[:LONGEST_TEXT]) or {})
         numbers = numbers_of_text(text) if text is not None else None if guesses is None else map(guess, guesses)
         if numbers is not None:
             out.update(zip((f"{name}.length", f"{name}.digits", f"{name}.capitals"), numbers, strict=True))

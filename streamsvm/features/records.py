@@ -21,7 +21,8 @@ from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.core.stream_warning import StreamWarning
 from streamsvm.features import saving
-from streamsvm.features.field import JUDGED, Field
+from streamsvm.features.embedding import Embedder, Embedding
+from streamsvm.features.field import JUDGED, LONGEST_TEXT, Field
 from streamsvm.features.summary import Summary, summary_of
 from streamsvm.features.values import (
     CATEGORY,
@@ -35,6 +36,7 @@ from streamsvm.features.values import (
     LONGEST_BITS,
     NUMBER,
     READERS,
+    TEXT,
     UNFIT,
 )
 
@@ -81,11 +83,17 @@ class Records(base.Transformer):
         Largest number of fields.  Further ones are left out, with a warning.
     width
         Number of hashed columns of each text.
+    embed
+        The embedders of some texts by the names of their fields: ``"wordllama"`` (``pip install 'streamsvm[embed]'``),
+        ``"package.module:NAME"``, or an `Embedder`.  Its numbers join the other columns of the text, and stand apart.
+        A text that it cannot take counts as missing, with a warning.  Default: texts are not embedded.
 
     Raises
     ------
     ValueError, TypeError
         If a parameter is out of its range.
+    ImportError
+        If an embedder cannot be imported.
 
     Notes
     -----
@@ -114,6 +122,7 @@ class Records(base.Transformer):
         thousands: str | None = None,
         max_fields: int = 1000,
         width: int = 4096,
+        embed: dict[Hashable, str | Embedder] | None = None,
     ) -> None:
         _require_kinds(kinds)
         if thousands is not None and (
@@ -127,6 +136,8 @@ class Records(base.Transformer):
         self.thousands = thousands
         self.max_fields = max_fields
         self.width = width
+        self.embed = embed
+        self._embeddings = _embeddings_of(embed, kinds)
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
         self._fields: dict[Hashable, Field] = {}
@@ -154,8 +165,8 @@ class Records(base.Transformer):
         if not given.keys() <= fields.keys():
             self._know(given)
         self._n_seen += 1
-        if self._n_seen == JUDGED and self.kinds:
-            _warn_of_unknown(self._unknown(), fields)
+        if self._n_seen == JUDGED and (self.kinds or self._embeddings):
+            _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), fields)
         values = np.full(self._n_numbers, math.nan)
         later = []
         for name, v in given.items():
@@ -200,6 +211,8 @@ class Records(base.Transformer):
         if self.thousands is not None and (kind == NUMBER or kind in EPOCHS):
             v = self._ungrouped(v)
         value = READERS[kind](v)
+        if f.embedding is not None and isinstance(value, str):
+            return UNFIT if f.embedding.columns(value[:LONGEST_TEXT]) is None else value
         if kind == LIST and value is not None and value is not UNFIT:
             has_room = f.length == len(value) or (f.length == 0 and self._n_numbers + len(value) <= MOST_NUMBERS)
             return value if has_room else UNFIT
@@ -239,17 +252,22 @@ class Records(base.Transformer):
                 if self._n_refused == 1:
                     _warn_of_fields(name, self.max_fields)
                 continue
-            self._fields[name] = Field(name, self._given(name), self._n_seen)
+            self._fields[name] = self._begun(name)
+
+    def _begun(self, name: Hashable) -> Field:
+        return Field(name, self._given(name), self._n_seen, self._embeddings.get(name))
 
     def _given(self, name: Hashable) -> str | None:
         """The kind that the user gave a field, or ``"ignore"`` if an object in which it is nested has that."""
         kinds = self.kinds or {}
+        if name in self._embeddings:
+            return TEXT
         return kinds.get(name) or (IGNORE if any(kinds.get(outer) == IGNORE for outer in _outer(name)) else None)
 
     def _unknown(self) -> list[Hashable]:
-        """The names in `kinds` that no record has had."""
+        """The names in `kinds` and `embed` that no record has had."""
         known = {outer for name in self._fields for outer in (name, *_outer(name))}
-        return [name for name in self.kinds or {} if name not in known]
+        return [name for name in {**(self.kinds or {}), **self._embeddings} if name not in known]
 
     # ----------------------------------------------------------------------------------------------------- transforming
 
@@ -293,7 +311,7 @@ class Records(base.Transformer):
 
     def summary(self) -> Summary:
         """What became of each field; `print` shows a table."""
-        unknown = [Field(name, self._given(name), self._n_seen) for name in self._unknown()]
+        unknown = [self._begun(name) for name in self._unknown()]
         return summary_of([*self._fields.values(), *unknown], self._n_seen, self._guesses)
 
     # -------------------------------------------------------------------------------------------------------- snapshots
@@ -302,18 +320,36 @@ class Records(base.Transformer):
         """What was learned, with the parameters, as a snapshot."""
         names = ("kinds", "indicators", "thousands", "max_fields", "width")
         meta = {name: getattr(self, name) for name in names} | {"n_seen": self._n_seen, "n_refused": self._n_refused}
-        meta["kinds"] = None if self.kinds is None else [list(item) for item in self.kinds.items()]
+        kinds: dict[Hashable, Any] | None = self.kinds
+        if self._embeddings:  # among the kinds, where versions that know no embedders refuse them
+            kinds = (kinds or {}) | {name: own.dumped() for name, own in self._embeddings.items()}
+        meta["kinds"] = None if kinds is None else [list(item) for item in kinds.items()]
         meta["fields"] = [saving.dumped(f) for f in self._fields.values()]
         return snapshot.pack("Records", meta, {"guesses": self._guesses[: self._n_numbers]})
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Records":
-        """Read what `to_bytes` wrote; a SnapshotError if the data are damaged or of another kind."""
+    def from_bytes(cls, data: bytes, embed: dict[Hashable, str | Embedder] | None = None) -> "Records":
+        """Read what `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data
+            The snapshot.
+        embed
+            The embedders, if the snapshot cannot find them: those that were given as objects, and those of modules
+            that are not imported.  Each must have the name and the size of the one that was used before.
+
+        Raises
+        ------
+        SnapshotError
+            If the data are damaged or of another kind, or an embedder is missing or another one.
+        """
         meta, arrays = snapshot.unpack(data, "Records")
         with snapshot.reading("Records"):
-            kinds = snapshot.field(meta, "kinds", list, type(None))
+            kinds, embedders = saving.kinds_of(snapshot.field(meta, "kinds", list, type(None)), embed or {})
             records = cls(
-                None if kinds is None else dict(kinds),
+                kinds,
+                embed=embedders,
                 indicators=snapshot.field(meta, "indicators", bool),
                 thousands=snapshot.field(meta, "thousands", str, type(None)),
                 max_fields=snapshot.count(meta, "max_fields"),
@@ -322,6 +358,9 @@ class Records(base.Transformer):
             records._n_seen, records._n_refused = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_refused")
             fields = [saving.loaded(own) for own in snapshot.field(meta, "fields", list)]
             records._fields = {f.name: f for f in fields}
+            for name, own in records._embeddings.items():
+                if name in records._fields:
+                    records._fields[name].embedding = own
             records._guesses = saving.guesses_of(arrays, fields)
             records._n_numbers = len(records._guesses)
             snapshot.require(len(records._fields) == len(fields) <= records.max_fields, "too many fields, or one twice")
@@ -336,9 +375,9 @@ class Records(base.Transformer):
         snapshot.write_atomic(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | Path) -> "Records":
-        """Read the transformer from a file that `save` wrote."""
-        return cls.from_bytes(snapshot.read(path))
+    def load(cls, path: str | Path, embed: dict[Hashable, str | Embedder] | None = None) -> "Records":
+        """Read the transformer from a file that `save` wrote; `embed` is that of `from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), embed)
 
 
 def _require_kinds(kinds: Any) -> None:
@@ -347,6 +386,15 @@ def _require_kinds(kinds: Any) -> None:
     for name, kind in (kinds or {}).items():
         if kind not in GIVEN:
             raise ValueError(f"kinds[{name!r}]={kind!r} is unknown; use one of {', '.join(map(repr, GIVEN))}")
+
+
+def _embeddings_of(embed: Any, kinds: Any) -> dict[Hashable, Embedding]:
+    if embed is not None and not isinstance(embed, dict):
+        raise TypeError(f"embed={embed!r:.60} must be a dict of field names and embedders, or None")
+    for name in embed or {}:
+        if (kinds or {}).get(name, TEXT) != TEXT:
+            raise ValueError(f"embed names {name!r}, which is a {kinds[name]} in kinds; an embedder takes a text")
+    return {name: Embedding(name, given) for name, given in (embed or {}).items()}
 
 
 def _order(name: Hashable) -> tuple[str, str]:
@@ -411,6 +459,11 @@ def _warn_of_unfit(f: Field, v: Any) -> None:
     value = f"an integer of {v.bit_length()} bits" if is_huge else " ".join(reprlib.repr(v).split())
     if f.kind is None:
         text = f"field {f.name!r} is left out so far: {value} ({type(v).__name__}) is of no kind; convert it before"
+    elif f.embedding is not None and isinstance(READERS[TEXT](v), str):
+        text = (
+            f"the embedder {f.embedding.embedder.name!r} cannot take {value} of field {f.name!r}: "
+            f"{f.embedding.problem}; such values count as missing; `summary` tells how many there are"
+        )
     else:
         kind = f"list of length {f.length}" if f.kind == LIST else f"time ({f.kind})" if f.kind in EPOCHS else f.kind
         text = (
@@ -421,12 +474,12 @@ def _warn_of_unfit(f: Field, v: Any) -> None:
     warnings.warn(text, StreamWarning, stacklevel=4)
 
 
-def _warn_of_unknown(names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
+def _warn_of_unknown(where: str, names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
     if not names:
         return
     unknown, known = (", ".join(map(repr, sorted(of, key=_order)[:5])) for of in (names, fields))
     warnings.warn(
-        f"kinds names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
+        f"{where} names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
         StreamWarning,
         stacklevel=3,
     )

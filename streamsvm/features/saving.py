@@ -9,11 +9,27 @@ from streamsvm.core.guesses import NUMBERS
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
+from streamsvm.features import embedding
 from streamsvm.features.field import JUDGED, OWN_VALUES, Field
-from streamsvm.features.values import GIVEN, ID, LONGEST_LIST
+from streamsvm.features.values import GIVEN, ID, LONGEST_LIST, TEXT
 
 COUNTS = ("began", "n_present", "n_unfit", "words", "counted", "length")
 FLAGS = ("is_given", "is_fixed", "told", "has_clock")
+
+
+def kinds_of(own: list | None, embed: Mapping[Any, Any]) -> tuple[dict[Any, str] | None, dict[Any, Any] | None]:
+    """The kinds in a snapshot, and the embedders beside them; `embed` has those that the reader was given."""
+    if own is None:
+        require(not embed, "it has no embedders")
+        return None, None
+    kinds = dict(own)
+    embedders = {
+        name: embedding.loaded(name, kind, embed.get(name)).given
+        for name, kind in kinds.items()
+        if isinstance(kind, list)
+    }
+    require(embed.keys() <= embedders.keys(), f"it has embedders for {[*embedders]}, and {[*embed]} were given")
+    return kinds | dict.fromkeys(embedders, TEXT), embedders or None
 
 
 def dumped(f: Field) -> dict[str, Any]:

@@ -94,6 +94,8 @@ def _remark(f: Field, guesses: np.ndarray, n_seen: int) -> str:
     remarks = (
         ["given"] if f.is_given else [] if f.is_fixed else [f"judged by {sum(f.votes.values())} of {JUDGED} values"]
     )
+    if f.embedding is not None:
+        remarks.append(f"embedded by {f.embedding.embedder.name}")
     if _has_one_value(f, guesses):
         remarks.append("one value so far")
     if not f.is_given and _is_of_digits(f, guesses):

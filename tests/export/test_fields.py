@@ -137,6 +137,21 @@ def test_json_has_what_makes_numbers(piped):
     }
 
 
+@pytest.mark.parametrize("write", [to_json, to_javascript, lambda model: to_java(model, "Model")])
+def test_a_field_with_an_embedder_is_refused(write):
+    class Length:
+        name, size = "length", 1
+
+        def embed_one(self, text):
+            return [float(len(text))]
+
+    model = Records(embed={"note": Length()}) | LASVM()
+    for t in range(20):
+        model.learn_one({"note": "ab" * t}, t % 2 == 0)
+    with pytest.raises(ValueError, match="field 'note' has an embedder, which no other program has"):
+        write(model)
+
+
 @pytest.mark.parametrize(("write", "target"), [(to_c, "C"), (to_onnx, "ONNX")])
 def test_other_targets_name_a_field_that_they_cannot_take(piped, write, target):
     with pytest.raises(ValueError, match=f"{target} takes numbers, no raw records, and field 'city' is a category"):

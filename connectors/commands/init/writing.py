@@ -73,6 +73,9 @@ def _features(origin: Origin, fields: Mapping[str, Field], roles: Roles, n_recor
                 lines += [f"# label = {_quoted(name)} # {_values(fields[name])}" for name in roles.candidates]
             else:
                 lines.append(f"# {role} = ... # {why}")
+    texts = [f'{_key(name)} = "wordllama"' for name, kind in roles.kinds.items() if kind == TEXT]
+    if texts:
+        lines.append(f"# embed = {{ {', '.join(texts)} }} # what texts mean, in English; needs streamsvm[embed]")
     lines += ["", "[features.kinds] # remove a line, and the first 50 values decide; docs/records.md lists the kinds"]
     for name, kind in roles.kinds.items():
         lines.append(f"{_key(name)} = {_quoted(kind)} # {_about(name, fields[name], roles, n_records)}")

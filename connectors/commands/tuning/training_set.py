@@ -131,6 +131,7 @@ def _numbers(rows: Sequence[Any], records: Records) -> list[dict[str, float]]:
             thousands=records.thousands,
             max_fields=records.max_fields,
             width=records.width,
+            embed=records.embed,
         )
         found = []
         for x in rows:

@@ -843,6 +843,12 @@ RAW = {
     'transform = "no_such_module:f"': "features.transform = 'no_such_module:f': ModuleNotFoundError: No module named",
     'transform = "math:no"': "features.transform = 'math:no': AttributeError",
     'transform = "math:pi"': "features.transform = 'math:pi' is 3.14",
+    'embed = {a = "wordllama"}': "features.embed: raw events have this; set features.raw = true",
+    "raw = true\nembed = {a = 'a b'}": "must be a table of fields and embedders: 'wordllama' or 'package.module:NAME'",
+    "raw = true\nembed = {a = 'math:pi'}": "features.embed: embed['a']='math:pi' is no embedder",
+    "raw = true\nembed = {a = 'no_such_module:f'}": "features.embed: No module named 'no_such_module'",
+    'raw = true\nembed = {a = "mine"}': "features.embed: embed['a']='mine' is no embedder",
+    'raw = true\nlabel = "a"\nembed = {a = "of_this_user:Mini"}': "features.embed names 'a', which is no feature",
     'raw = true\n[log]\nformat = "float32"': 'features.raw does not go with log.format = "float32"',
     'transform = "math:sin"\n[log]\nformat = "float32"': "features.transform does not go with log.format",
     'raw = true\n[log]\nmodel = "m"\nmerged = "n"': "log.merged does not go with features.raw",
@@ -853,6 +859,19 @@ RAW = {
 def test_settings_of_features_that_cannot_be(tmp_path, text):
     (found,) = problems(write(tmp_path, f"[features]\n{text}\n"))
     assert RAW[text] in found
+
+
+def test_an_embedder_of_the_user_lies_beside_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "of_another_user", raising=False)
+    (tmp_path / "of_another_user.py").write_text(
+        "class Mini:\n    name, size, embed_one = 'mini', 1, lambda _, text: [len(text)]\n"
+    )
+    path = write(tmp_path, '[features]\nembed = {note = "of_another_user:Mini"}\nraw = true\n')
+    records = load(path, {}).features.records()
+    records.learn_one({"note": "a word"})
+    assert records.transform_one({"note": "a word"})["~note:0"] == 3.0
+    assert load(path, {}).fingerprint() != load(write(tmp_path, "[features]\nraw = true\n"), {}).fingerprint()
 
 
 def test_a_function_of_the_user_lies_beside_the_configuration(tmp_path, monkeypatch):

@@ -192,6 +192,30 @@ def test_a_scorer_says_what_the_trainer_s_model_says(tmp_path):
         assert json.loads(value)["margin"] == margin
 
 
+@pytest.mark.filterwarnings("ignore:the embedder 'moods' cannot take")
+def test_texts_are_embedded_by_the_trainer_and_the_scorer_and_after_a_kill(tmp_path, monkeypatch):
+    (tmp_path / "of_a_shop.py").write_text(
+        "class Moods:\n    name, size = 'moods', 2\n\n    def embed_one(self, text):\n"
+        "        return ['happy' in text, 'angry' in text] if '33' not in text else 1 // 0\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    features = FLAT | {"embed": {"note": "of_a_shop:Moods"}}
+    whole, killed = (configure(tmp_path / name, features, log={"model": "model"}) for name in ("whole", "killed"))
+    for settings in (whole, killed):
+        append(settings, orders(100))
+    state = run(whole)
+    with contextlib.suppress(Killed):
+        run_with(killed, Fuse(60), monkeypatch)
+    assert outcome(killed, run(killed)) == outcome(whole, state)
+    assert "~note:1" in state.model.feature_names
+    assert state.models.records(None).n_unfit == 1  # the text that it cannot take
+    scorer.run(whole, lambda: False)
+    records = state.models.records(None)
+    for order, value in zip(orders(100), said(whole, "scores").values(), strict=True):
+        x = records.transform_one(features_of(order))
+        assert json.loads(value)["margin"] == state.model.decision_function_many([x])[0]
+
+
 def test_models_of_raw_events_and_of_others_are_not_mistaken_for_each_other(tmp_path):
     raw, plain = Trained(LASVM(), Records()), Trained(LASVM())
     for trained, features in ((raw, {}), (plain, FLAT)):
