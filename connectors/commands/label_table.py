@@ -26,6 +26,7 @@ dir = "log"
 topic = "{TOPIC}"
 labels = "labels"
 questions = "questions"
+model = "model" # for `streamsvm score`, which predicts all records with the newest model
 
 [features]
 raw = true # texts, blanks and times: the trainer makes numbers of them

@@ -159,6 +159,7 @@ def predictions(command: argparse.ArgumentParser) -> None:
         "classes, the score is the probability of the positive one."
     )
     add_config(command)
+    command.add_argument("--scores", action="store_true", help="read what scorers predicted instead: log.scores")
     command.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
     )
