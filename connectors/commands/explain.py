@@ -1,8 +1,9 @@
 """The command ``streamsvm explain``: why a model answers as it does."""
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,42 @@ import orjson
 from streamsvm.estimators.learner.explaining import Explanation
 
 from ..records.models import ServedModel
+from ..records.raw import flat
 from ..report.export import read_model
 from ..runtime.folders import FileError
+from ..settings.loading import load
+from ..settings.sections import Settings
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import choose_model, read_state
-from .shared.configuration import state_folder
 
 
 def run(arguments: argparse.Namespace) -> None:
-    path = state_folder(arguments.model)
+    path: Path = arguments.model
+    settings = Settings()
+    if path.suffix == ".toml" and not path.is_dir():
+        settings = load(path, os.environ)
+        path = settings.daemon.state_dir
     served = _of_state(path, arguments) if path.is_dir() else read_model(path, arguments.partition, arguments.key)
     made_by: Any = served.records or served.scaler
+    names: dict[Hashable, str] = {meaning: name for name, meaning in settings.label.meanings.items()}
     for place, event in _events(arguments.events):
-        x = event["x"] if isinstance(event.get("x"), dict) else event
         try:
+            name, x = _read(event, settings)
             why = served.model.explain_one(made_by.transform_one(x) if made_by else x, arguments.n)
         except (TypeError, ValueError) as error:
             raise FileError(f"{place}: {error}") from None
-        print(f"{event['id']}: {text(why)}" if "id" in event else text(why))
+        print(text(why, names) if name is None else f"{name}: {text(why, names)}")
+
+
+def _read(event: dict[Any, Any], settings: Settings) -> tuple[Any, dict[Any, Any]]:
+    """The id of an event, if it has one, and its features, as the trainer with these settings makes them."""
+    features, reading = settings.features, settings.features.reading()
+    x = event["x"] if isinstance(event.get("x"), dict) else event
+    if not features.is_flat:
+        return event.get("id"), x if reading.transform is None else {**reading.features(event)}
+    fields = flat(x)
+    given = {name: value for name, value in fields.items() if name not in (features.id, features.label)}
+    return event.get("id", fields.get(features.id)), {**reading.made(given)}
 
 
 def _of_state(path: Path, arguments: argparse.Namespace) -> ServedModel:
@@ -59,11 +78,15 @@ def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
             yield f"{name}, line {number}", event
 
 
-def text(why: Explanation) -> str:
-    """An explanation in words."""
-    against = "" if why.rival is None else f" rather than {why.rival}"
-    lines = [f"{why.label}{against}, by a margin of {why.margin:.3g}"]
+def text(why: Explanation, names: Mapping[Hashable, str]) -> str:
+    """An explanation in words, with the names of labels that have other ones in the configuration."""
+
+    def said(label: Hashable) -> Hashable:
+        return names.get(label, label)
+
+    against = "" if why.rival is None else f" rather than {said(why.rival)}"
+    lines = [f"{said(why.label)}{against}, by a margin of {why.margin:.3g}"]
     for what, members in (("for it", why.members), ("against it", why.against)):
-        lines += [f"  {what}: event {m.id} ({m.label}), {m.share:.1%}" for m in members]
+        lines += [f"  {what}: event {m.id} ({said(m.label)}), {m.share:.1%}" for m in members]
     lines += [f"  {f.name}: slope {f.slope:+.3g}; turns the answer by {f.change:+.3g}" for f in why.features]
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +26,7 @@ dir = "log"
 topic = "{TOPIC}"
 labels = "labels"
 questions = "questions"
+model = "model" # for `streamsvm score`, which predicts all records with the newest model
 
 [features]
 raw = true # texts, blanks and times: the trainer makes numbers of them
@@ -62,7 +64,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
     config = folder / "app.toml"
     folder.mkdir(parents=True, exist_ok=True)
     if not config.exists():
-        config.write_text(_CONFIG, encoding="utf-8")
+        _begin(config, arguments.set)
     settings = load(config, os.environ, arguments.set, with_model=False)
     columns = _columns(arguments, settings)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
@@ -74,6 +76,26 @@ def prepare(arguments: argparse.Namespace) -> Path:
         log.flush()
     print(f"{plural(n_records, 'record')} of {table}; {folder} holds the job: labels, model, settings", flush=True)
     return config
+
+
+def _begin(config: Path, overrides: list[str]) -> None:
+    """Write the configuration of a new job, with what ``--set`` says: the next call and other commands need it, too."""
+    config.write_text(_CONFIG, encoding="utf-8")
+    try:
+        settings = load(config, os.environ, overrides, with_model=False)
+    except ConfigError:
+        config.unlink()  # The next call begins anew.
+        raise
+    text = _CONFIG
+    for flag in overrides:
+        section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
+        value = getattr(getattr(settings, section), key, None)
+        if isinstance(value, str | int | float | tuple):
+            line = f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
+            text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
+            head = f"[{section}]\n"
+            text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
+    config.write_text(text, encoding="utf-8")
 
 
 def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:

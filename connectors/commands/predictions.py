@@ -1,8 +1,8 @@
-"""The command ``streamsvm predictions``: write the trainer's predictions to a file."""
+"""The command ``streamsvm predictions``: write the predictions of the trainer or of scorers to a file."""
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -12,7 +12,6 @@ from ..logs.transport import Transport
 from ..records.formats.json import read_json
 from ..records.people.label_files import PARQUET
 from ..settings.opening import open_once
-from ..settings.sections import Settings
 from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
 
@@ -22,8 +21,9 @@ _TYPES: dict[str, type] = {"id": str, "label": str, "score": float, "margin": fl
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, with_model=False)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
+    topic = settings.log.scores if arguments.scores else settings.log.predictions
     with open_once(settings) as log:
-        rows = tqdm(_rows(log, settings), "reading", unit=" records", disable=None)
+        rows = tqdm(_rows(log, topic, _types(settings)), "reading", unit=" records", disable=None)
         write_table(arguments.out, _types(settings), rows, "prediction")
 
 
@@ -32,11 +32,10 @@ def _types(settings: Settings) -> dict[str, type]:
     return {**_TYPES, "decided": bool, "labels": str} if settings.decide.error else _TYPES
 
 
-def _rows(log: Transport, settings: Settings) -> Iterator[dict[str, Any]]:
-    """Each prediction once: a trainer that was killed may have written some again, with the same place of the event."""
+def _rows(log: Transport, topic: str, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Each prediction once: a process that was killed may have written some again, with the same place of the event."""
     newest: dict[str, int] = {}
-    columns = _types(settings)
-    for record in read_all(log, settings.log.predictions):
+    for record in read_all(log, topic):
         if record.value is None:
             continue
         fields = read_json(record.value, dict)

@@ -77,10 +77,12 @@ class Reading(NamedTuple):
             given["y"] = label.strip() if isinstance(label, str) else label
         if self.time and _is_time(time):
             given["ts"] = time
-        given["x"] = {name: v for name, v in fields.items() if name not in (self.id, self.label)}
-        if self.transform is not None:
-            given["x"] = flat(self._transformed(given["x"]))
+        given["x"] = self.made({name: v for name, v in fields.items() if name not in (self.id, self.label)})
         return given
+
+    def made(self, x: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The features that the user's function makes of a flat record without its id and its label."""
+        return x if self.transform is None else flat(self._transformed(x))
 
     def _transformed(self, fields: Mapping[str, Any], label: str = "") -> Mapping[str, Any]:
         """What the user's function makes of an event without its label."""

@@ -53,6 +53,9 @@ class ModelSettings:
     window
         How long an example stays: a number of further examples, at least 1; or a time, such as ``"90s"``, ``"30m"``,
         ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: for ever.
+    metric
+        Of ``"auto"`` only, what it chooses for: ``"accuracy"``, or ``"gmean"``, by which a rare class counts as much as
+        the other.
     reservoir
         Largest number of examples that the model remembers beside its members, half of each class.
     """
@@ -66,6 +69,7 @@ class ModelSettings:
     coef0: float = key(0.0, _learner_s("coef0"))
     pos_weight: float | str = key(1.0, _learner_s("pos_weight"))
     threshold: float | str = key(0.0, _learner_s("threshold"))
+    metric: str = key("accuracy", _learner_s("metric"))
     tol: float = key(1e-3, _learner_s("tol"), formerly="tau")
     budget: int | None = key(None, _learner_s("budget"))
     on_budget: str | None = key(None, _learner_s("on_budget"))

@@ -91,7 +91,7 @@ def init(command: argparse.ArgumentParser) -> None:
         "Look at all records of a file (CSV, JSON lines or Parquet), or at the first thousand of a topic. Print a "
         "table of the fields, and write a configuration with comments: which field is the id, which the label and "
         "which the time, the kind of all others, and what is left out. If it is not clear which field is the label, "
-        "the configuration lists those that may be."
+        "the command lists those that may be, and writes nothing."
     )
     command.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file to look at")
     command.add_argument("--topic", type=options.topic, help="look at a topic instead; needs --dir or --kafka")
@@ -159,6 +159,7 @@ def predictions(command: argparse.ArgumentParser) -> None:
         "classes, the score is the probability of the positive one."
     )
     add_config(command)
+    command.add_argument("--scores", action="store_true", help="read what scorers predicted instead: log.scores")
     command.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
     )

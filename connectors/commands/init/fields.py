@@ -1,5 +1,6 @@
 """What is known of the fields of a table after a look at its records."""
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -25,6 +26,8 @@ class Field:
         How often each value came; None if there are more than `MOST_CLASSES`.
     all_differ
         Whether each value came once.
+    counts
+        Whether each value is a whole number, and one more than the value before.
     kind
         As `Records` judges it.
     """
@@ -33,9 +36,11 @@ class Field:
         self.n_present = 0
         self.values: Counter[Any] | None = Counter()
         self.all_differ = True
+        self.counts = True
         self.kind: str | None = None
         self.remark = ""
         self._known: set[int] = set()  # checksums, while all values differ
+        self._count: int | None = None
         self._newest: int | None = None
         self._n_times = self._n_falling = 0
 
@@ -54,7 +59,14 @@ class Field:
             self.values[v, type(v)] += 1  # True is not 1
             if len(self.values) > MOST_CLASSES:
                 self.values = None
+        self._note_count(v)
         self._note_time(v)
+
+    def _note_count(self, v: Any) -> None:
+        if self.counts:
+            count = int(v) if re.fullmatch("[0-9]{1,18}", str(v)) else None
+            self.counts = count is not None and (self._count is None or count == self._count + 1)
+            self._count = count
 
     def _note_time(self, v: Any) -> None:
         if self._n_times < self.n_present - 1:  # An earlier value was no time.
@@ -71,6 +83,11 @@ class Field:
     def classes(self) -> dict[Any, int]:
         """The values and how often they came, the most frequent first; empty if they are too many."""
         return {} if self.values is None else {v: n for (v, _), n in self.values.most_common()}
+
+    @property
+    def is_of_digits(self) -> bool:
+        """Whether its texts are mostly digits, so that they may be numbers or times in another notation."""
+        return "digits" in self.remark
 
     @property
     def newest(self) -> int | None:

@@ -24,9 +24,9 @@ from ...settings import topics
 from ...settings.loading import load
 from ...settings.opening import backend_of, open_once
 from ...settings.sections import ConfigError, LogSettings, Settings
-from .fields import Table
+from .fields import Field, Table
 from .roles import MOST_GUESSED, Roles, roles_of, roles_of_events
-from .writing import Origin, configuration, table
+from .writing import Origin, configuration, table, values
 
 RECORDS = 1000  # of a topic
 
@@ -54,9 +54,11 @@ def run(arguments: argparse.Namespace) -> None:
     fields = found.judged()
     given = {name: getattr(arguments, name) for name in ("id", "label", "time", "positive")}
     roles = roles_of(fields, found.n_records, given) if origin.is_flat else roles_of_events(found, given)
-    snapshot.write_atomic(out, configuration(origin, fields, roles, found.n_records).encode())
     print(table(fields, roles, found.n_records))
-    _tell(origin, roles)
+    _tell(origin, fields, roles)
+    if origin.is_flat and roles.label is None and arguments.label is None:
+        raise ConfigError([_which_label(out, fields, roles)])
+    snapshot.write_atomic(out, configuration(origin, fields, roles, found.n_records).encode())
     load(out, {}, log_must_exist=False, with_model=False)
     _tell_next(arguments, origin, roles)
 
@@ -134,7 +136,7 @@ def _object(value: bytes) -> Mapping[str, Any] | None:
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
-def _tell(origin: Origin, roles: Roles) -> None:
+def _tell(origin: Origin, fields: Mapping[str, Field], roles: Roles) -> None:
     if origin.is_flat:
         for role in ("id", "label", "time"):
             print(printable(f"{role}: {getattr(roles, role) or 'none'} ({roles.why[role]})"))
@@ -142,23 +144,29 @@ def _tell(origin: Origin, roles: Roles) -> None:
         counts = ", ".join(f"{label} {n:,}x" for label, n in list(roles.classes.items())[:MOST_GUESSED])
         positive = "" if len(roles.classes) > 2 else f"; positive is {roles.positive} ({roles.why['positive']})"
         print(printable(f"classes: {counts}{positive}"))
+    digits = [name for name in roles.kinds if fields[name].is_of_digits]
+    if digits:
+        print(
+            printable(
+                f"{', '.join(digits)}: mostly digits. If they are numbers or times in another notation, such as 0,5 or "
+                '31.12.2025, they need a function that converts them: docs/table.md, "Other notations"'
+            )
+        )
 
 
-def _listed(roles: Roles) -> str:
-    return ", ".join(roles.candidates[:MOST_GUESSED]) or "none has a few different values"
+def _which_label(out: Path, fields: Mapping[str, Field], roles: Roles) -> str:
+    """What to do if nothing tells the label: a configuration without it would have to be written again."""
+    lines = [f"{out} is not written: which field is the label? Add one of these options:"]
+    lines += [f"  --label {shlex.quote(name)}  # {values(fields[name])}" for name in roles.candidates[:MOST_GUESSED]]
+    if not roles.candidates:
+        lines.append("  --label FIELD  # any field with several different values")
+    return "\n".join(printable(line) for line in [*lines, "  --label ''  # none of them: labels come later, or never"])
 
 
 def _tell_next(arguments: argparse.Namespace, origin: Origin, roles: Roles) -> None:
     """Say what to do with the configuration."""
     out = shlex.quote(str(arguments.out))
     print(f"wrote {arguments.out}")
-    if origin.is_flat and roles.label is None:
-        print(
-            printable(
-                f"Which field is the label? Fill it in, or start again with --force and --label FIELD: {_listed(roles)}"
-            )
-        )
-        return
     commands = [f"streamsvm run {out}", f"streamsvm predictions {out} --out predictions.csv"]
     if arguments.file is not None:
         commands.insert(0, f"streamsvm produce {shlex.quote(str(arguments.file))} --config {out}")

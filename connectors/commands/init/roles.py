@@ -76,7 +76,8 @@ def roles_of(fields: Mapping[str, Field], n_records: int, given: Mapping[str, st
     fields, n_records
         The fields, and the number of records.
     given
-        What the user says about ``"id"``, ``"label"``, ``"time"`` and ``"positive"``; None: nothing.
+        What the user says about ``"id"``, ``"label"``, ``"time"`` and ``"positive"``; None: nothing.  The label ``""``:
+        no field is it.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def roles_of(fields: Mapping[str, Field], n_records: int, given: Mapping[str, st
     roles = Roles()
     for role in ("id", "label", "time"):
         name = given[role]
-        if name is not None and name not in fields:
+        if name is not None and name not in fields and (role, name) != ("label", ""):
             raise ConfigError([f"--{role} {name}: no record has this field; there are {', '.join(fields)}"])
     _choose_id(roles, fields, n_records, given["id"])
     _choose_label(roles, fields, given["label"])
@@ -119,12 +120,18 @@ def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given:
         roles.id, roles.why["id"] = given, "as given"
         return
     named = [name for name in unique if _is_id(name)]
-    others = [name for name in unique if fields[name].kind in (ID, CATEGORY) and n_records >= MOST_GUESSED]
-    for found, why in ((named, "its name, and all values differ"), (others, "all values differ")):
+    many = unique if n_records >= MOST_GUESSED else []
+    others = [name for name in many if fields[name].kind in (ID, CATEGORY)]
+    counts = [name for name in many if fields[name].counts]
+    for found, why in (
+        (named, "its name, and all values differ"),
+        (others, "all values differ"),
+        (counts, "it numbers the records"),
+    ):
         if found:
             roles.id, roles.why["id"] = found[0], why
             return
-    roles.why["id"] = "no field has another value in each record: an event's id is its place, TOPIC-PARTITION-OFFSET"
+    roles.why["id"] = "no field names each record: an event's id is its place, TOPIC-PARTITION-OFFSET"
 
 
 def _is_id(name: str) -> bool:
@@ -133,7 +140,9 @@ def _is_id(name: str) -> bool:
 
 
 def _choose_label(roles: Roles, fields: Mapping[str, Field], given: str | None) -> None:
-    if given is not None:
+    if given == "":
+        roles.why["label"] = "as given"
+    elif given is not None:
         found = fields[given]
         if len(found.classes) < 2:
             n = f"more than {MOST_CLASSES} different values" if found.values is None else "one value only"
@@ -206,6 +215,6 @@ def _why_left_out(name: str, of: Field) -> str:
         return "all values differ"
     if len(of.classes) == 1:
         return "one value only"
-    if of.all_differ and of.kind == NUMBER and (_is_id(name) or not name) and of.n_present > 1:
+    if of.all_differ and of.kind == NUMBER and (_is_id(name) or not name or of.counts) and of.n_present > 1:
         return "numbers the records"
     return ""

@@ -66,11 +66,6 @@ def _features(origin: Origin, fields: Mapping[str, Field], roles: Roles, n_recor
             name, why = getattr(roles, role), roles.why[role]
             if name is not None:
                 lines.append(f"{role} = {_quoted(name)} # {why}")
-            elif role == "label" and roles.candidates:
-                lines.append(
-                    "# FILL IN the label: remove the # of one of these lines, and its line in [features.kinds]."
-                )
-                lines += [f"# label = {_quoted(name)} # {_values(fields[name])}" for name in roles.candidates]
             else:
                 lines.append(f"# {role} = ... # {why}")
     texts = [f'{_key(name)} = "wordllama"' for name, kind in roles.kinds.items() if kind == TEXT]
@@ -85,7 +80,7 @@ def _features(origin: Origin, fields: Mapping[str, Field], roles: Roles, n_recor
 def _about(name: str, of: Field, roles: Roles, n_records: int) -> str:
     parts = [f"left out: {roles.left_out[name]}"] if name in roles.left_out else []
     if of.kind in (CATEGORY, NUMBER) and 1 <= len(of.classes) <= 10:
-        parts.append(_values(of))
+        parts.append(values(of))
     elif of.classes or of.values is None:
         parts.append(f"{len(of.classes) or 'more than 1000'} different values")
     if of.n_present < n_records:
@@ -94,20 +89,18 @@ def _about(name: str, of: Field, roles: Roles, n_records: int) -> str:
         parts.append('if these numbers are names or codes, write "category"')
     if of.kind == TEXT:
         parts.append('if it names people, write "ignore"')
-    if "digits" in of.remark:
-        parts.append(of.remark)
+    if of.is_of_digits:
+        parts.append("mostly digits: codes, numbers or times?")
     return printable("; ".join(parts))
 
 
-def _values(of: Field) -> str:
+def values(of: Field) -> str:
     """The values of a field with how often they came."""
     shown = ", ".join(f"{_quoted(v) if isinstance(v, str) else v} {n}x" for v, n in of.classes.items())
     return printable(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...")
 
 
 def _label(roles: Roles) -> str:
-    if roles.candidates:
-        return '[label] # FILL IN, unless labels are 0/1, -1/+1 or true/false\n# positive = "..."\n# negative = "..."\n'
     if not roles.classes:
         return ""
     counts = ", ".join(f"{v} {n:,}x" for v, n in list(roles.classes.items())[:20])
@@ -129,7 +122,7 @@ def _model(roles: Roles) -> str:
         if is_rare or roles.rarest < 0.3:
             lines.append(f'{mark}pos_weight = "balanced" # {why}')
             if len(roles.classes) == 2:
-                lines.append(f'{mark}threshold = "gmean" # finds more of them, with more false alarms')
+                lines.append(f'{mark}metric = "gmean" # finds more of them, with more false alarms')
     return "\n".join(lines) + "\n"
 
 

@@ -160,8 +160,8 @@ def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
         values["degree"] = str(arguments.degree)
     if _has(arguments.kernel, "coef0"):
         values["coef0"] = number(arguments.coef0)
-    algorithm = {"algorithm": "lasvm"} if arguments.config else {}
-    overrides = [f"--set model.{name}={value}" for name, value in (algorithm | named | values).items()]
+    algorithm, auto_s = ({"algorithm": "lasvm"}, {"metric": "accuracy"}) if arguments.config else ({}, {})
+    overrides = [f"--set model.{name}={value}" for name, value in (algorithm | named | values | auto_s).items()]
     if arguments.scale != "minmax":  # the trainer has no such scale
         config = shlex.quote(str(arguments.config or "CONFIG.toml"))
         print(f"train with it: streamsvm run {config}", *overrides, f"--set model.scaling={arguments.scale}")

@@ -17,6 +17,7 @@ from streamsvm.features.values import GIVEN, IGNORE
 from ...records.columns import Columns
 from ...records.files import SUFFIXES, Example, read_examples
 from ...records.formats.base import show
+from ...records.raw import Reading
 from ...records.text_files import csv_header, listed
 from ...runtime.folders import FileError
 
@@ -64,6 +65,7 @@ def read_training_set(
     scale: str,
     numbering: Collection[str] = (),
     records: Records | None = None,
+    reading: Reading | None = None,
 ) -> TrainingSet:
     """Read a file of labelled examples.
 
@@ -77,6 +79,8 @@ def read_training_set(
         Names of features that are allowed to number the examples.
     records
         Makes the features of raw records, as new; None: features are numbers.
+    reading
+        Makes what `records` gets by the function of the user; None: there is no such function.
 
     Raises
     ------
@@ -95,8 +99,8 @@ def read_training_set(
     rows = [event.x for event in events]
     if records is not None:
         try:
-            rows = _numbers(rows, records)
-        except ValueError as error:  # of two fields with one name
+            rows = _numbers(rows if reading is None else [reading.made(x) for x in rows], records)
+        except ValueError as error:  # of the user's function, or of two fields with one name
             raise FileError(f"{path}: {error}") from None
     _refuse_numbering(path, rows, numbering)
     if scale != "none":

@@ -19,6 +19,7 @@ from streamsvm.validation.compilation import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
 from ...records.columns import Columns
+from ...records.raw import Reading
 from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.loading import load
@@ -57,8 +58,8 @@ def prepare() -> None:
 
 def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.Folds]:
     """Read the examples of the file, and divide them; print a summary, and warn of unwise scaling."""
-    columns, records = _columns(arguments)
-    how = (arguments.scale, arguments.feature, records)
+    columns, records, reading = _columns(arguments)
+    how = (arguments.scale, arguments.feature, records, reading)
     examples = read_training_set(arguments.file, arguments.format, columns, *how)
     n, n_features = examples.X.shape
     made = ""
@@ -74,7 +75,7 @@ def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.F
         return examples, _folds_of(arguments, examples)
 
 
-def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None]:
+def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Reading | None]:
     """The columns of the file, and what makes the features of raw records; completes ``--raw`` and ``--scale``."""
     settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings()
     is_raw = arguments.raw = arguments.raw or settings.features.raw
@@ -84,13 +85,25 @@ def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None]:
         arguments.scale = "standard" if is_raw else "none"
     if not is_raw:
         main = (arguments.label, arguments.id, arguments.positive, arguments.group)
-        return Columns(*main, rest=arguments.rest), None
+        return Columns(*main, rest=arguments.rest), None, None
     if settings.label.vocabulary:
         raise ConfigError(
             ["[label] classes: only two classes are tested; leave --config out, and use --raw --positive"]
         )
     records = replace(settings.features, raw=True).records()
-    return replace(raw_columns(arguments, settings), raw="event", group=arguments.group), records
+    columns = replace(raw_columns(arguments, settings), raw="event", group=arguments.group)
+    return columns, records, _reading(settings)
+
+
+def _reading(settings: Settings) -> Reading | None:
+    """What applies the user's function to the records of a file."""
+    if not settings.features.transform:
+        return None
+    if not settings.features.is_flat:
+        raise ConfigError(
+            ["features.transform takes whole events, which a table does not have; name features.id, label or time"]
+        )
+    return settings.features.reading()
 
 
 def _say(text: str) -> None:

@@ -30,7 +30,9 @@ def test_a_file_and_the_trainers_newest_checkpoint_say_what_the_model_says(tmp_p
             log.produce("events", json.dumps({"id": number, "x": {"a": a, "b": b}, "y": a > b}).encode())
     run(load(tmp_path / "app.toml", {}))
     (tmp_path / "events").write_text('{"id": 7, "x": {"a": 1.0, "b": 0.9}}\n\n{"a": -1, "b": 0.5}\n')
-    expected = f"7: {text(model.explain_one({'a': 1.0, 'b': 0.9}))}\n{text(model.explain_one({'a': -1, 'b': 0.5}))}"
+    expected = (
+        f"7: {text(model.explain_one({'a': 1.0, 'b': 0.9}), {})}\n{text(model.explain_one({'a': -1, 'b': 0.5}), {})}"
+    )
     for source in ("m.ssvm", "app.toml", "state"):
         code, out, err = call("explain", tmp_path / source, tmp_path / "events")
         assert (code, err) == (0, [])
@@ -50,6 +52,28 @@ def test_raw_events_are_explained_by_their_numbers(tmp_path, call):
     assert code == 0
     assert out[0].startswith("7: True rather than False")
     assert any("colour=red" in line for line in out)
+
+
+def test_a_flat_record_is_read_as_the_trainer_reads_it(tmp_path, call):
+    """Without the function of the user, the price would be missing, and the answer another one, without a word."""
+    (tmp_path / "shop_convert.py").write_text(
+        "def convert(x):\n    return x | {'price': x['price'].replace(',', '.')}\n"
+    )
+    lines = ["[daemon]", "follow = false", "[features]", "raw = true", 'id = "nr"', 'label = "dear"']
+    lines += ['transform = "shop_convert:convert"', "[label]", 'positive = "yes"', 'negative = "no"']
+    (tmp_path / "app.toml").write_text("\n".join(lines))
+    with LocalLog(tmp_path / "log") as log:
+        for number, (a, _) in enumerate(ROWS):
+            event = {"nr": number, "price": f"{a}".replace(".", ","), "dear": "yes" if a > 0 else "no"}
+            log.produce("events", json.dumps(event).encode())
+    run(load(tmp_path / "app.toml", {}))
+    (tmp_path / "events").write_text('{"nr": 7, "price": "1,5", "dear": ""}\n{"price": "-1,5"}\n')
+    code, out, _ = call("explain", tmp_path / "app.toml", tmp_path / "events")
+    said = [line for line in out if "rather than" in line]
+    assert (code, [line.partition(",")[0] for line in said]) == (0, ["7: yes rather than no", "no rather than yes"])
+    (tmp_path / "events").write_text('{"nr": 7}\n')
+    code, _, (err,) = call("explain", tmp_path / "app.toml", tmp_path / "events")
+    assert (code, "features.transform raised KeyError: 'price'" in err) == (1, True)
 
 
 @pytest.mark.parametrize(

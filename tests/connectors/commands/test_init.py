@@ -53,28 +53,51 @@ def test_the_label_is_known_by_its_name(begun):
     assert [line.split()[1] for line in lines[-3:]] == ["produce", "run", "predictions"]
 
 
-def test_a_label_that_is_not_known_must_be_filled_in(begun, tmp_path, call):
-    lines, config = begun(customers(bought=lambda i: "yes" if i % 4 else "no"))
-    assert "label" not in config["features"]
-    assert lines[-1].endswith("start again with --force and --label FIELD: bought, job")
-    text = (tmp_path / "app.toml").read_text()
-    assert '# label = "bought" # "yes" 45x, "no" 15x' in text
-    code, _, err = call("init", tmp_path / "my table.csv", "--out", tmp_path / "app.toml")
-    assert (code, "the file exists; name another one, or add --force" in err[0]) == (2, True)
-    assert (tmp_path / "app.toml").read_text() == text
-    _, config = begun(customers(bought=lambda i: "yes" if i % 4 else "no"), "--force", "--label", "bought")
+def test_a_label_that_is_not_known_is_asked_for_and_nothing_is_written(begun, tmp_path, call):
+    path, out = write_csv(tmp_path / "my table.csv", customers(bought=lambda i: "yes" if i % 4 else "no")), "app.toml"
+    code, lines, err = call("init", path, "--out", tmp_path / out, "--dir", tmp_path / "log")
+    assert (code, lines[0].split()[:3], (tmp_path / out).exists()) == (2, ["field", "kind", "becomes"], False)
+    assert "which field is the label? Add one of these options:" in err[0]
+    assert err[1].strip() == """--label bought  # "yes" 45x, "no" 15x"""
+    assert [line.split()[1] for line in err[1:]] == ["bought", "job", "''"]
+    _, config = begun(customers(bought=lambda i: "yes" if i % 4 else "no"), "--label", "bought")
     assert config["label"] == {"positive": "yes", "negative": "no"}
     assert "bought" not in config["features"]["kinds"]
-    lines, config = begun(
-        customers(bought=lambda i: "yes" if i % 4 else "no"), "--force", "--label", "bought", "--positive", "no"
-    )
+    text = (tmp_path / out).read_text()
+    code, _, err = call("init", path, "--out", tmp_path / out, "--label", "job")
+    assert (code, "the file exists; name another one, or add --force" in err[0]) == (2, True)
+    assert (tmp_path / out).read_text() == text
+    more = ("--force", "--label", "bought", "--positive", "no")
+    lines, config = begun(customers(bought=lambda i: "yes" if i % 4 else "no"), *more)
     assert config["label"] == {"positive": "no", "negative": "yes"}
+
+
+def test_a_table_may_have_no_label(begun, tmp_path):
+    lines, config = begun(customers(), "--label", "")
+    assert ("label" in config["features"], "label" in config) == (False, False)
+    assert "label: none (as given)" in lines
+    load(tmp_path / "app.toml", {})
+
+
+def test_other_notations_are_named(begun):
+    """The price is no number, so the model would learn little from it."""
+    lines, config = begun(customers(price=lambda i: f"{i % 30}.{i % 7}€", y=lambda i: i % 2))
+    assert config["features"]["kinds"]["price"] == "category"
+    assert any(line.startswith("price: mostly digits. If they are numbers or times in") for line in lines)
+
+
+def test_a_field_that_counts_the_records_is_the_id(begun):
+    rows = [{"nr": 7 + i, "row": i, "paid": 3 * i, "y": i % 2} for i in range(50)]
+    lines, config = begun(rows)
+    assert (config["features"]["id"], config["features"]["kinds"]) == ("nr", {"row": "ignore", "paid": "number"})
+    assert "id: nr (it numbers the records)" in lines
 
 
 def test_plain_labels_need_no_names_and_a_rare_class_is_weighted(begun, tmp_path):
     lines, config = begun(customers(100, y=lambda i: int(i % 25 == 7)))
     assert "label" not in config or not config["label"]
-    assert (config["model"]["pos_weight"], config["model"]["threshold"]) == ("balanced", "gmean")
+    assert (config["model"]["pos_weight"], config["model"]["metric"]) == ("balanced", "gmean")
+    load(tmp_path / "app.toml", {})  # A model can be made of it.
     assert "the rarest class has 4.0% of the labels" in (tmp_path / "app.toml").read_text()
     assert "classes: 0 96x, 1 4x; positive is 1 (by its name)" in lines
 
@@ -82,7 +105,7 @@ def test_plain_labels_need_no_names_and_a_rare_class_is_weighted(begun, tmp_path
 def test_several_classes_are_listed(begun):
     _, config = begun(customers(species=lambda i: ("cat", "dog", "bird")[i % 3]), "--label", "species")
     assert sorted(config["label"]["classes"]) == ["bird", "cat", "dog"]
-    assert "threshold" not in config["model"]
+    assert "metric" not in config["model"]
 
 
 def test_a_time_must_rise(begun, tmp_path):
@@ -98,7 +121,7 @@ def test_a_time_must_rise(begun, tmp_path):
 def test_without_an_id_events_have_their_places(begun):
     lines, config = begun([{"a": i % 7, "y": i % 2} for i in range(50)])
     assert "id" not in config["features"]
-    assert any(line.startswith("id: none (no field has another value in each record") for line in lines)
+    assert any(line.startswith("id: none (no field names each record") for line in lines)
 
 
 def test_numbers_of_rows_are_left_out(begun):

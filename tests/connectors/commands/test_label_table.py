@@ -13,6 +13,7 @@ from streamsvm.connectors.commands.label import answer_questions, oracle
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import ConfigError
 
 WORDS = ("meeting", "lunch", "report", "plan", "team", "invoice", "travel", "notes", "agenda", "review")
 
@@ -60,6 +61,25 @@ def test_a_job_goes_on_with_the_same_table_only(messages, tmp_path):
         messages.write_text(other)
         with pytest.raises(FileError, match="record 401 is not the one that messages-labels has from an earlier call"):
             label_table.prepare(arguments(messages, "--text", "body"))
+
+
+def test_a_new_job_keeps_what_the_first_call_set(messages, tmp_path):
+    """Otherwise `streamsvm labels` would write 1 and 0 in the place of the names."""
+    given = {
+        "label.positive": 'sp"am',
+        "label.negative": "ham",
+        "labelling.max_labels": "30",
+        "daemon.checkpoint_seconds": "2",
+    }
+    flags = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    with pytest.raises(ConfigError):
+        label_table.prepare(arguments(messages, "--text", "body", "--set", "label.positive=spam"))
+    config = label_table.prepare(arguments(messages, "--text", "body", *flags))
+    settings = load(config, {})
+    assert settings.label.meanings == {'sp"am': True, "ham": False}
+    assert (settings.labelling.max_labels, settings.daemon.checkpoint_seconds, settings.features.raw) == (30, 2.0, True)
+    label_table.prepare(arguments(messages, "--text", "body", "--set", "labelling.max_labels=40"))
+    assert load(config, {}) == settings
 
 
 def test_options_of_a_table_do_not_go_with_a_configuration(config, call):

@@ -372,7 +372,13 @@ def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
     before = load(path, {}).fingerprint()
     for section in ("model", "features", "label"):
         names = {f"{section}.{item.name}" for item in fields(SECTIONS[section])}
-        free = {"model.cache_mb", "label.classes", "label.max_classes", *(f"model.{name}" for name in GAP_FAMILY)}
+        free = {
+            "model.metric",
+            "model.cache_mb",
+            "label.classes",
+            "label.max_classes",
+            *(f"model.{name}" for name in GAP_FAMILY),
+        }
         assert names - free <= set(before)
     of_nc = load(path, {}, ["model.algorithm=lasvm-nc"]).fingerprint()
     assert {f"model.{name}": of_nc[f"model.{name}"] for name in GAP_FAMILY} == {

@@ -1,10 +1,13 @@
 """`streamsvm crossval` and `search` on raw tables: what `Records` makes of them, and what it must not know."""
 
+import shlex
+
 import numpy as np
 import pytest
 
 from streamsvm.connectors.commands.tuning.training_set import read_training_set
 from streamsvm.connectors.records.columns import Columns
+from streamsvm.connectors.settings.loading import load
 from streamsvm.features import Records
 
 COLUMNS = Columns(label="bought", id="id", positive="yes", raw="event")
@@ -87,3 +90,29 @@ def test_what_is_refused(table, tmp_path, call):
     path.write_text('[features]\nraw = true\n[label]\nclasses = ["a", "b", "c"]\n')
     code, _, (err,) = call("crossval", table, "--config", path, "--label", "bought")
     assert (code, "only two classes are tested" in err) == (2, True)
+
+
+def test_the_function_of_the_configuration_makes_the_features(table, tmp_path, call):
+    (tmp_path / "table_convert.py").write_text("def convert(x):\n    return {'half': float(x['income'] or 0) / 2}\n")
+    lines = ["[features]", "raw = true", 'id = "id"', 'label = "bought"', 'transform = "table_convert:convert"']
+    (tmp_path / "app.toml").write_text("\n".join([*lines, "[label]", 'positive = "yes"', 'negative = "no"']))
+    code, out, _ = call("crossval", table, "--config", tmp_path / "app.toml")
+    assert (code, "1 feature of 1 raw field, whose" in out[0]) == (0, True)
+
+
+def test_the_command_that_search_prints_suits_the_configuration_of_a_rare_class(table, tmp_path, call):
+    lines = [
+        "[features]",
+        "raw = true",
+        'id = "id"',
+        'label = "bought"',
+        "[label]",
+        'positive = "yes"',
+        'negative = "no"',
+    ]
+    lines += ["[model]", 'algorithm = "auto"', 'metric = "gmean"', 'pos_weight = "balanced"']
+    (tmp_path / "app.toml").write_text("\n".join(lines))
+    code, out, _ = call("search", table, "--config", tmp_path / "app.toml", "--C", "1", "--gamma", "0.1")
+    (train,) = (line for line in out if line.startswith("train with it: "))
+    overrides = [word for word in shlex.split(train) if word.startswith("model.")]
+    assert (code, load(tmp_path / "app.toml", {}, overrides).model.algorithm) == (0, "lasvm")
