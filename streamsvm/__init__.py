@@ -121,8 +121,9 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
             model = algorithm(C=100.0, cache_mb=0.01)  # type: ignore[call-arg] # every algorithm has its own signature
             model.learn_many(X, y)
             model.learn_many(sp.csr_matrix(X), y)
-            model.learn_one(dict(enumerate(X[0])), bool(y[0]))
-            model.predict_one(dict(enumerate(X[0])))
+            for x in (dict(enumerate(X[0])), {0: 1.0}):  # the second one has gaps
+                model.learn_one(x, bool(y[0]))
+                model.predict_one(x)
             model.explain_one(dict(enumerate(X[0])))
             model.predict_many(X)
             model.predict_many(X.astype(np.float32))
@@ -136,6 +137,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
                     several = wrapper(algorithm(C=100.0))  # type: ignore[call-arg]
                     several.learn_many(X, labels)
                     several.learn_one(dict(enumerate(X[0])), labels[0])
+                    several.learn_one({0: 1.0}, labels[0])
                     several.predict_many(X)
                     several.predict_proba_many(X)
                     several.finish()

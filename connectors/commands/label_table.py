@@ -18,6 +18,7 @@ from ..settings.loading import load
 from ..settings.sections import ConfigError, Settings
 
 TOPIC = "records"
+LOOKED_AT = 100  # records
 
 _CONFIG = f"""\
 # Written by `streamsvm label`. Change it as you like; the same command goes on with it.
@@ -67,6 +68,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
         _begin(config, arguments.set)
     settings = load(config, os.environ, arguments.set, with_model=False)
     columns = _columns(arguments, settings)
+    _require_shown(table, columns)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
     with LocalLog(settings.log.dir) as log:
         there = log.end_offsets(TOPIC).get(0, 0)
@@ -113,6 +115,15 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
         learned=learned,
         raw="event",
     )
+
+
+def _require_shown(table: Path, columns: Columns) -> None:
+    """Refuse a column to show that none of the first records has."""
+    first = [json.loads(value) for value in islice(read_events(table, "auto", columns), LOOKED_AT)]
+    for part, column in columns.shown.items():
+        if first and not any(event.get(part) for event in first):
+            there = ", ".join(dict.fromkeys(name for event in first for name in event["x"]))
+            raise FileError(f"{table}: no record has a field {column!r} to show; there are {there[:500]}")
 
 
 def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> None:

@@ -12,6 +12,7 @@ from ..logs.transport import Transport
 from ..records.formats.json import read_json
 from ..records.people.label_files import PARQUET
 from ..settings.opening import open_once
+from ..settings.sections import Settings
 from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
 

@@ -29,7 +29,7 @@ def test_a_slow_and_noisy_oracle_through_kills_on_both_sides(topics, start_app):
     app = start_app(
         "labelled",
         log=log,
-        labelling={"stop": "never", "open": 6},
+        labelling={"stop": "never", "open": 6, "tune_gamma": 0},
         daemon={"checkpoint_records": 10, "batch": 1},  # what is in one cut is forgotten together
         group={"id": log["topic"], "instance": "a"},
     )
@@ -60,7 +60,8 @@ def test_a_slow_and_noisy_oracle_through_kills_on_both_sides(topics, start_app):
     counters = state.join.counters
     assert (counters.matched, counters.undone, counters.corrected >= 8) == (len(first), 8, True)
     model, n_labels = retrained(app, state, events, answers)
-    assert state.model.digest() == model.digest()
+    assert state.model.support_ids.tolist() == model.support_ids.tolist()  # the sigmoid follows what was predicted
+    assert state.model.dual_coef.tolist() == model.dual_coef.tolist()
     assert state.labelling.loop.counts.n_labels == n_labels == len(first) - 4
 
 

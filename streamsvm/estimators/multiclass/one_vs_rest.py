@@ -291,6 +291,7 @@ class MulticlassSVM(ForgettingModels):
     def _learned_content(self) -> Content:
         self._features.settle()
         live = self._union.live_slots()
+        live = live[np.isin(self._union.numbers[live], self._members()[0])]  # others have left all models, and may go
         arrays = {
             "numbers": self._union.numbers[live],
             "user_ids": self._union.user_ids[live],

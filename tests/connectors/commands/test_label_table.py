@@ -47,6 +47,13 @@ def test_texts_are_shown_and_learned(messages, tmp_path):
     assert events[7]["x"] == {"body": events[7]["text"], "sender": "ann"}
 
 
+@pytest.mark.parametrize("option", ["--text", "--image"])
+def test_a_field_that_the_table_lacks_is_refused(messages, tmp_path, option):
+    with pytest.raises(FileError, match="no record has a field 'nope' to show; there are body, sender"):
+        label_table.prepare(arguments(messages, option, "nope"))
+    assert not (tmp_path / "messages-labels" / "log").exists()
+
+
 def test_a_job_goes_on_with_the_same_table_only(messages, tmp_path):
     label_table.prepare(arguments(messages, "--text", "body"))
     text = messages.read_text()

@@ -427,7 +427,8 @@ def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed)
     state = world.run()
     assert state.counters.learned > 5
     model, labels = retrained(state, world)
-    assert state.model.digest() == model.digest()
+    assert state.model.support_ids.tolist() == model.support_ids.tolist()  # the sigmoid follows what was predicted
+    assert state.model.dual_coef.tolist() == model.dual_coef.tolist()
     counts = state.labelling.loop.counts
     assert (counts.n_positive, counts.n_negative) == (labels.count(True), labels.count(False))
     assert counts.n_answered <= counts.n_asked

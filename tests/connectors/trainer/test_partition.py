@@ -568,7 +568,7 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
         assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
-def spoil_newest(settings, change=lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:]):
+def spoil_newest(settings, change=lambda data: data[:-100] + bytes([data[-100] ^ 1]) + data[-99:]):
     """Flip a bit in the newest file of models, or do something else to it."""
     path = max(model_files(settings.daemon.state_dir / "p0"), key=lambda path: path.name)
     content = change(path.read_bytes())

@@ -95,7 +95,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
         if action == "learn":
             key, n = arguments
             blob = expected.pop(key or b"", None)
-            model = read_model(SETTINGS, blob) if blob else new_model(SETTINGS)
+            model = read_model(SETTINGS, blob).model if blob else new_model(SETTINGS)
             teach(model, n, number)
             teach(owner.models.to_learn(key), n, number)
             expected[key or b""] = model.to_bytes()
@@ -109,7 +109,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
                 n_dropped += 1
         elif action == "predict":
             blob = expected.get(arguments[0] or b"")
-            model = read_model(SETTINGS, blob) if blob else new_model(SETTINGS)
+            model = read_model(SETTINGS, blob).model if blob else new_model(SETTINGS)
             assert owner.models.to_predict(arguments[0]).decision_function_one(probe) == (
                 model.decision_function_one(probe)
             )
