@@ -147,6 +147,9 @@ def _choose_label(roles: Roles, fields: Mapping[str, Field], given: str | None) 
         if len(found.classes) < 2:
             n = f"more than {MOST_CLASSES} different values" if found.values is None else "one value only"
             raise ConfigError([f"--label {given}: the field has {n}; a label tells two classes or more apart"])
+        if 2 * len(found.classes) > found.n_present > 4:
+            n = f"{len(found.classes)} different values in {found.n_present} records"
+            raise ConfigError([f"--label {given}: the field has {n}; a label's values come again and again"])
         roles.label, roles.why["label"] = given, "as given"
     else:
         possible = [

@@ -137,6 +137,7 @@ def test_numbers_of_rows_are_left_out(begun):
     [
         (("--label", "nothing"), "--label nothing: no record has this field; there are id, age, job, shop, note, y"),
         (("--label", "shop"), "--label shop: the field has one value only"),
+        (("--label", "note"), "--label note: the field has 60 different values in 60 records"),
         (("--label", "y", "--positive", "2"), "--positive 2: the label has no such value; it has 0, 1"),
         (("--id", "age"), "--id age: some records have no value there, or have the same one"),
     ],
