@@ -108,7 +108,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
     import numpy as np
     import scipy.sparse as sp
 
-    from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
+    from streamsvm import LASVM, LASVMG, AutoLASVM, Mixture, OneVsOne, OneVsRest
     from streamsvm.alarms import InputAlarm
 
     start = _time.perf_counter()
@@ -154,6 +154,8 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
         wide = LASVM()
         wide.learn_many(sp.random(400, 100_000, density=1e-4, format="csr", random_state=0), np.arange(400) % 2 == 0)
         assert wide.delta >= 0.0
+        mixture = Mixture(LASVM())
+        mixture.learn_many(rng.normal(size=(64, 2)), np.arange(64) % 2 == 0)
         records = Records({"words": "text"})
         records.learn_one({"words": "some words", "number": 1.0})
         records.transform_one({"words": "some more words"})

@@ -1,6 +1,6 @@
 """The learner that asks others: a kernel learner, simple experts beside it, and one probability made of all."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -44,12 +44,12 @@ class Mixture(Storable, base.MiniBatchClassifier):
     many features count, and where a model learns slowly.  They cost as much as the model, or less.  Where the kernel
     alone is right, they change little.  `docs/mixture.md` has the figures.
 
-    **Features.**  The experts look at the first 128 features.  None and NaN are missing for them; a feature that an
-    example lacks is 0, as for the model.
+    **Features.**  The experts look at the first 128 features.  None and NaN are missing for them.  A feature that an
+    example lacks is 0 for them, also where the model guesses it.
 
     **Label.**  The more probable label is predicted, so the `threshold` and the weights of the model do not decide it.
 
-    **Memory** is bounded but for the model's: at most about 3 MB.
+    **Memory** is bounded but for the model's: about 3 MB with few features, and 6 MB with 128.
 
     **Replay.**  The same examples give the same mixture, bit for bit, on one machine with one version of BLAS, however
     they are cut into batches.
@@ -150,30 +150,27 @@ class Mixture(Storable, base.MiniBatchClassifier):
     # ------------------------------------------------------------------------------------------------------ snapshots
 
     def _content(self) -> Content:
-        meta, arrays = self._experts.dump()
-        kind = type(self._model).__name__
-        return meta | {"model": kind, "is_given": self.model is not None}, arrays | {
-            "model": np.frombuffer(self._model.to_bytes(), np.uint8)
-        }
+        (meta, arrays), (own, of_model) = self._experts.dump(), self._model._content()
+        meta |= {"kind": type(self._model).__name__, "is_given": self.model is not None, "model": own}
+        return meta, arrays | {f"model.{name}": array for name, array in of_model.items()}
 
     def _learned_content(self) -> Content:
         meta, arrays = self._experts.dump()
         return meta | {"model": self._model.digest()}, arrays
 
     @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read a mixture that `to_bytes` wrote; see `LASVM.from_bytes`."""
-        meta, arrays = snapshot.unpack(data, cls._name_in_snapshots())
-        kinds = {kind.__name__: kind for kind in LEARNERS.values()}
-        with snapshot.reading(cls._name_in_snapshots()):
-            name = snapshot.field(meta, "model", str)
-            snapshot.require(name in kinds, f"a model of kind {name!r}")
-            stored = snapshot.require_array(arrays, "model", np.uint8, (None,)).tobytes()
-            model = kinds[name].from_bytes(stored, cache_mb, device)
-            mixture = cls(model if snapshot.field(meta, "is_given", bool) else None)
-            mixture._model = model
-            mixture._experts.restore(meta, arrays)
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        kind, kinds = snapshot.field(meta, "kind", str), {kind.__name__: kind for kind in LEARNERS.values()}
+        snapshot.require(kind in kinds, f"a model of kind {kind!r}")
+        model = kinds[kind]._of_meta(snapshot.field(meta, "model", dict), cache_mb, device)
+        mixture = cls(model if snapshot.field(meta, "is_given", bool) else None)
+        mixture._model = model
         return mixture
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        of_model = {name[len("model.") :]: array for name, array in arrays.items() if name.startswith("model.")}
+        self._model._take_over(meta["model"], of_model)
+        self._experts.restore(meta, arrays)
 
 
 def _dicts(X: Any) -> Iterable[Any]:
