@@ -22,6 +22,7 @@ from .cuts import Cuts
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
+from .state.challengers import serving_of
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
@@ -130,9 +131,11 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
+        serving = serving_of(checkpoint.blobs)
+        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
+        self._processor.attend(self.state)
         self._has_asked = self._processor.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
@@ -186,6 +189,7 @@ class Partition:
                 return None
             self.state = State.new(self._settings, self.store, self.number, self._first_model)
             self._first_model = None
+            self._processor.attend(self.state)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # a restart begins at these offsets, even if the log begins later by then
