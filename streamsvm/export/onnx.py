@@ -52,9 +52,7 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
     found = describe(model)
     require_numbers(found.records, "ONNX")
     if found.guarantee is not None and found.decision == ONE_VS_ONE:
-        raise ValueError(
-            "ONNX has no probabilities of a OneVsOne, so it cannot decide; choose C, Java or JavaScript"
-        )
+        raise ValueError("ONNX has no probabilities of a OneVsOne, so it cannot decide; choose C, Java or JavaScript")
     graph = _Graph(np.dtype(np.float64 if double else np.float32))
     _decide(graph, found, _margins(graph, found))
     kind, typed = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype), onnx.helper.make_tensor_value_info
