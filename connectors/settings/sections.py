@@ -64,6 +64,9 @@ class LogSettings:
     alarms
         Topic of the alarms: errors that become frequent, and features that move.  Empty: alarms are log lines and
         metrics only.
+    erasures
+        Topic of the requests of ``streamsvm erase``: records that models must forget, and never learn again.  Empty:
+        nothing can be erased.
     format
         Format of the events: ``"json"``, ``"float32"``, ``"avro"`` or ``"registry"``; see [schema].
     schemas
@@ -83,6 +86,7 @@ class LogSettings:
     state: str = key("", checks.optional_topic)
     estimates: str = key("", checks.optional_topic)
     alarms: str = key("", checks.optional_topic)
+    erasures: str = key("", checks.optional_topic)
     format: str = key("json", checks.one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
@@ -90,7 +94,7 @@ class LogSettings:
         """The topics that are used."""
         models, others = (
             (self.model, self.merged, self.scores),
-            (self.questions, self.state, self.estimates, self.alarms),
+            (self.questions, self.state, self.estimates, self.alarms, self.erasures),
         )
         return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
 

@@ -166,6 +166,11 @@ class Labelling:
             self._n_with_words += 1
             self.loop.suggest([key])
 
+    def erase(self, keys: Sequence[int]) -> None:
+        """Forget events that the join has erased; `refresh` withdraws the questions about them."""
+        self.votes.erase(keys)
+        self.rechecks.erase(keys)
+
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
         asked = set(self._asked())
