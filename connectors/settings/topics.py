@@ -23,8 +23,7 @@ _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that w
 
 def of_trainers(log: LogSettings) -> list[str]:
     """The topics that a trainer reads and writes."""
-    names = (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions, log.state, log.alarms)
-    return [name for name in names if name]
+    return [name for name in log.topics() if name not in (log.merged, log.scores)]
 
 
 def of_scorers(settings: Settings) -> list[str]:
