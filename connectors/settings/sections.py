@@ -338,6 +338,12 @@ class Settings:
         return bool(is_bounded or self.log.labels or self.estimates.loo or self.estimates.folds)
 
     @property
+    def audit(self) -> float:
+        """Share of the decided events whose labels come, at random; 1: those of all."""
+        asks = self.log.questions and self.decide.error and self.labelling.selection == "undecided"
+        return self.labelling.audit if asks else 1.0
+
+    @property
     def transaction_timeout_ms(self) -> int:
         """Milliseconds that a transaction may take: [kafka]'s, or twice daemon.checkpoint_seconds.
 
@@ -357,6 +363,7 @@ class Settings:
         del values["model.cache_mb"]  # It changes the memory, not the model.
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
         values["decide.error"] = self.decide.error or None  # older versions lack it
+        values["labelling.audit"] = None if self.audit == 1.0 else self.audit  # of decisions
         return values
 
 

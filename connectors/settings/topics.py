@@ -23,8 +23,7 @@ _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that w
 
 def of_trainers(log: LogSettings) -> list[str]:
     """The topics that a trainer reads and writes."""
-    inputs, outputs = (log.topic, log.labels, log.erasures), (log.predictions, log.dlq, log.model)
-    return [name for name in (*inputs, *outputs, log.questions, log.state, log.alarms) if name]
+    return [name for name in log.topics() if name not in (log.merged, log.scores)]
 
 
 def of_scorers(settings: Settings) -> list[str]:

@@ -127,6 +127,11 @@ class Join:
         """The offset of the record of an event that is here."""
         return self._events.entries[key].at
 
+    def verdict_of(self, key: int) -> Decision | None:
+        """What was decided about an event that is here; None for any other key, and without [decide]."""
+        entry = self._events.entries.get(key)
+        return entry.verdict if entry is not None else None
+
     def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)

@@ -53,9 +53,9 @@ def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = No
     return model if classes is None else MulticlassModel(model, list(classes) or None)
 
 
-def new_decider(model: Any, error: float) -> ConformalClassifier | None:
+def new_decider(model: Any, error: float, audit: float = 1.0) -> ConformalClassifier | None:
     """What decides with a model, so that at most this share of each class goes wrong; None if the share is 0."""
-    return ConformalClassifier(model, error) if error else None
+    return ConformalClassifier(model, error, audit) if error else None
 
 
 def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Trained:

@@ -163,7 +163,9 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(begun, settings.features.records(), new_decider(begun, settings.decide.error))
+            models = SingleModel(
+                begun, settings.features.records(), new_decider(begun, settings.decide.error, settings.audit)
+            )
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
