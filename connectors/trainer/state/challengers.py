@@ -1,7 +1,7 @@
 """The models of a partition that learn in the shadow of the one that serves, and their comparison with it."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Challenger:
         The model.  It has no `Records` of its own: raw events come as the numbers of the model that serves.
     comparison
         How it does beside the model that serves.
-    counters, offset, estimates
+    counters, offset, estimates, labelling
         As those of `State`, for `learning.teach`.
     said
         What it said about events that wait for their labels, by key.
@@ -59,6 +59,7 @@ class Challenger:
     counters: Counters = field(default_factory=Counters)
     offset: int = 0
     estimates: Estimates | None = None
+    labelling: None = None
     said: dict[int, Said] = field(default_factory=dict)
     dropped: str = ""
 
@@ -157,6 +158,17 @@ class Challengers:
     def active(self) -> list[Challenger]:
         """Those that were not dropped."""
         return [challenger for challenger in self.all if not challenger.dropped]
+
+    def erase(self, keys: Sequence[int]) -> int:
+        """Forget events, given by their keys, in every challenger; return how many examples of models that were."""
+        n_forgotten = 0
+        for said in (self.said, *(challenger.said for challenger in self.all)):
+            for key in keys:
+                said.pop(key, None)
+        for challenger in self.active:
+            models = challenger.models
+            n_forgotten += (models.decider(None) or models.model).forget(list(keys))
+        return n_forgotten
 
     def to_blobs(self) -> dict[str, bytes]:
         """All of them for a checkpoint."""

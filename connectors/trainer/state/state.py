@@ -27,6 +27,7 @@ from .candidates import Labelling
 from .challengers import Challengers, read_terms
 from .checkpoint import Checkpoint, CheckpointStore, reading
 from .counters import Counters as Counters
+from .erased import Erased
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_decider, new_model, read_model
@@ -105,6 +106,7 @@ class State:
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
     counters: Counters = field(default_factory=Counters)
+    erased: Erased = field(default_factory=Erased)
 
     @property
     def version(self) -> int:
@@ -112,7 +114,8 @@ class State:
 
         A promotion counts as one, so that scorers take the other model for newer.
         """
-        n_lessons = self.counters.learned + self.join.counters.undone + self.counters.late
+        counters = self.counters
+        n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased
         return n_lessons + len(self.challengers.terms) - 1
 
     @property
@@ -154,7 +157,9 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(begun, settings.features.records(), new_decider(begun, settings.decide.error))
+            models = SingleModel(
+                begun, settings.features.records(), new_decider(begun, settings.decide.error, settings.audit)
+            )
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
@@ -224,6 +229,10 @@ class State:
             labels_offset=snapshot.count(checkpoint.offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=_counters(checkpoint.counters),
+            erased=Erased.from_arrays(
+                snapshot.count(checkpoint.offsets, "erasures") if "erasures" in checkpoint.offsets else 0,
+                parts.get("erased", {}),
+            ),
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
@@ -248,9 +257,13 @@ class State:
         if self.estimates is not None:
             blobs |= self.estimates.to_blobs()
             parts["estimates"] = {"history": self.estimates.to_array()}
+        offsets = {"events": self.offset, "labels": self.labels_offset}
+        if self.erased.offset:
+            parts["erased"] = self.erased.to_arrays()
+            offsets["erasures"] = self.erased.offset
         return Checkpoint(
             sequence=self.sequence + 1,
-            offsets={"events": self.offset, "labels": self.labels_offset},
+            offsets=offsets,
             fingerprint=settings.serving(self.challengers.serving).fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,

@@ -9,12 +9,14 @@ from fuse import Fuse, Killed, run_with
 from logged import append, change, read, read_json
 
 from streamsvm.connectors.commands import cli
+from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import shadow, trainer
+from streamsvm.connectors.trainer.erasing import erase
 from streamsvm.connectors.trainer.telemetry import Telemetry
 
 SHADOWS = (
@@ -270,3 +272,16 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     assert re.search(
         r'streamsvm_challenger_gain\{bound="low",challenger="wide",metric="error",partition="0"\} -0', text
     )
+
+
+def test_an_erasure_reaches_every_challenger(tmp_path):
+    settings = configure(tmp_path, labels="labels")
+    fill(settings)
+    state = run(settings)
+    keys = tuple(range(0, 200, 5))
+    assert any(set(keys) & set(each.said) for each in state.challengers.all)
+    held = [set(each.models.model.support_ids) for each in state.challengers.all]
+    erase(state, Erasure((), (), {None: keys}))
+    for each, before in zip(state.challengers.all, held, strict=True):
+        assert before & set(keys)
+        assert not set(keys) & (set(each.models.model.support_ids) | set(each.said))
