@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
+from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
 from . import checks
 from .checks import key
@@ -308,6 +309,10 @@ class Settings:
     merger: MergerSettings = field(default_factory=MergerSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
+
+    def shown(self) -> Shown:
+        """Which parts of an event people see."""
+        return Shown(self.features.raw, self.features.is_flat, self.log.format == "json")
 
     def codec(self, wait: Callable[[str], None] | None = None) -> Codec:
         """The codec that reads events and writes predictions.

@@ -157,6 +157,7 @@ def test_every_control_has_a_name_and_is_reached_in_order(office, visitor):
     expect(page.get_by_role("button", name="fraud (key 1)")).to_be_visible()
     keys = "1 fraud, 2 genuine, S skip (cannot tell), I ignore (useless event), U undo, H earlier answers, Z zoom"
     names = [
+        ("button", "Find events (key /)"),
         ("textbox", "Your name"),
         ("region", "Image of the event"),
         ("button", "Smaller"),
