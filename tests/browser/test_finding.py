@@ -74,6 +74,7 @@ def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     page.keyboard.press("1")
     expect(page.locator("#said")).to_have_text("Saved: fraud for event e4.")
     assert office.trainer.labels() == {"e4": True}
+    wait_for(page, "!isBusy && undoable")
     page.keyboard.press("u")
     assert shown(page) == "e4"
     assert office.trainer.labels() == {}
