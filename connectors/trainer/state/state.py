@@ -25,6 +25,7 @@ from ...settings.sections import Settings
 from .alarms import Alarms
 from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore, reading
+from .erased import Erased
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_decider, new_model, read_model
@@ -92,6 +93,7 @@ class Counters:
     learned: int = 0
     bad: int = 0
     lost: int = 0  # records that were removed from the log before they were read
+    erased: int = 0  # requests to forget that were followed
     late: int = 0  # labels that changed a model after the join had forgotten their events
     seconds: float = 0.0  # of work, not of waiting
 
@@ -114,11 +116,13 @@ class State:
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
     counters: Counters = field(default_factory=Counters)
+    erased: Erased = field(default_factory=Erased)
 
     @property
     def version(self) -> int:
         """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten."""
-        return self.counters.learned + self.join.counters.undone + self.counters.late
+        counters = self.counters
+        return counters.learned + self.join.counters.undone + counters.late + counters.erased
 
     @property
     def model(self) -> Any:
@@ -159,7 +163,9 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(begun, settings.features.records(), new_decider(begun, settings.decide.error))
+            models = SingleModel(
+                begun, settings.features.records(), new_decider(begun, settings.decide.error, settings.audit)
+            )
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
@@ -224,6 +230,10 @@ class State:
             labels_offset=snapshot.count(checkpoint.offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=_counters(checkpoint.counters),
+            erased=Erased.from_arrays(
+                snapshot.count(checkpoint.offsets, "erasures") if "erasures" in checkpoint.offsets else 0,
+                parts.get("erased", {}),
+            ),
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
@@ -248,9 +258,13 @@ class State:
         if self.estimates is not None:
             blobs |= self.estimates.to_blobs()
             parts["estimates"] = {"history": self.estimates.to_array()}
+        offsets = {"events": self.offset, "labels": self.labels_offset}
+        if self.erased.offset:
+            parts["erased"] = self.erased.to_arrays()
+            offsets["erasures"] = self.erased.offset
         return Checkpoint(
             sequence=self.sequence + 1,
-            offsets={"events": self.offset, "labels": self.labels_offset},
+            offsets=offsets,
             fingerprint=settings.fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,

@@ -106,6 +106,13 @@ class Votes:
             return label._replace(op="set", y=word, rev=rev)
         return label._replace(op=str(word) if holding is None else "retract", y=None, rev=rev)
 
+    def erase(self, keys: Iterable[int]) -> None:
+        """Forget the answers about these events."""
+        gone = set(keys)
+        for key in gone & self._votes.keys():
+            del self._votes[key]
+        self._recent = deque((answer for answer in self._recent if answer[0] not in gone), maxlen=RECENT)
+
     # --- looking at it ------------------------------------------------------------------------------------------------
 
     def take_news(self) -> bool:
