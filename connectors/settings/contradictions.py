@@ -47,6 +47,10 @@ def _topics(settings: Settings) -> Iterator[str]:
     repeated = _repeated(settings.log.topics())
     if settings.log.merged and not settings.log.model:
         yield "log.merged needs log.model, the topic of the models that are merged"
+    if settings.daemon.publish_json and not settings.log.model:
+        yield "daemon.publish_json needs log.model, the topic of the models"
+    if settings.daemon.publish_json and settings.features.embed:
+        yield "daemon.publish_json does not go with features.embed: no other program has the embedder"
     if settings.scorer.model == "merged" and not settings.log.merged:
         yield 'scorer.model = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
     if settings.daemon.begin == "merged" and not settings.log.merged:
@@ -182,8 +186,8 @@ def _features(settings: Settings) -> Iterator[str]:
     if not features.raw:
         given = [
             name
-            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "embed")
-            if getattr(features, name)
+            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "width", "embed")
+            if name in features.given()
         ]
         if given:
             yield f"{', '.join(f'features.{name}' for name in given)}: raw events have this; set features.raw = true"

@@ -126,6 +126,9 @@ class FeatureSettings:
         Whether a field that is missing sets a feature of its own, beside the guess in its place.
     thousands
         The sign between thousands in numbers that are written as text, such as ``","``.  Empty: there is none.
+    width
+        Number of hashed columns of each text, at most 2^20.  More tell the words of long texts better apart; fewer make
+        members smaller.
     embed
         The embedders of some texts, such as ``{body = "wordllama"}``, which needs ``streamsvm[embed]``, or
         ``{body = "package.module:NAME"}``, an object or a class of your own, from the configuration's folder or the
@@ -144,6 +147,7 @@ class FeatureSettings:
     kinds: dict[str, str] = field(default_factory=dict, metadata={"check": checks.kinds})
     indicators: bool = False
     thousands: str = key("", checks.thousands)
+    width: int = key(4096, checks.width)
     embed: dict[str, str] = field(default_factory=dict, metadata={"check": checks.embedders})
     transform: str = key("", checks.function)
 
@@ -170,12 +174,19 @@ class FeatureSettings:
             dict[Any, str](self.kinds) or None,
             indicators=self.indicators,
             thousands=self.thousands or None,
+            width=self.width,
             embed=dict[Any, Any](self.embed) or None,
         )
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on; None for what is unset, which older versions lack."""
-        return {**{name: value or None for name, value in asdict(self).items()}, "names": list(self.names)}
+        given = self.given()
+        return {**{name: given.get(name) for name in asdict(self)}, "names": list(self.names)}
+
+    def given(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, by name."""
+        unset = asdict(FeatureSettings())
+        return {name: value for name, value in asdict(self).items() if value != unset[name]}
 
 
 @dataclass(frozen=True)

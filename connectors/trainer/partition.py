@@ -412,7 +412,8 @@ class Partition:
         self.wants_publication = False
         if self.state is None:
             return 0
-        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch)
+        as_json = self._settings.daemon.publish_json
+        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch, as_json=as_json)
         self.n_unpublished += n_too_large
         return n_published
 
