@@ -203,8 +203,8 @@ def _features(settings: Settings) -> Iterator[str]:
     if not features.raw:
         given = [
             name
-            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "embed")
-            if getattr(features, name)
+            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "width", "embed")
+            if name in features.given()
         ]
         if given:
             yield f"{', '.join(f'features.{name}' for name in given)}: raw events have this; set features.raw = true"

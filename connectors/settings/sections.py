@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
+from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
 from . import checks
 from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
@@ -126,6 +127,9 @@ class FeatureSettings:
         Whether a field that is missing sets a feature of its own, beside the guess in its place.
     thousands
         The sign between thousands in numbers that are written as text, such as ``","``.  Empty: there is none.
+    width
+        Number of hashed columns of each text, at most 2^20.  More tell the words of long texts better apart; fewer make
+        members smaller.
     embed
         The embedders of some texts, such as ``{body = "wordllama"}``, which needs ``streamsvm[embed]``, or
         ``{body = "package.module:NAME"}``, an object or a class of your own, from the configuration's folder or the
@@ -144,6 +148,7 @@ class FeatureSettings:
     kinds: dict[str, str] = field(default_factory=dict, metadata={"check": checks.kinds})
     indicators: bool = False
     thousands: str = key("", checks.thousands)
+    width: int = key(4096, checks.width)
     embed: dict[str, str] = field(default_factory=dict, metadata={"check": checks.embedders})
     transform: str = key("", checks.function)
 
@@ -170,12 +175,19 @@ class FeatureSettings:
             dict[Any, str](self.kinds) or None,
             indicators=self.indicators,
             thousands=self.thousands or None,
+            width=self.width,
             embed=dict[Any, Any](self.embed) or None,
         )
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on; None for what is unset, which older versions lack."""
-        return {**{name: value or None for name, value in asdict(self).items()}, "names": list(self.names)}
+        given = self.given()
+        return {**{name: given.get(name) for name in asdict(self)}, "names": list(self.names)}
+
+    def given(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, by name."""
+        unset = asdict(FeatureSettings())
+        return {name: value for name, value in asdict(self).items() if value != unset[name]}
 
 
 @dataclass(frozen=True)
@@ -315,6 +327,10 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
     challenger: tuple[ChallengerSettings, ...] = ()
+
+    def shown(self) -> Shown:
+        """Which parts of an event people see."""
+        return Shown(self.features.raw, self.features.is_flat, self.log.format == "json")
 
     def codec(self, wait: Callable[[str], None] | None = None) -> Codec:
         """The codec that reads events and writes predictions.
