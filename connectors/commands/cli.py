@@ -35,6 +35,7 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "produce": Command("produce", topics.produce, "write the events or the labels of a file into a topic"),
     "topics": Command("topics", topics.topics, "show the topics and what is wrong with them, or create them"),
     "predictions": Command("predictions", topics.predictions, "write the trainer's predictions to a file"),
+    "challengers": Command("challengers", models.challengers, "compare the models in the shadow with the serving one"),
     "lag": Command("lag", topics.lag, "show how far trainers and scorers are behind the log"),
     "dlq": Command("replays.dlq", topics.dlq, "list the records that were refused, or put them back"),
     "replay": Command("replays.replay", topics.replay, "train another model over a range of the log"),

@@ -108,6 +108,7 @@ def erase(state: State, erasure: Erasure) -> int:
         state.join.erase(numbers)
         if state.labelling is not None:
             state.labelling.erase(numbers)
+        n_forgotten += state.challengers.erase(numbers)
         if not state.models.has(key):
             continue
         model = state.models.to_learn(key)

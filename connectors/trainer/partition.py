@@ -24,6 +24,7 @@ from .erasing import Erasing
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
+from .state.challengers import serving_of
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.erased import without
 from .state.journal import Cut, Kind
@@ -138,9 +139,11 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
+        serving = serving_of(checkpoint.blobs)
+        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
+        self._processor.attend(self.state)
         self._has_asked = self._processor.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
@@ -196,6 +199,7 @@ class Partition:
                 return None
             self.state = State.new(self._settings, self.store, self.number, self._first_model)
             self._first_model = None
+            self._processor.attend(self.state)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # a restart begins at these offsets, even if the log begins later by then
@@ -430,7 +434,8 @@ class Partition:
         self.wants_publication = False
         if self.state is None:
             return 0
-        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch)
+        as_json = self._settings.daemon.publish_json
+        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch, as_json=as_json)
         self.n_unpublished += n_too_large
         return n_published
 

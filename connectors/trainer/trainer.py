@@ -127,7 +127,7 @@ class Trainer:
         self._health.set_unready("no partition is assigned yet")
         topic = self._settings.log.topic
         try:
-            topics.check(self._settings, topics.of_trainers(self._settings.log))
+            topics.check(self._settings, topics.of_trainers(self._settings))
             self._n_partitions = max(1, len(self._log.start_offsets(topic)))
             self._log.subscribe(topic, self)
             if not self._was_assigned:
@@ -191,7 +191,7 @@ class Trainer:
 
     def _look_at_new_partitions(self, n_partitions: int) -> None:
         """Refuse partitions that the topic of events has, but another topic lacks."""
-        topics.check(self._settings, topics.of_trainers(self._settings.log))
+        topics.check(self._settings, topics.of_trainers(self._settings))
         self._n_partitions = n_partitions
         logger.warning(
             "topic %r has %d partitions now. The models of the new ones begin empty, or with the merged model "
