@@ -1,15 +1,15 @@
 """The command ``streamsvm bisect``: which records broke the model.
 
-A model is trained along the log once, with a checkpoint and a look at the held-out events every tenth of the way.  In
-the tenth that has raised the loss most, a binary search goes on from the checkpoints: it looks at the model halfway,
-and goes on with the half that has raised the loss.  If both halves have, the records lie around the middle, and their
-ends are searched for.
+A model is trained along the log once, with a checkpoint every tenth of the way.  Every two-hundredth, it looks at the
+held-out events: an online model may learn its way out of what broke it.  Where their loss has risen most, a binary
+search goes on from the checkpoints: it looks at the model halfway, and goes on with the half that has raised the loss.
+If both halves have, the records lie around the middle, and their ends are searched for.
 """
 
 import argparse
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,10 +31,13 @@ from ..shared.configuration import read_config
 from ..shared.long_running import working
 
 MOST = 20  # replays
-_PARTS = 10  # of the first pass
+_PARTS = 10  # of the first pass, each with a checkpoint
+_LOOKS = 200  # of the first pass
+_MOST_EVENTS = 2000  # held-out events, because each look predicts them all
 _FEWEST = 20  # held-out events
-_SMALLEST = 1 / 200  # of the log: in fewer records, the loss rises and falls by chance
-_CLEAR = 3.0  # standard errors by which a loss must rise
+_SMALLEST = 1 / 400  # of the log: in fewer records, the loss rises and falls by chance
+_CLEAR = 4.0  # standard errors by which a loss must rise
+_UNUSUAL = 5.0  # times the middle change between two looks
 _NEARLY_ALL, _NEARLY_NONE = 0.8, 0.1  # of a rise
 _LEAST = 1e-4  # probability: one event says no more than its logarithm
 
@@ -74,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
             batch, n_replays = bisect(settings, arguments.partition, events, Path(folder), stop)
     where = f"{settings.log.topic}-{arguments.partition}"
     if batch is None:
-        print(f"no records of {where} have clearly raised the loss on {len(events)} held-out events")
+        print(f"after the first tenth of {where}, nothing has clearly raised the loss on {len(events)} held-out events")
         return
     print(f"{where}, offsets {batch.first} to {batch.end}: {batch.end - batch.first} records")
     for name in ("losses", "errors"):
@@ -102,7 +105,8 @@ def _held_out(settings: Settings, topic: str) -> list[Event]:
                 found.append(event)
     if len(found) < _FEWEST:
         raise ConfigError([f"--held-out {topic}: it has {len(found)} labelled events, at least {_FEWEST} are needed"])
-    return found
+    chosen = np.linspace(0, len(found) - 1, min(len(found), _MOST_EVENTS)).astype(int)
+    return [found[i] for i in chosen.tolist()]
 
 
 def bisect(settings: Settings, number: int, events: list[Event], folder: Path, stop: Stop) -> tuple[Batch | None, int]:
@@ -124,7 +128,7 @@ def bisect(settings: Settings, number: int, events: list[Event], folder: Path, s
     Returns
     -------
     batch, n_replays
-        The records, or None if no tenth of the log has clearly raised the loss; and the number of replays.
+        The records, or None if the loss has not clearly risen after the first tenth; and the number of replays.
     """
     with open_once(settings) as log:
         first, end = (offsets(settings.log.topic).get(number, 0) for offsets in (log.start_offsets, log.end_offsets))
@@ -135,18 +139,27 @@ def bisect(settings: Settings, number: int, events: list[Event], folder: Path, s
 
 
 def _search(models: "_Models", ends: list[int]) -> Batch | None:
-    """The narrowest range that has nearly all of the largest rise between two of these offsets."""
-    bar = tqdm(ends[1:], "looking at each tenth", disable=None)
-    looks = [models.at(end) for end in bar]
-    parts = [Batch(*pair) for pair in zip(ends[1:], ends[2:], looks, looks[1:], strict=False)]
-    parts = [part for part in parts if part.rise > _CLEAR * part.deviation]
-    if not parts:
+    """The narrowest range that has nearly all of the largest rise after the first of these offsets."""
+    n_records = ends[-1] - ends[0]
+    looks = models.along(ends[1:], max(1, n_records // _LOOKS))
+    batch = _largest(looks)
+    if batch is None:
         return None
-    batch = max(parts, key=lambda part: part.rise)
-    middle, smallest = None, max(1.0, _SMALLEST * (ends[-1] - ends[0]))
+    batch = batch._replace(before=models.at(batch.first), after=models.at(batch.end))
+    middle, smallest = None, max(1.0, _SMALLEST * n_records)
     while middle is None and models.n_replays < MOST and batch.end - batch.first > smallest:
         batch, middle = _half(models, batch)
     return batch if middle is None else _trimmed(models, batch, middle, smallest)
+
+
+def _largest(looks: list[tuple[int, Look]]) -> Batch | None:
+    """The largest rise over two steps between looks, if it is clear; of records in a row, a step may have a part."""
+    parts = [Batch(a, b, before, after) for (a, before), (b, after) in zip(looks, looks[2:], strict=False)]
+    if not parts:
+        return None
+    usual = float(np.median([abs(part.rise) for part in parts]))
+    best = max(parts, key=lambda part: part.rise)
+    return best if best.rise > _CLEAR * best.deviation and best.rise > _UNUSUAL * usual else None
 
 
 def _half(models: "_Models", batch: Batch) -> tuple[Batch, int | None]:
@@ -192,19 +205,34 @@ class _Models:
         self._known: list[int] = []
         self.n_replays = 0
 
+    def along(self, ends: list[int], step: int) -> list[tuple[int, Look]]:
+        """Train up to each of these offsets, and look at the held-out events at every step after the first."""
+        looks: list[tuple[int, Look]] = []
+
+        def see(state: State) -> None:
+            if state.offset >= (looks[-1][0] if looks else ends[0]) + (step if looks else 0):
+                looks.append((state.offset, _look(state, self._events)))
+
+        for end in tqdm(ends, "training along the log", disable=None):
+            self._trained(end, see)
+        return looks
+
     def at(self, offset: int) -> Look:
         """Train up to an offset, keep a checkpoint there, and look at the held-out events."""
+        return _look(self._trained(offset), self._events)
+
+    def _trained(self, offset: int, see: Callable[[State], object] = lambda state: None) -> State | None:
         folder = self._folder / str(offset)
         before = max((known for known in self._known if known < offset), default=None)
-        if before is not None:
+        if before is not None and not folder.exists():
             shutil.copytree(self._folder / str(before), folder)
         rerun = Rerun(self._settings, self._number, folder, self._places.is_erased)
-        state = rerun.run(self._places.stage(offset), self._stop)
+        state = rerun.run(self._places.stage(offset), self._stop, see)
         if self._stop():
             raise KeyboardInterrupt
-        self.n_replays += 1
+        self.n_replays += offset not in self._known
         self._known.append(offset)
-        return _look(state, self._events)
+        return state
 
 
 def _look(state: State | None, events: list[Event]) -> Look:

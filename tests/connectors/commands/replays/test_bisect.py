@@ -39,7 +39,8 @@ def test_mislabelled_records_are_found(tmp_path, config, call, first, end, apart
     assert code == 0, err
     words = out[0].replace(":", "").split()
     found = range(int(words[2]), int(words[4]))
-    assert len(set(found) & set(range(first, end))) > len(found) / 2
+    late = 20 if apart else 0  # labels of the same millisecond come after the events
+    assert len(set(found) & set(range(first, end + late))) > len(found) / 2
     assert len(found) <= 100
     assert int(out[-1].split()[-2]) <= searching.MOST
     assert not list(tmp_path.glob("state*"))
@@ -49,7 +50,10 @@ def test_where_nothing_is_wrong_nothing_is_found(tmp_path, config, call):
     append(tmp_path / "log", some_events(300, seed=9), "trusted")
     append(tmp_path / "log", some_events(300))
     code, out, _ = bisect(call, config)
-    assert (code, out) == (0, ["no records of events-0 have clearly raised the loss on 300 held-out events"])
+    assert (code, out) == (
+        0,
+        ["after the first tenth of events-0, nothing has clearly raised the loss on 300 held-out events"],
+    )
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (417, 460), (990, 1000), (500, 501)])
@@ -59,8 +63,15 @@ def test_the_search_ends_at_the_batch(low, high):
     class Models:
         n_replays = 0
 
+        def along(self, ends, step):
+            self.n_replays += len(ends)
+            return [(offset, self._look(offset)) for offset in range(ends[0], ends[-1] + 1, step)]
+
         def at(self, offset):
             self.n_replays += 1
+            return self._look(offset)
+
+        def _look(self, offset):
             return searching.Look(np.full(50, min(max(offset, low), high) - low + np.arange(50) * 1e-9), np.zeros(50))
 
     models = Models()
