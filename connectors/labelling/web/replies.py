@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from ...records.class_changes import ClassChange
+from ...records.classes import ClassLabel
 from ...records.people.questions import RECHECK, Question
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
@@ -38,17 +40,24 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
     }
 
 
-def answer(step: Step, label: LabelSettings) -> dict[str, Any]:
-    """An answer that was given."""
+def answer(step: Step, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:
+    """An answer that was given, and the class that it counts as now."""
     return {
         "number": step.number,
         "query_id": step.query_id,
         "id": str(step.id),
         "op": step.op,
         "label": None if step.y is None else label.shown_as(step.y),
+        "now": None if now is None else label.shown_as(now),
         "by": _name(step.who),
         "at": step.rev,
     }
+
+
+def class_change(change: ClassChange, label: LabelSettings) -> dict[str, Any]:
+    """A change of the classes by a person."""
+    new = None if change.new is None else label.shown_as(change.new)
+    return {"op": change.op, "from": label.shown_as(change.old), "to": new, "by": _name(change.who), "at": change.rev}
 
 
 def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, Any]:

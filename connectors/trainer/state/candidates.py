@@ -197,6 +197,12 @@ class Labelling:
             self.rechecks.hear(query_id, label)
         return self.votes.hear(label, holding, time)
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None, n_support: int, now: int) -> list[Action]:
+        """Let the answers of a class be those of another one; None: take them back."""
+        self.votes.rename_class(old, new)
+        self.rechecks.rename_class(old, new)
+        return self.loop.rename_class(old, new, n_support, now)
+
     def _asked(self) -> list[int]:
         """The events with open questions."""
         return [question.key for question in self.loop.open_questions()]
