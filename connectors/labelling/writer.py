@@ -39,11 +39,11 @@ class AnswerWriter:
 
     def append_change(self, change: ClassChange) -> None:
         """Append a change of the classes to every partition; raises `Unavailable` as `flush` does."""
-        topic = self._settings.log.labels
+        names = self._settings.log
         with self._translated():
             log = self._open()
-            for number in log.end_offsets(topic):
-                log.produce(topic, write_change(change), partition=number)
+            for number in set().union(*map(log.end_offsets, (names.topic, names.questions, names.labels))):
+                log.produce(names.labels, write_change(change), partition=number)
 
     def flush(self) -> dict[str, Given]:
         """Make the pending answers durable, and return them.

@@ -196,7 +196,7 @@ def test_a_changed_class_changes_no_key_of_another():
     assert choices.named("cat", stats) == "tiger"
     assert choices.named("bird", stats) == "bird"  # it comes again
     for old, new in (("fish", "cat"), ("fish", "Tiger"), ("no", "x"), ("dog", "dog"), ("dog", "skip")):
-        with pytest.raises(ValueError, match="name|class"):
+        with pytest.raises(ValueError, match=r"name|class"):
             choices.change(old, new, stats)
     assert choices.change("tiger", "cat", stats).op == "rename"  # back
     fixed = Choices(LabelSettings(classes=("cat", "dog", "bird")))
