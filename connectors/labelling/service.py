@@ -245,15 +245,11 @@ class LabellingService:
         """
         check_name(who)
         settings = self._settings
-        if (
-            settings.daemon.per == "key"
-            or settings.model.algorithm == "auto"
-            or settings.estimates.loo
-            or settings.estimates.folds
-        ):
+        has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
+        if not has_one or settings.decide.error or settings.estimates.loo or settings.estimates.folds:
             raise ValueError(
-                'classes can be changed with one model for each partition (daemon.per = "partition"), which neither '
-                "tunes itself nor has [estimates]"
+                'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
+                "tune itself, and without [decide] and [estimates]"
             )
         with self._writing:
             self._change_class(change, who)

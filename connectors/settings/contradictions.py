@@ -47,6 +47,10 @@ def _topics(settings: Settings) -> Iterator[str]:
     repeated = _repeated(settings.log.topics())
     if settings.log.merged and not settings.log.model:
         yield "log.merged needs log.model, the topic of the models that are merged"
+    if settings.daemon.publish_json and not settings.log.model:
+        yield "daemon.publish_json needs log.model, the topic of the models"
+    if settings.daemon.publish_json and settings.features.embed:
+        yield "daemon.publish_json does not go with features.embed: no other program has the embedder"
     if settings.scorer.model == "merged" and not settings.log.merged:
         yield 'scorer.model = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
     if settings.daemon.begin == "merged" and not settings.log.merged:
@@ -102,10 +106,25 @@ def _questions(settings: Settings) -> Iterator[str]:
 
 
 def _decide(settings: Settings) -> Iterator[str]:
-    if settings.decide.error and settings.log.questions:
+    labelling, is_undecided = settings.labelling, settings.labelling.selection == "undecided"
+    if settings.decide.error and settings.log.questions and not is_undecided:
         yield (
-            "decide.error does not go with log.questions: the promise counts the labels of all events, and questions "
-            "ask for a few"
+            'decide.error with log.questions needs labelling.selection = "undecided": the promise needs the labels of '
+            "all events that are not decided, and of random others"
+        )
+    if is_undecided and not settings.decide.error:
+        yield 'labelling.selection = "undecided" needs decide.error, which says what is decided'
+    if is_undecided and not labelling.audit:
+        yield 'labelling.selection = "undecided" needs labelling.audit above 0: otherwise errors would not be seen'
+    if is_undecided and labelling.max_labels:
+        yield (
+            'labelling.max_labels does not go with labelling.selection = "undecided": after the last label, errors '
+            "would not be seen. labelling.max_fraction bounds the share of the events that are asked about"
+        )
+    if is_undecided and labelling.threshold:
+        yield (
+            'labelling.threshold does not go with labelling.selection = "undecided": decisions are about the most '
+            "probable label"
         )
     if settings.decide.error and settings.log.merged:
         yield "decide.error does not go with log.merged: a merged model has not seen its errors"

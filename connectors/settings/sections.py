@@ -64,6 +64,9 @@ class LogSettings:
     alarms
         Topic of the alarms: errors that become frequent, and features that move.  Empty: alarms are log lines and
         metrics only.
+    erasures
+        Topic of the requests of ``streamsvm erase``: records that models must forget, and never learn again.  Empty:
+        nothing can be erased.
     format
         Format of the events: ``"json"``, ``"float32"``, ``"avro"`` or ``"registry"``; see [schema].
     schemas
@@ -83,6 +86,7 @@ class LogSettings:
     state: str = key("", checks.optional_topic)
     estimates: str = key("", checks.optional_topic)
     alarms: str = key("", checks.optional_topic)
+    erasures: str = key("", checks.optional_topic)
     format: str = key("json", checks.one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
@@ -90,7 +94,7 @@ class LogSettings:
         """The topics that are used."""
         models, others = (
             (self.model, self.merged, self.scores),
-            (self.questions, self.state, self.estimates, self.alarms),
+            (self.questions, self.state, self.estimates, self.alarms, self.erasures),
         )
         return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
 
@@ -334,6 +338,12 @@ class Settings:
         return bool(is_bounded or self.log.labels or self.estimates.loo or self.estimates.folds)
 
     @property
+    def audit(self) -> float:
+        """Share of the decided events whose labels come, at random; 1: those of all."""
+        asks = self.log.questions and self.decide.error and self.labelling.selection == "undecided"
+        return self.labelling.audit if asks else 1.0
+
+    @property
     def transaction_timeout_ms(self) -> int:
         """Milliseconds that a transaction may take: [kafka]'s, or twice daemon.checkpoint_seconds.
 
@@ -353,6 +363,7 @@ class Settings:
         del values["model.cache_mb"]  # It changes the memory, not the model.
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
         values["decide.error"] = self.decide.error or None  # older versions lack it
+        values["labelling.audit"] = None if self.audit == 1.0 else self.audit  # of decisions
         return values
 
 

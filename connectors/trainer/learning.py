@@ -24,6 +24,7 @@ from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
 from .rows import ONE_BY_ONE, RawRows, Rows, rows_at
+from .state.candidates import Labelling
 from .state.estimates import Estimate
 from .state.lesson import Lesson
 from .state.state import State
@@ -147,7 +148,7 @@ def _learn_events(
         n_seen, begin, done = model.n_seen, time.perf_counter(), min(at_once, len(rest))
         at_once = len(rest)
         try:
-            _learn(model, rest[:done], rows, decider)
+            _learn(model, rest[:done], rows, decider, state.labelling)
         except KernelOverflow as error:
             if done == 1:
                 refused.append((rest[0], BadRecord("bad-features", str(error))))
@@ -163,14 +164,19 @@ def _learn_events(
     return found, refused
 
 
-def _learn(model: Any, tasks: list[Task], rows: NamedRows, decider: ConformalClassifier | None) -> None:
+def _learn(
+    model: Any, tasks: list[Task], rows: NamedRows, decider: ConformalClassifier | None, labelling: Labelling | None
+) -> None:
     """Learn the events of these tasks, a few of them one by one: the model is the same either way."""
     if decider is not None:
         for lesson, row, when, _ in tasks:
             assert row is not None
             assert lesson.verdict is not None  # [decide] is part of the fingerprint
-            said = lesson.verdict._replace(margin=_margin_of(lesson, model))
-            decider.learn_one(rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"), said=said)
+            example = rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms")
+            if labelling is None or labelling.counts(lesson.key, lesson.verdict):
+                decider.learn_one(*example, said=lesson.verdict._replace(margin=_margin_of(lesson, model)))
+            else:
+                model.learn_one(*example, margin=_margin_of(lesson, model))
     elif len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
         given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
         are_late = any(margin is not None for margin in margins)

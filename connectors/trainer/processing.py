@@ -438,7 +438,8 @@ class Processor:
         alerts += state.alarms.learn(
             (_is_wrong(lesson), lesson.y, lesson.at) for lesson in first if lesson.y is not None
         )
-        for alert in alerts:
+        for heard in alerts:
+            alert = heard.named(self._codec.name_of)
             logger.warning("alarm at offset %d: %s", alert.offset, alert)
             if self._settings.log.alarms:
                 key = f"p{self._number}-{alert.kind}".encode()

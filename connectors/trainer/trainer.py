@@ -260,7 +260,8 @@ class Trainer:
         self._is_busy = n_records > 0
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
-        if self._publisher and time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds:
+        is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
+        if self._publisher and (is_due or any(part.wants_publication for part in self._partitions.values())):
             self._publish(self._publisher)
         if self._telemetry.is_due:
             self._telemetry.collect(self._partitions.values())

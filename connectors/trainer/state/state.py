@@ -28,6 +28,7 @@ from ...settings.sections import Settings
 from .alarms import Alarms
 from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore, reading
+from .erased import Erased
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_decider, new_model, read_model
@@ -96,6 +97,7 @@ class Counters:
     learned: int = 0
     bad: int = 0
     lost: int = 0  # records that were removed from the log before they were read
+    erased: int = 0  # requests to forget that were followed
     late: int = 0  # labels that changed a model after the join had forgotten their events
     renamed: int = 0  # classes that people renamed, merged or removed
     seconds: float = 0.0  # of work, not of waiting
@@ -120,11 +122,14 @@ class State:
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
     counters: Counters = field(default_factory=Counters)
+    erased: Erased = field(default_factory=Erased)
 
     @property
     def version(self) -> int:
         """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten."""
-        return self.counters.learned + self.join.counters.undone + self.counters.late + self.counters.renamed
+        counters = self.counters
+        revised = counters.late + counters.erased + counters.renamed
+        return counters.learned + self.join.counters.undone + revised
 
     def admit(self, change: ClassChange) -> None:
         """Make room for a change of the classes, which `change_class` will make.
@@ -136,11 +141,9 @@ class State:
         """
         if change.old not in self.classes.labels:
             raise BadRecord("bad-label", f"from must be a class that has come, got {show(change.old)}")
-        if not isinstance(self.models, SingleModel) or type(self.model) is not MulticlassModel or self.estimates:
-            raise BadRecord(
-                "bad-label",
-                'a change of classes needs daemon.per = "partition", and neither estimates nor an "auto" model',
-            )
+        is_one = isinstance(self.models, SingleModel) and type(self.model) is MulticlassModel
+        if not is_one or self.estimates or self.models.decider(None):
+            raise BadRecord("bad-label", "this trainer cannot change its classes")
         self.classes.make_way(change.old, change.new)
 
     def change_class(self, change: ClassChange) -> list[Action]:
@@ -205,7 +208,9 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(begun, settings.features.records(), new_decider(begun, settings.decide.error))
+            models = SingleModel(
+                begun, settings.features.records(), new_decider(begun, settings.decide.error, settings.audit)
+            )
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
@@ -272,6 +277,10 @@ class State:
             labels_offset=snapshot.count(checkpoint.offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=_counters(checkpoint.counters),
+            erased=Erased.from_arrays(
+                snapshot.count(checkpoint.offsets, "erasures") if "erasures" in checkpoint.offsets else 0,
+                parts.get("erased", {}),
+            ),
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
@@ -298,9 +307,13 @@ class State:
         if self.estimates is not None:
             blobs |= self.estimates.to_blobs()
             parts["estimates"] = {"history": self.estimates.to_array()}
+        offsets = {"events": self.offset, "labels": self.labels_offset}
+        if self.erased.offset:
+            parts["erased"] = self.erased.to_arrays()
+            offsets["erasures"] = self.erased.offset
         return Checkpoint(
             sequence=self.sequence + 1,
-            offsets={"events": self.offset, "labels": self.labels_offset},
+            offsets=offsets,
             fingerprint=settings.fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,

@@ -10,6 +10,8 @@ const REASONS = {
   novel: ["Something new", "This event is unlike those that have an answer."],
   explore: ["A look elsewhere", "Picked to find mistakes that the model does not suspect."],
   recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
+  undecided: ["Not decided", "The model cannot tell surely enough to decide this one alone."],
+  check: ["A decision is checked", "The model decided this one alone. It is picked at random, to see how often it is wrong."],
   audit: ["Random check", "Picked at random. Answers like this one show how good the model is."],
 };
 

@@ -115,6 +115,13 @@ class Votes:
         renamed = [answer._replace(y=new) if answer.y == old else answer for answer in self._recent]
         self._recent = deque(renamed, maxlen=RECENT)
 
+    def erase(self, keys: Iterable[int]) -> None:
+        """Forget the answers about these events."""
+        gone = set(keys)
+        for key in gone & self._votes.keys():
+            del self._votes[key]
+        self._recent = deque((answer for answer in self._recent if answer[0] not in gone), maxlen=RECENT)
+
     # --- looking at it ------------------------------------------------------------------------------------------------
 
     def take_news(self) -> bool:
