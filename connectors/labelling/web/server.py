@@ -233,7 +233,8 @@ class _Handler(Handler):
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         label = self._class(body)
         outcome = self.server.service.answer(_query_id(body), label, self._who())
-        return {"outcome": outcome, "label": self.server.choices.label.shown_as(label)}
+        said = {"label": str(label)} if self.server.choices.is_multiclass else {}  # perhaps in other capitals
+        return {"outcome": outcome, **said}
 
     def _without_label(self, say: Callable[[str, str], str], body: Mapping[str, Any]) -> dict[str, Any]:
         return {"outcome": say(_query_id(body), self._who())}

@@ -313,8 +313,14 @@ def test_the_page_s_server_takes_a_new_class(tmp_path):
         shown = ask("GET", "/api/next")[1]
         assert (shown["labels"], shown["is_multiclass"], shown["may_add"]) == (["cat", "dog", "bird"], True, True)
         assert shown["question"]["guess"] == "dog"
-        assert ask("POST", "/api/answer", {"query_id": "q0", "label": "fish"}) == (200, {"outcome": "first"})
-        assert ask("POST", "/api/answer", {"query_id": "q1", "label": "bird"}) == (200, {"outcome": "first"})
+        assert ask("POST", "/api/answer", {"query_id": "q0", "label": "fish"}) == (
+            200,
+            {"outcome": "first", "label": "fish"},
+        )
+        assert ask("POST", "/api/answer", {"query_id": "q1", "label": "bird"}) == (
+            200,
+            {"outcome": "first", "label": "bird"},
+        )
         status, refused = ask("POST", "/api/answer", {"query_id": "q2", "label": ""})
         assert (status, "printable" in refused["error"]) == (400, True)
         status, refused = ask("POST", "/api/answer", {"query_id": "q2"})
