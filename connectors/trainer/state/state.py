@@ -27,7 +27,9 @@ from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .alarms import Alarms
 from .candidates import Labelling
+from .challengers import Challengers, read_terms
 from .checkpoint import Checkpoint, CheckpointStore, reading
+from .counters import Counters as Counters
 from .erased import Erased
 from .estimates import Estimates
 from .join import Join
@@ -90,20 +92,6 @@ class Breaker:
 
 
 @dataclass
-class Counters:
-    """Counts since the first record, over all restarts."""
-
-    predicted: int = 0
-    learned: int = 0
-    bad: int = 0
-    lost: int = 0  # records that were removed from the log before they were read
-    erased: int = 0  # requests to forget that were followed
-    late: int = 0  # labels that changed a model after the join had forgotten their events
-    renamed: int = 0  # classes that people renamed, merged or removed
-    seconds: float = 0.0  # of work, not of waiting
-
-
-@dataclass
 class State:
     """Everything that changes while the trainer runs."""
 
@@ -111,6 +99,7 @@ class State:
     scaler: WarmupScaler | None  # of a run that 0.1.0 began; later models scale features themselves
     join: Join
     classes: KnownClasses
+    challengers: Challengers
     metrics: Prequential | ClassPrequential
     history: History
     breaker: Breaker
@@ -126,10 +115,13 @@ class State:
 
     @property
     def version(self) -> int:
-        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten."""
+        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten.
+
+        A promotion counts as one, so that scorers take the other model for newer.
+        """
         counters = self.counters
-        revised = counters.late + counters.erased + counters.renamed
-        return counters.learned + self.join.counters.undone + revised
+        n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased + counters.renamed
+        return n_lessons + len(self.challengers.terms) - 1
 
     def admit(self, change: ClassChange) -> None:
         """Make room for a change of the classes, which `change_class` will make.
@@ -142,7 +134,7 @@ class State:
         if change.old not in self.classes.labels:
             raise BadRecord("bad-label", f"from must be a class that has come, got {show(change.old)}")
         is_one = isinstance(self.models, SingleModel) and type(self.model) is MulticlassModel
-        if not is_one or self.estimates or self.models.decider(None):
+        if not is_one or self.estimates or self.models.decider(None) or self.challengers.all:
             raise BadRecord("bad-label", "this trainer cannot change its classes")
         self.classes.make_way(change.old, change.new)
 
@@ -186,6 +178,19 @@ class State:
         decider = self.models.decider(None) if isinstance(self.models, SingleModel) else None
         return {} if decider is None else decider.tallies
 
+    def replaced_by(self, other: "State") -> "State":
+        """Another state of the same place in the stream, as the next one of this partition.
+
+        Its version is larger, because scorers take no older model.
+        """
+        if isinstance(self.models, KeyedModels):
+            assert isinstance(other.models, KeyedModels)
+            self.models.adopt(other.models)
+        other.counters.erased = max(1, self.version + 1 - other.version)
+        other.counters.seconds += self.counters.seconds
+        models = self.models if isinstance(self.models, KeyedModels) else other.models
+        return replace(other, models=models, sequence=self.sequence, erased=self.erased)
+
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
         return rows_of(xs, self.scaler, self.models.records(entity))
@@ -218,6 +223,7 @@ class State:
             scaler=None,
             join=join,
             classes=classes,
+            challengers=Challengers(settings, classes),
             metrics=prequential(classes, settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
@@ -248,9 +254,12 @@ class State:
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         changes = read_changes(checkpoint)
         classes = _known_classes(settings, read_classes(checkpoint), changes)
+        challengers = Challengers(settings, classes, read_terms(blobs))
+        challengers.restore(blobs)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(*read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
+            own = settings.serving(challengers.serving).model
+            models = SingleModel(*read_model(own, blobs["model"], is_multiclass=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
@@ -267,6 +276,7 @@ class State:
             join=join,
             classes=classes,
             changes=changes,
+            challengers=challengers,
             metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
@@ -285,7 +295,7 @@ class State:
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
         """The whole state, under the next sequence number."""
-        blobs = self.alarms.to_blobs()
+        blobs = self.alarms.to_blobs() | self.challengers.to_blobs()
         parts = {
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
@@ -314,7 +324,7 @@ class State:
         return Checkpoint(
             sequence=self.sequence + 1,
             offsets=offsets,
-            fingerprint=settings.fingerprint(),
+            fingerprint=settings.serving(self.challengers.serving).fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,
             arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},

@@ -84,8 +84,8 @@ function mayAct() { return !isBusy && shown && performance.now() >= guardUntil; 
 // Send an answer, and say what became of it.
 async function act(path, body, done) {
   const question = shown, isHidden = $("guess").hidden;
-  const item = { path: reviewed ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
-  const isCorrection = Boolean(reviewed);
+  const item = { path: reviewed?.length ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
+  const isCorrection = Boolean(reviewed?.length);
   busy(true);
   overtake();
   keep(item);
@@ -121,10 +121,12 @@ function leaveFinder() {
   findClasses();
 }
 function skip() {
-  if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
+  if (reviewed?.length === 0) leave();
+  else if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
 }
 function ignore() {
-  if (mayAct()) act("/api/ignore", reviewed ? { op: "ignore" } : {}, "Ignored");
+  if (reviewed?.length === 0) leave();
+  else if (mayAct()) act("/api/ignore", reviewed ? { op: "ignore" } : {}, "Ignored");
 }
 
 async function undo() {
@@ -144,7 +146,7 @@ function undone({ outcome, answer: one }) {
   return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
 
-const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["z", () => toggleZoom()], ["n", findClass], ["#", openClasses], ["escape", leave]]);
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", findClass], ["#", openClasses], ["escape", leave]]);
 
 // Where no box is, what is typed next must answer nothing.
 function findClass() {
