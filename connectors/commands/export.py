@@ -1,7 +1,6 @@
 """The command ``streamsvm export``: a model as a file for other programs."""
 
 import argparse
-from typing import Any
 
 from streamsvm.core.saving import snapshot
 from streamsvm.export import to_c, to_java, to_javascript, to_json, to_onnx
@@ -39,9 +38,7 @@ def _written(served: ServedModel, arguments: argparse.Namespace) -> bytes:
     """The file for every target but LIBSVM."""
     if arguments.label is not None:
         raise ValueError("--label goes with --to libsvm only; other files have the models of all classes")
-    made_by = served.records or served.scaler
-    learner: Any = served.decider or served.model
-    model: Any = learner if made_by is None else made_by | learner
+    model = served.whole()
     if arguments.to == "onnx":
         return to_onnx(model, arguments.double)
     name = arguments.name or arguments.out.stem

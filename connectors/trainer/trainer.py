@@ -125,7 +125,7 @@ class Trainer:
         self._health.set_unready("no partition is assigned yet")
         topic = self._settings.log.topic
         try:
-            topics.check(self._settings, topics.of_trainers(self._settings.log))
+            topics.check(self._settings, topics.of_trainers(self._settings))
             self._n_partitions = max(1, len(self._log.start_offsets(topic)))
             self._log.subscribe(topic, self)
             if not self._was_assigned:
@@ -189,7 +189,7 @@ class Trainer:
 
     def _look_at_new_partitions(self, n_partitions: int) -> None:
         """Refuse partitions that the topic of events has, but another topic lacks."""
-        topics.check(self._settings, topics.of_trainers(self._settings.log))
+        topics.check(self._settings, topics.of_trainers(self._settings))
         self._n_partitions = n_partitions
         logger.warning(
             "topic %r has %d partitions now. The models of the new ones begin empty, or with the merged model "
@@ -260,7 +260,8 @@ class Trainer:
         self._is_busy = n_records > 0
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
-        if self._publisher and time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds:
+        is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
+        if self._publisher and (is_due or any(part.wants_publication for part in self._partitions.values())):
             self._publish(self._publisher)
         if self._telemetry.is_due:
             self._telemetry.collect(self._partitions.values())

@@ -37,4 +37,15 @@ def to_javascript(model: Any) -> str:
     names = ", ".join((*ALWAYS, *(name for name, own in has.items() if own is not None)))
     # JSON in ASCII is JavaScript; without <, it may stand in a page, too.
     literal = json.dumps(told, allow_nan=False).replace("<", "\\u003c")
-    return f"{filled('scorer.mjs')}{filled('records.mjs')}\nexport const {{ {names} }} = scorer({literal});\n"
+    return f"{javascript_reader()}\nexport const {{ {names} }} = scorer({literal});\n"
+
+
+def javascript_reader() -> str:
+    """The text of a module without a model: its function ``scorer`` reads what `to_json` writes.
+
+    Examples
+    --------
+    >>> "export function scorer(model)" in javascript_reader()
+    True
+    """
+    return filled("scorer.mjs") + filled("records.mjs")

@@ -177,6 +177,11 @@ class Labelling:
             self._n_with_words += 1
             self.loop.suggest([key])
 
+    def erase(self, keys: Sequence[int]) -> None:
+        """Forget events that the join has erased; `refresh` withdraws the questions about them."""
+        self.votes.erase(keys)
+        self.rechecks.erase(keys)
+
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
         asked = set(self._asked())
@@ -206,7 +211,10 @@ class Labelling:
             label = self.rechecks.hear(query_id, label)
         elif is_recheck(query_id):
             self.rechecks.hear(query_id, label)
-        return self.votes.hear(label, holding, time)
+        decided = self.votes.hear(label, holding, time)
+        if decided is None and label.op != "retract":
+            self.loop.suggest([label.key])  # found by a person, and others must answer, too
+        return decided
 
     def _asked(self) -> list[int]:
         """The events with open questions."""

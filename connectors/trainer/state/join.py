@@ -37,7 +37,7 @@ dropped label.  Old checkpoints also have labels that were not undone: the train
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -146,6 +146,15 @@ class Join:
         """The lesson of a label that waits for this event; None if the event is here, or no label waits."""
         entry = self._labels.entries.get(key)
         return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+
+    def erase(self, keys: Iterable[int]) -> None:
+        """Forget events and labels at once, as if they had expired; no counter says so."""
+        for key in keys:
+            for kept in (self._events, self._labels):
+                if key in kept.entries:
+                    kept.pop(key)
+            self._doubted = [other for other in self._doubted if other != key]
+            self.when_forgotten(key)
 
     def add_event(
         self,

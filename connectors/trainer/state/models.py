@@ -95,6 +95,12 @@ class Models(Protocol):
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         """What decides with a model, if [decide] asks for it."""
 
+    def has(self, key: bytes | None) -> bool:
+        """Whether there is a model that has learned something of this key."""
+
+    def drop(self, key: bytes) -> int:
+        """Drop the model of a key; return the number of its members."""
+
     def in_memory(self) -> Iterator[Model]: ...
 
     def sizes(self) -> Sizes: ...
@@ -150,6 +156,12 @@ class SingleModel:
 
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         return self._decider
+
+    def has(self, key: bytes | None) -> bool:
+        return True
+
+    def drop(self, key: bytes) -> int:
+        return 0
 
     def in_memory(self) -> Iterator[Model]:
         yield self.model
@@ -257,6 +269,17 @@ class KeyedModels:
 
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         return self._trained(key or b"").decider
+
+    def has(self, key: bytes | None) -> bool:
+        return (key or b"") in self._order
+
+    def drop(self, key: bytes) -> int:
+        if key not in self._order:
+            return 0
+        n_members = self.to_predict(key).n_members
+        del self._order[key]
+        self._remove(key)
+        return n_members
 
     def _trained(self, key: bytes) -> Trained:
         found = self._live.get(key)
@@ -366,6 +389,10 @@ class KeyedModels:
             self.close()
         return self._to_arrays()
 
+    def leave_all(self) -> None:
+        """Move all models to the next file, so that no file has an older version of a model."""
+        self.leave({place.file for place in self._places.values()})
+
     def leave(self, names: Set[str]) -> None:
         """Move the models of these files to the file that the next `save` completes."""
         leaving = [(key, place) for key, place in self._places.items() if place.file in names] if names else []
@@ -421,14 +448,18 @@ class KeyedModels:
     def _drop_oldest(self) -> None:
         while len(self._order) > self._max_keys:
             key, _ = self._order.popitem(last=False)
-            self._live.pop(key, None)
-            self._uncounted.add(key)
-            self._places.pop(key, None)
-            self._unsaved.discard(key)
-            self._unpublished.discard(key)
-            if self._is_published:
-                self._withdrawn.add(key)
+            self._remove(key)
             self.n_dropped += 1
+
+    def _remove(self, key: bytes) -> None:
+        """Remove the model of a key that has left the order."""
+        self._live.pop(key, None)
+        self._uncounted.add(key)
+        self._places.pop(key, None)
+        self._unsaved.discard(key)
+        self._unpublished.discard(key)
+        if self._is_published:
+            self._withdrawn.add(key)
 
     def _evict(self) -> None:
         while len(self._live) > self._max_models:

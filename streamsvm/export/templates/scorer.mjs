@@ -14,7 +14,8 @@
 
    If the model takes raw records, an object is one: numbersOf(record) makes numbers of strings and nested objects.
 
-   scorer(JSON.parse(text)) has these functions for the model of a text that `streamsvm export --to json` wrote. */
+   scorer(JSON.parse(text)) has these functions for the model of a text that `streamsvm export --to json` wrote; its
+   `decides` says whether it has predictSet. */
 
 export function scorer(model) {
   if (model.format !== "streamsvm model" || model.version !== 1) {
@@ -202,5 +203,6 @@ export function scorer(model) {
     return [best, ...others.sort((i, j) => p[j] - p[i])].map((i) => labels[i]);
   }
 
-  return { features, labels, predict, values, probabilities, predictSet, numbersOf };
+  const decides = guarantee !== null;
+  return { features, labels, predict, values, probabilities, decides, predictSet, numbersOf };
 }
