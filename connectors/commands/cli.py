@@ -40,6 +40,8 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "dlq": Command("replays.dlq", topics.dlq, "list the records that were refused, or put them back"),
     "replay": Command("replays.replay", topics.replay, "train another model over a range of the log"),
     "erase": Command("erasing.erase", erasing.erase, "make every model forget a person's records"),
+    "rebuild": Command("erasing.rebuild", erasing.rebuild, "make the models that never saw the erased records"),
+    "verify": Command("erasing.verify", erasing.verify, "check a receipt of such a rebuild"),
     "crossval": Command("tuning.crossval", tuning.crossval, "test a setting on examples that it has not seen"),
     "search": Command("tuning.search", tuning.search, "find C and gamma by cross-validation on a grid"),
     "report": Command("report", models.report, "write a page with pictures of a run, from its state folder"),

@@ -130,6 +130,19 @@ class State:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
         return self.models.records(None) if isinstance(self.models, SingleModel) else None
 
+    def replaced_by(self, other: "State") -> "State":
+        """Another state of the same place in the stream, as the next one of this partition.
+
+        Its version is larger, because scorers take no older model.
+        """
+        if isinstance(self.models, KeyedModels):
+            assert isinstance(other.models, KeyedModels)
+            self.models.adopt(other.models)
+        other.counters.erased = max(1, self.version + 1 - other.version)
+        other.counters.seconds += self.counters.seconds
+        models = self.models if isinstance(self.models, KeyedModels) else other.models
+        return replace(other, models=models, sequence=self.sequence, erased=self.erased)
+
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
         return rows_of(xs, self.scaler, self.models.records(entity))
