@@ -211,7 +211,10 @@ class Labelling:
             label = self.rechecks.hear(query_id, label)
         elif is_recheck(query_id):
             self.rechecks.hear(query_id, label)
-        return self.votes.hear(label, holding, time)
+        decided = self.votes.hear(label, holding, time)
+        if decided is None and label.op != "retract":
+            self.loop.suggest([label.key])  # found by a person, and others must answer, too
+        return decided
 
     def _asked(self) -> list[int]:
         """The events with open questions."""

@@ -24,7 +24,9 @@ from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .alarms import Alarms
 from .candidates import Labelling
+from .challengers import Challengers, read_terms
 from .checkpoint import Checkpoint, CheckpointStore, reading
+from .counters import Counters as Counters
 from .erased import Erased
 from .estimates import Estimates
 from .join import Join
@@ -86,19 +88,6 @@ class Breaker:
 
 
 @dataclass
-class Counters:
-    """Counts since the first record, over all restarts."""
-
-    predicted: int = 0
-    learned: int = 0
-    bad: int = 0
-    lost: int = 0  # records that were removed from the log before they were read
-    erased: int = 0  # requests to forget that were followed
-    late: int = 0  # labels that changed a model after the join had forgotten their events
-    seconds: float = 0.0  # of work, not of waiting
-
-
-@dataclass
 class State:
     """Everything that changes while the trainer runs."""
 
@@ -106,6 +95,7 @@ class State:
     scaler: WarmupScaler | None  # of a run that 0.1.0 began; later models scale features themselves
     join: Join
     classes: KnownClasses
+    challengers: Challengers
     metrics: Prequential | ClassPrequential
     history: History
     breaker: Breaker
@@ -120,9 +110,13 @@ class State:
 
     @property
     def version(self) -> int:
-        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten."""
+        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten.
+
+        A promotion counts as one, so that scorers take the other model for newer.
+        """
         counters = self.counters
-        return counters.learned + self.join.counters.undone + counters.late + counters.erased
+        n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased
+        return n_lessons + len(self.challengers.terms) - 1
 
     @property
     def model(self) -> Any:
@@ -140,6 +134,19 @@ class State:
         """How the decisions on each class fared; empty without [decide], or if each key has a model."""
         decider = self.models.decider(None) if isinstance(self.models, SingleModel) else None
         return {} if decider is None else decider.tallies
+
+    def replaced_by(self, other: "State") -> "State":
+        """Another state of the same place in the stream, as the next one of this partition.
+
+        Its version is larger, because scorers take no older model.
+        """
+        if isinstance(self.models, KeyedModels):
+            assert isinstance(other.models, KeyedModels)
+            self.models.adopt(other.models)
+        other.counters.erased = max(1, self.version + 1 - other.version)
+        other.counters.seconds += self.counters.seconds
+        models = self.models if isinstance(self.models, KeyedModels) else other.models
+        return replace(other, models=models, sequence=self.sequence, erased=self.erased)
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
@@ -173,6 +180,7 @@ class State:
             scaler=None,
             join=join,
             classes=classes,
+            challengers=Challengers(settings, classes),
             metrics=prequential(classes, settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
@@ -202,9 +210,12 @@ class State:
         blobs = checkpoint.blobs
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         classes = _restored_classes(checkpoint, settings)
+        challengers = Challengers(settings, classes, read_terms(blobs))
+        challengers.restore(blobs)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(*read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
+            own = settings.serving(challengers.serving).model
+            models = SingleModel(*read_model(own, blobs["model"], is_multiclass=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
@@ -220,6 +231,7 @@ class State:
             scaler=scaler,
             join=join,
             classes=classes,
+            challengers=challengers,
             metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
@@ -238,7 +250,7 @@ class State:
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
         """The whole state, under the next sequence number."""
-        blobs = self.alarms.to_blobs()
+        blobs = self.alarms.to_blobs() | self.challengers.to_blobs()
         parts = {
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
@@ -265,7 +277,7 @@ class State:
         return Checkpoint(
             sequence=self.sequence + 1,
             offsets=offsets,
-            fingerprint=settings.fingerprint(),
+            fingerprint=settings.serving(self.challengers.serving).fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,
             arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},

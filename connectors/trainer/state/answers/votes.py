@@ -71,9 +71,9 @@ class Votes:
         """
         who = person(label.source or "")[:MAX_NAME]
         self._remember(label, who, time)
+        self._has_news = True
         if self.answers == 1:
             return label
-        self._has_news = True
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
         before = votes[who].rev if who in votes else 0
@@ -116,7 +116,7 @@ class Votes:
     # --- looking at it ------------------------------------------------------------------------------------------------
 
     def take_news(self) -> bool:
-        """Whether an answer came since the last call that may have decided nothing; never between two cuts."""
+        """Whether an answer came since the last call, even one that decided nothing; never between two cuts."""
         has_news, self._has_news = self._has_news, False
         return has_news
 
