@@ -187,7 +187,7 @@ def _margin_of(lesson: Lesson, model: Any) -> Any:
         return None
     if isinstance(model, MulticlassModel):
         return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    return lesson.decision[0]
+    return lesson.decision[0] if len(lesson.decision) == 1 else lesson.decision
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:
