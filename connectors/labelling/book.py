@@ -100,7 +100,7 @@ class Book:
             assert place is not None
             self.given[query_id] = Given(step.op, step.y, step.who, step.rev, place)
         if self._shown(query_id) is None and (shown := self._history.question(query_id)) is not None:
-            self._keep(shown)
+            self.keep(shown)
 
     # --- what the trainer writes --------------------------------------------------------------------------------------
 
@@ -238,10 +238,10 @@ class Book:
         self._asked.pop(query_id, None)
         shown = self.open.pop(query_id, None)
         if shown is not None:
-            self._keep(shown)
+            self.keep(shown)
 
-    def _keep(self, shown: Question) -> None:
-        """Remember a closed question, and forget the oldest ones if there are too many."""
+    def keep(self, shown: Question) -> None:
+        """Remember a question that is not open, and forget the oldest ones if there are too many."""
         self._closed[shown.query_id] = shown
         self._sizes.setdefault(shown.query_id, len(write_question(shown)))
         while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:

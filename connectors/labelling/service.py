@@ -15,23 +15,46 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Unavailable
 from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..records.people.annotators import person
-from ..records.people.questions import Question
+from ..records.people.questions import Question, without_recheck
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
 from .answer import Given
 from .book import Book, UnknownQuestion, check_name
+from .finding.finder import Finder
+from .finding.index import Page
 from .follower import Follower
 from .history import FILE, History, Step, Undone
 from .reader import Reader
 from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
+
+
+class Found(NamedTuple):
+    """Events that were found.
+
+    Attributes
+    ----------
+    page
+        The events.
+    given
+        The answer about each of them, or None.
+    n_events
+        Number of events that were searched.
+    is_loaded
+        Whether these are all; if not, the service still reads the events.
+    """
+
+    page: Page
+    given: list[Given | None]
+    n_events: int
+    is_loaded: bool
 
 
 class LabellingService:
@@ -81,6 +104,7 @@ class LabellingService:
         self._reader = Reader(self._book, self._changed, self._settings.log.labels)
         self._follower = Follower(self._settings, self._reader)
         self._follower.start()
+        self._finder = self._resources.enter_context(closing(Finder(self._settings)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -304,7 +328,57 @@ class LabellingService:
     def review(self, query_id: str) -> tuple[Question | None, list[Step]]:
         """A question, None if its contents are forgotten, and the answers to it, oldest first."""
         with self._changed:
-            return self._book.question(query_id), self._history.answers(query_id)
+            shown, answers = self._book.question(query_id), self._history.answers(query_id)
+        return shown or self._finder.question(query_id), answers
+
+    # --- finding events -----------------------------------------------------------------------------------------------
+
+    def find(self, text: str, before: int | None, n: int) -> Found:
+        """The newest events that fit what a person typed.
+
+        Parameters
+        ----------
+        text
+            Words and values, see `finding.query`; empty: all events fit.
+        before
+            Only events with a smaller number, as `Page.next` has it; None: from the newest on.
+        n
+            No more than this.
+
+        Raises
+        ------
+        BadQuery
+            If that is no query, or if no event has such a value.
+        Unavailable
+            If the events cannot be read.
+        """
+        return self._found(self._finder.search(text, before, n))
+
+    def find_like(self, query_id: str, n: int) -> Found:
+        """The `n` events that are most like the one of a question, asked or found.
+
+        Raises
+        ------
+        UnknownQuestion
+            If the event cannot be found: it is not one of the newest.
+        Unavailable
+            If the events cannot be read.
+        """
+        page = self._finder.like(without_recheck(query_id), n)
+        if page is None:
+            raise UnknownQuestion("this event is too old: only the newest ones can be compared")
+        return self._found(page)
+
+    def _found(self, page: Page) -> Found:
+        with self._changed:
+            given = [self._said(question.query_id) for question in page.questions]
+        return Found(page, given, len(self._finder), self._finder.is_loaded)
+
+    def _said(self, query_id: str) -> Given | None:
+        """The newest answer to a question, from the history if the book has forgotten it."""
+        self._book.recall(query_id)
+        given = self._book.given.get(query_id)
+        return None if given is None or given.op == "retract" else given
 
     # --- writing answers ----------------------------------------------------------------------------------------------
 
@@ -327,6 +401,8 @@ class LabellingService:
         anew: bool = False,
     ) -> Outcome:
         """Write an answer; `anew`: also if `who` gave it before, and another one holds."""
+        if op == "set" and place is None:
+            self._take_up_found(query_id)
         with self._changed:
             self._reader.check()
             if not self._reader.is_loaded:
@@ -347,6 +423,17 @@ class LabellingService:
             self._writer.append(query_id, Given(op, y, who, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
+
+    def _take_up_found(self, query_id: str) -> None:
+        """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
+        with self._changed:
+            self._book.recall(query_id)
+            if self._book.place(query_id) is not None:
+                return
+        found = self._finder.again(query_id)
+        if found is not None:
+            with self._changed:
+                self._book.keep(found)
 
     def _settle(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> None:
         """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""

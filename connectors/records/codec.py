@@ -219,7 +219,7 @@ class Codec:
         label, weight = fields.get("y"), fields.get("w")
         return Event(
             fields["id"],
-            _key(fields["id"]),
+            key_of(fields["id"]),
             self._features(fields["x"]),
             None if label is None else self._label(label),
             1.0 if weight is None else _weight(weight, "w"),
@@ -235,7 +235,7 @@ class Codec:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
         return Label(
             fields["id"],
-            _key(fields["id"]),
+            key_of(fields["id"]),
             self._label(fields.get("y")) if op == "set" else None,
             None if weight is None else _weight(weight, "weight"),
             _timestamp(fields.get("ts")),
@@ -343,7 +343,8 @@ def _positions(n_features: int) -> tuple[str, ...]:
     return tuple(map(str, range(n_features)))
 
 
-def _key(id_: Any) -> int:
+def key_of(id_: Any) -> int:
+    """An id as 64 bits; BadRecord if it is none."""
     if type(id_) is int and -MAX_INT64 - 1 <= id_ <= MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":

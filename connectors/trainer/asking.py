@@ -7,7 +7,6 @@ The join alone decides which label of an event holds, and what is learned.  When
 is told, whatever the source of the label.  Of the loop's decisions, only questions and their ends are carried out.
 """
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -33,7 +32,6 @@ logger = logging.getLogger(__name__)
 
 _UNUSUAL = 3.0  # standard deviations
 _LEAST_LABELS = 20  # labels, from which too little is known of the deviations
-_OWN_FIELDS = ("id", "x", "y", "w")
 
 
 class Asking:
@@ -53,8 +51,7 @@ class Asking:
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
         self._topic, self._events = settings.log.questions, settings.log.topic
-        self._features = settings.features
-        self._is_json = settings.log.format == "json"
+        self._shown_parts = settings.shown()
         self._codec = codec
         self._log = log
         self._number = number
@@ -210,8 +207,8 @@ class Asking:
             query_id=question.id,
             id=id_,
             partition=self._number,
-            x={} if self._features.raw else x,
-            event=self._for_people(value, x),
+            x=self._shown_parts.numbers(x),
+            event=self._shown_parts.fields(value, x),
             margin=question.margin,
             score=score,
             reason=question.reason,
@@ -222,18 +219,6 @@ class Asking:
             guess=guess,
             probabilities=probabilities,
         )
-
-    def _for_people(self, value: bytes, x: Mapping[str, Any]) -> dict[str, Any]:
-        """What only people read: the other fields of an event, and those of a raw record, which are no numbers."""
-        others = {} if self._features.is_flat else self._other_fields(value)
-        raw = {name: v for name, v in x.items() if not isinstance(v, bytes)} if self._features.raw else {}
-        return raw | others
-
-    def _other_fields(self, value: bytes) -> dict[str, Any]:
-        """The fields of a JSON event that only people read."""
-        if not self._is_json:
-            return {}
-        return {name: field for name, field in json.loads(value).items() if name not in _OWN_FIELDS}
 
     def _unusual(self, x: Mapping[str, Any], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""

@@ -21,6 +21,7 @@ from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
 from .state.alarms import ERRORS, INPUTS
 from .state.candidates import OUTCOMES, Labelling
+from .state.challengers import Challengers
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 from .state.quality.multiclass import ClassPrequential, Confusion
@@ -181,6 +182,7 @@ class Telemetry:
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
         self._measure_decisions(state.tallies, number)
+        self._measure_challengers(state.challengers, number)
         if isinstance(state.metrics, ClassPrequential):
             self._measure_classes(state.metrics.rolling(), number)
 
@@ -204,6 +206,17 @@ class Telemetry:
         for (row, column), n in np.ndenumerate(confusion.counts):
             labels = {"class": names[confusion.labels[row]], "predicted": names[confusion.labels[column]]}
             self._metrics.set("streamsvm_confusion", int(n), partition=number, **labels)
+
+    def _measure_challengers(self, challengers: Challengers, number: int) -> None:
+        """How each challenger does beside the model that serves."""
+        for challenger in challengers.all:
+            where = {"partition": number, "challenger": challenger.name}
+            self._metrics.set("streamsvm_challenger_active", float(not challenger.dropped), **where)
+            self._metrics.set("streamsvm_challenger_labels", challenger.comparison.n, **where)
+            for difference in challenger.comparison.differences():
+                for bound, value in difference.gain._asdict().items():
+                    labels = {**where, "metric": difference.metric, "bound": bound}
+                    self._metrics.set("streamsvm_challenger_gain", value, **labels)
 
     def _names(self, labels: Iterable[ClassLabel]) -> dict[ClassLabel, str]:
         """What classes are called: a class that came with a label has a number instead of its name."""

@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...records.people.questions import RECHECK, Question
+from ...records.people.questions import FOUND, RECHECK, Question
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
+from ..answer import Given
 from ..history import Step
 from .images import may_show
 
@@ -30,7 +31,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "refused_image": None if is_shown else address,
         "series": series if _is_series(series) else None,
         "fields": _fields(shown.event, labelling),
-        "margin": None if shown.reason == RECHECK else shown.margin,
+        "margin": None if shown.reason in (FOUND, RECHECK) else shown.margin,
         "score": shown.score,
         "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
@@ -51,6 +52,16 @@ def answer(step: Step, label: LabelSettings) -> dict[str, Any]:
     }
 
 
+def said(shown: Question, given: Given | None, label: LabelSettings) -> dict[str, Any]:
+    """A found event, and what was answered about it."""
+    return {
+        "query_id": shown.query_id,
+        "id": str(shown.id),
+        "op": None if given is None else given.op,
+        "label": None if given is None or given.y is None else label.shown_as(given.y),
+    }
+
+
 def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, Any]:
     """What a list shows of a question, None if its contents are forgotten."""
     if shown is None:
@@ -58,7 +69,7 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
     whole = question(shown, labelling)
     image = whole["image"]
     return {
-        "text": (whole["text"] or _values(shown.x))[:_PREVIEW],
+        "text": (whole["text"] or _values(shown.x) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
         "image": image if image is not None and len(image) <= _THUMBNAIL else None,
     }
 
@@ -75,6 +86,10 @@ def _fields(event: Mapping[str, Any], labelling: LabellingSettings) -> dict[str,
 def _values(x: Mapping[str, float]) -> str:
     some = [name for name in x if x[name]][:_PREVIEW_VALUES]
     return ", ".join(f"{name} {x[name]:.5g}" for name in some)
+
+
+def _parts(fields: Mapping[str, str]) -> Iterator[str]:
+    return (f"{name} {value}" for name, value in fields.items())
 
 
 def _name(who: str) -> str:

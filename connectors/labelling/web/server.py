@@ -13,6 +13,9 @@
 ``GET /api/history``      ``{"answers": [{...}, ...], "is_all": whether there are no older ones}``, newest first; with
                           ``?before=N``, those older than the answer of this number; with ``?of=all``, of everybody.
 ``GET /api/review``       With ``?query_id=...``: ``{"question": {...} or null, "answers": [oldest, ...]}``.
+``GET /api/find``         With ``?q=...``, the newest events that hold these words and values; with ``&before=N``, older
+                          ones; with ``?like=QUERY_ID``, those like one: ``{"found": [{...}, ...], "n_found": N,
+                          "next": N or null, "n_events": how many were searched, "is_loaded": whether that is all}``.
 ``POST /api/answer``      ``{"query_id": ..., "label": one of the labels, or a new class}``: 200 when it is durable.
 ``POST /api/skip``        ``{"query_id": ...}``: the annotator cannot tell.
 ``POST /api/ignore``      ``{"query_id": ...}``: the event is useless.
@@ -56,10 +59,11 @@ from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..choices import Choices
+from ..finding.query import BadQuery
 from ..service import LabellingService
 from . import markdown
 from .files import page_files, policy
-from .replies import answer, preview, question
+from .replies import answer, preview, question, said
 
 logger = logging.getLogger(__name__)
 
@@ -120,6 +124,7 @@ class _Handler(Handler):
             "/api/stats": self._stats,
             "/api/history": self._history,
             "/api/review": self._review,
+            "/api/find": self._find,
         }
         path = self._address().path
         if path in self.server.files:
@@ -193,6 +198,26 @@ class _Handler(Handler):
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
             "answers": [answer(step, self.server.choices.label) for step in steps],
+        }
+
+    def _find(self) -> dict[str, Any]:
+        service, labelling, like = self.server.service, self.server.labelling, self._parameter("like")
+        before = self._number("before")
+        try:
+            found = (
+                service.find_like(_query_id({"query_id": like}), PAGE)
+                if like
+                else service.find(self._parameter("q"), None if before < 0 else int(before), PAGE)
+            )
+        except BadQuery as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        shown = zip(found.page.questions, found.given, strict=True)
+        return {
+            "found": [preview(one, labelling) | said(one, given, self.server.choices.label) for one, given in shown],
+            "n_found": found.page.n_found,
+            "next": found.page.next,
+            "n_events": found.n_events,
+            "is_loaded": found.is_loaded,
         }
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ dropped label.  Old checkpoints also have labels that were not undone: the train
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -127,6 +127,11 @@ class Join:
         """The offset of the record of an event that is here."""
         return self._events.entries[key].at
 
+    def verdict_of(self, key: int) -> Decision | None:
+        """What was decided about an event that is here; None for any other key, and without [decide]."""
+        entry = self._events.entries.get(key)
+        return entry.verdict if entry is not None else None
+
     def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)
@@ -141,6 +146,15 @@ class Join:
         """The lesson of a label that waits for this event; None if the event is here, or no label waits."""
         entry = self._labels.entries.get(key)
         return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+
+    def erase(self, keys: Iterable[int]) -> None:
+        """Forget events and labels at once, as if they had expired; no counter says so."""
+        for key in keys:
+            for kept in (self._events, self._labels):
+                if key in kept.entries:
+                    kept.pop(key)
+            self._doubted = [other for other in self._doubted if other != key]
+            self.when_forgotten(key)
 
     def add_event(
         self,

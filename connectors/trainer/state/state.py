@@ -24,7 +24,10 @@ from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .alarms import Alarms
 from .candidates import Labelling
+from .challengers import Challengers, read_terms
 from .checkpoint import Checkpoint, CheckpointStore, reading
+from .counters import Counters as Counters
+from .erased import Erased
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_decider, new_model, read_model
@@ -85,18 +88,6 @@ class Breaker:
 
 
 @dataclass
-class Counters:
-    """Counts since the first record, over all restarts."""
-
-    predicted: int = 0
-    learned: int = 0
-    bad: int = 0
-    lost: int = 0  # records that were removed from the log before they were read
-    late: int = 0  # labels that changed a model after the join had forgotten their events
-    seconds: float = 0.0  # of work, not of waiting
-
-
-@dataclass
 class State:
     """Everything that changes while the trainer runs."""
 
@@ -104,6 +95,7 @@ class State:
     scaler: WarmupScaler | None  # of a run that 0.1.0 began; later models scale features themselves
     join: Join
     classes: KnownClasses
+    challengers: Challengers
     metrics: Prequential | ClassPrequential
     history: History
     breaker: Breaker
@@ -114,11 +106,17 @@ class State:
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
     counters: Counters = field(default_factory=Counters)
+    erased: Erased = field(default_factory=Erased)
 
     @property
     def version(self) -> int:
-        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten."""
-        return self.counters.learned + self.join.counters.undone + self.counters.late
+        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten.
+
+        A promotion counts as one, so that scorers take the other model for newer.
+        """
+        counters = self.counters
+        n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased
+        return n_lessons + len(self.challengers.terms) - 1
 
     @property
     def model(self) -> Any:
@@ -136,6 +134,19 @@ class State:
         """How the decisions on each class fared; empty without [decide], or if each key has a model."""
         decider = self.models.decider(None) if isinstance(self.models, SingleModel) else None
         return {} if decider is None else decider.tallies
+
+    def replaced_by(self, other: "State") -> "State":
+        """Another state of the same place in the stream, as the next one of this partition.
+
+        Its version is larger, because scorers take no older model.
+        """
+        if isinstance(self.models, KeyedModels):
+            assert isinstance(other.models, KeyedModels)
+            self.models.adopt(other.models)
+        other.counters.erased = max(1, self.version + 1 - other.version)
+        other.counters.seconds += self.counters.seconds
+        models = self.models if isinstance(self.models, KeyedModels) else other.models
+        return replace(other, models=models, sequence=self.sequence, erased=self.erased)
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
@@ -159,7 +170,9 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(begun, settings.features.records(), new_decider(begun, settings.decide.error))
+            models = SingleModel(
+                begun, settings.features.records(), new_decider(begun, settings.decide.error, settings.audit)
+            )
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
@@ -167,6 +180,7 @@ class State:
             scaler=None,
             join=join,
             classes=classes,
+            challengers=Challengers(settings, classes),
             metrics=prequential(classes, settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
@@ -196,9 +210,12 @@ class State:
         blobs = checkpoint.blobs
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         classes = _restored_classes(checkpoint, settings)
+        challengers = Challengers(settings, classes, read_terms(blobs))
+        challengers.restore(blobs)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(*read_model(settings.model, blobs["model"], is_multiclass=not classes.are_two))
+            own = settings.serving(challengers.serving).model
+            models = SingleModel(*read_model(own, blobs["model"], is_multiclass=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
@@ -214,6 +231,7 @@ class State:
             scaler=scaler,
             join=join,
             classes=classes,
+            challengers=challengers,
             metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
@@ -224,11 +242,15 @@ class State:
             labels_offset=snapshot.count(checkpoint.offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=_counters(checkpoint.counters),
+            erased=Erased.from_arrays(
+                snapshot.count(checkpoint.offsets, "erasures") if "erasures" in checkpoint.offsets else 0,
+                parts.get("erased", {}),
+            ),
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
         """The whole state, under the next sequence number."""
-        blobs = self.alarms.to_blobs()
+        blobs = self.alarms.to_blobs() | self.challengers.to_blobs()
         parts = {
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
@@ -248,10 +270,14 @@ class State:
         if self.estimates is not None:
             blobs |= self.estimates.to_blobs()
             parts["estimates"] = {"history": self.estimates.to_array()}
+        offsets = {"events": self.offset, "labels": self.labels_offset}
+        if self.erased.offset:
+            parts["erased"] = self.erased.to_arrays()
+            offsets["erasures"] = self.erased.offset
         return Checkpoint(
             sequence=self.sequence + 1,
-            offsets={"events": self.offset, "labels": self.labels_offset},
-            fingerprint=settings.fingerprint(),
+            offsets=offsets,
+            fingerprint=settings.serving(self.challengers.serving).fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,
             arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},

@@ -1,19 +1,16 @@
 """Decisions of the trainer and of scorers: those of a `ConformalClassifier` in a loop, over restarts, too."""
 
-import contextlib
-import json
 from collections import deque
 from itertools import pairwise
 
-import numpy as np
 import pytest
+from decided import START, append, configure, events, new
 from logged import change, read_json
 
-from streamsvm import LASVM, OneVsRest
+from streamsvm import LASVM
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.connectors.commands.shared.long_running import show_states
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import TopicMismatch
 from streamsvm.connectors.records.decisions import from_json, to_json
 from streamsvm.connectors.report.decisions import decisions_panels
@@ -21,44 +18,12 @@ from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.contradictions import find_contradictions
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import telemetry, trainer
 from streamsvm.connectors.trainer.state.state import State
 from streamsvm.connectors.trainer.state.stored_state import read_state
 
-START = 1_700_000_000_000
 LATE = 20
-
-
-def configure(folder, classes=(), **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log"),
-        model=ModelSettings(cache_mb=1.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-    )
-    return change(settings, decide={"error": 0.1}, label={"classes": classes}, **changes)
-
-
-def append(settings, values, topic="events", partition=0, keys=(None,), start=START):
-    folder = settings.log.dir / topic / str(partition)
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(Appender(folder, 1 << 20)) as appender:
-        for i, value in enumerate(values):
-            appender.append(start + 10 * i, keys[i % len(keys)], json.dumps(value).encode(), ())
-
-
-def events(n, classes=(), seed=5):
-    rng = np.random.default_rng(seed)
-    for i in range(n):
-        place = int(rng.integers(len(classes) or 2))
-        x = {"a": round(3.0 * place + rng.normal(), 6), "b": round(rng.normal(), 6)}
-        yield {"id": i, "x": x, "y": classes[place] if classes else bool(place)}
-
-
-def new(settings, classes=()):
-    model = LASVM(**settings.model.parameters())
-    return ConformalClassifier(OneVsRest(model, list(classes)) if classes else model, settings.decide.error)
 
 
 def taught(settings, given, classes=()):
@@ -241,8 +206,6 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
 
 def test_settings_that_contradict_it(tmp_path):
     settings = configure(tmp_path)
-    asks = change(settings, log={"labels": "labels", "questions": "questions"})
-    assert any("decide.error does not go with log.questions" in line for line in find_contradictions(asks))
     merged = change(settings, log={"model": "model", "merged": "merged"})
     assert any("decide.error does not go with log.merged" in line for line in find_contradictions(merged))
 

@@ -83,8 +83,8 @@ function mayAct() { return !isBusy && shown && performance.now() >= guardUntil; 
 // Send an answer, and say what became of it.
 async function act(path, body, done) {
   const question = shown, isHidden = $("guess").hidden;
-  const item = { path: reviewed ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
-  const isCorrection = Boolean(reviewed);
+  const item = { path: reviewed?.length ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
+  const isCorrection = Boolean(reviewed?.length);
   busy(true);
   overtake();
   keep(item);
@@ -119,10 +119,12 @@ function leaveFinder() {
   findClasses();
 }
 function skip() {
-  if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
+  if (reviewed?.length === 0) leave();
+  else if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
 }
 function ignore() {
-  if (mayAct()) act("/api/ignore", reviewed ? { op: "ignore" } : {}, "Ignored");
+  if (reviewed?.length === 0) leave();
+  else if (mayAct()) act("/api/ignore", reviewed ? { op: "ignore" } : {}, "Ignored");
 }
 
 async function undo() {
@@ -142,10 +144,10 @@ function undone({ outcome, answer: one }) {
   return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
 
-const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["z", () => toggleZoom()], ["n", () => $("class-name").focus()], ["escape", leave]]);
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", () => $("class-name").focus()], ["escape", leave]]);
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked || $("history").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked || document.querySelector("dialog[open]")) return;
   if (event.target.matches("input[type=text]")) {
     if (event.target === $("class-name") && event.key === "Enter") answerFound();
     else if (event.target === $("class-name") && event.key === "Escape") leaveFinder();

@@ -10,11 +10,14 @@ const REASONS = {
   novel: ["Something new", "This event is unlike those that have an answer."],
   explore: ["A look elsewhere", "Picked to find mistakes that the model does not suspect."],
   recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
+  found: ["Found", "The model did not ask about it."],
+  undecided: ["Not decided", "The model cannot tell surely enough to decide this one alone."],
+  check: ["A decision is checked", "The model decided this one alone. It is picked at random, to see how often it is wrong."],
   audit: ["Random check", "Picked at random. Answers like this one show how good the model is."],
 };
 
 let shown = null;          // the question on the page
-let reviewed = null;       // the answers to it, if it is an earlier one
+let reviewed = null;       // the answers to it, if it is an earlier one, or one that the annotator has found
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
 let classes = {};          // what the server says of the classes: labels, is_multiclass, may_add, keys
@@ -60,8 +63,7 @@ function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
     return button;
   }));
   makeFinder();
-  const withKeys = labels.flatMap((name, i) => keys[i] ? [`${keys[i].toUpperCase()} ${name}`] : []);
-  $("key-list").textContent = [...withKeys, ...($("find").hidden ? [] : [`N ${$("class-name").placeholder.toLowerCase()}`]), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
+  $("key-list").textContent = [...labelKeys(), ...($("find").hidden ? [] : [`N ${$("class-name").placeholder.toLowerCase()}`]), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "/ find", "= more like this", "Z zoom"].join(", ");
 }
 
 // The box that finds a class among many, or adds one.
@@ -88,7 +90,7 @@ function show(question, answers = null) {
   $("rest").hidden = true;
   $("question").hidden = false;
   if (!isNew) return;
-  const [title, why] = answers ? ["Earlier answer", ""] : REASONS[question.reason] || [question.reason, ""];
+  const [title, why] = answers?.length ? ["Earlier answer", ""] : answers ? REASONS.found : REASONS[question.reason] || [question.reason, ""];
   $("reason").textContent = title;
   $("because").textContent = why;
   $("ident").textContent = "event " + question.id;
@@ -106,6 +108,7 @@ function show(question, answers = null) {
 function showReviewed(answers) {
   $("reviewed").hidden = !answers;
   if (!answers) return;
+  if (!answers.length) return $("reviewed-text").replaceChildren("You have found this event. Choose a label for it.");
   const newest = answers.at(-1), others = answers.slice(0, -1).map((one) => `${said(one)}${one.by && ` by ${one.by}`}`);
   $("reviewed-text").replaceChildren(
     "The answer is ", element("b", said(newest)), `${newest.by && `, by ${newest.by}`}, ${time(newest.at)}.`,
