@@ -119,8 +119,8 @@ def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: b
     if to_be_learned and isinstance(model, AutoLASVM):
         margins = model.margins_many(rows)
         values = margins[:, 0]
-        parts = (values - cut).tolist(), model.probability(values).tolist(), values.tolist()
-        return [Prediction(*own, None, tuple(said)) for *own, said in zip(*parts, margins.tolist(), strict=True)]
+        table = zip(values.tolist(), model.probability(values).tolist(), margins.tolist(), strict=True)
+        return [Prediction(value - cut, score, value, margins=tuple(said)) for value, score, said in table]
     if isinstance(rows, NamedRows):
         values = model.decision_function_many(rows)
         parts = (values - cut).tolist(), model.probability(values).tolist(), values.tolist()
