@@ -417,7 +417,11 @@ class Processor:
         numbers = _NO_ROWS
         for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
             own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
+            decider = state.models.decider(entity)
+            before = decider.tallies if decider else {}
             estimates, refused = teach(own, numbers, entity, state, self._max_features)
+            if decider:
+                state.decided.change(before, decider.tallies)
             self._publish(estimates)
             self._refuse(refused, state)
         return own, numbers

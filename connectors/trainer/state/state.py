@@ -11,7 +11,6 @@ import numpy as np
 import orjson
 
 from streamsvm import WarmupScaler
-from streamsvm.conformal import Tally
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -27,6 +26,7 @@ from .candidates import Labelling
 from .challengers import Challengers, read_terms
 from .checkpoint import Checkpoint, CheckpointStore, reading
 from .counters import Counters as Counters
+from .decided import Decided
 from .erased import Erased
 from .estimates import Estimates
 from .join import Join
@@ -100,6 +100,7 @@ class State:
     history: History
     breaker: Breaker
     alarms: Alarms = field(default_factory=Alarms)
+    decided: Decided = field(default_factory=Decided)
     labelling: Labelling | None = None
     estimates: Estimates | None = None
     offset: int = 0  # of the next event
@@ -128,12 +129,6 @@ class State:
     def records(self) -> Records | None:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
         return self.models.records(None) if isinstance(self.models, SingleModel) else None
-
-    @property
-    def tallies(self) -> dict[Any, Tally]:
-        """How the decisions on each class fared; empty without [decide], or if each key has a model."""
-        decider = self.models.decider(None) if isinstance(self.models, SingleModel) else None
-        return {} if decider is None else decider.tallies
 
     def replaced_by(self, other: "State") -> "State":
         """Another state of the same place in the stream, as the next one of this partition.
@@ -236,6 +231,7 @@ class State:
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
             alarms=Alarms.of_blobs(blobs),
+            decided=_decided(parts, models, classes),
             labelling=labelling,
             estimates=estimates,
             offset=snapshot.count(checkpoint.offsets, "events"),
@@ -257,6 +253,8 @@ class State:
             "history": self.history.to_arrays(),
             "breaker": {"recent": self.breaker.to_array()},
         }
+        if self.decided.tallies:
+            parts["decided"] = self.decided.to_arrays(self.classes)
         if not self.classes.are_two:
             blobs[CLASSES] = orjson.dumps(self.classes.labels)
         if isinstance(self.models, SingleModel):
@@ -293,6 +291,16 @@ def prequential(
     return (
         ClassPrequential(window, classes) if arrays is None else ClassPrequential.from_arrays(arrays, window, classes)
     )
+
+
+def _decided(
+    parts: Mapping[str, Mapping[str, np.ndarray]], models: SingleModel | KeyedModels, classes: KnownClasses
+) -> Decided:
+    """How decisions fared; an older version left that to the single model."""
+    if "decided" in parts:
+        return Decided.from_arrays(parts["decided"], classes)
+    decider = models.decider(None) if isinstance(models, SingleModel) else None
+    return Decided(decider.tallies if decider else None)
 
 
 def _counters(stored: dict[str, Any]) -> Counters:
