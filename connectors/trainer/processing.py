@@ -305,7 +305,8 @@ class Processor:
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
             try:
-                predicted = predictions_of(model, rows_at(own, [row for row, _ in taken.values()]))
+                chosen_rows = rows_at(own, [row for row, _ in taken.values()])
+                predicted = predictions_of(model, chosen_rows, to_be_learned=self._joins)
                 said = dict(zip(taken, predicted, strict=True))
             except ValueError:
                 said = self._one_by_one(model, taken, own, state)
@@ -341,7 +342,7 @@ class Processor:
         found: dict[int, Said] = {}
         for place, (row, item) in taken.items():
             try:
-                [found[place]] = predictions_of(model, rows_at(rows, [row]))
+                [found[place]] = predictions_of(model, rows_at(rows, [row]), to_be_learned=self._joins)
             except ValueError as error:
                 self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
         return found

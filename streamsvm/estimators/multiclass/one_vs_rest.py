@@ -446,7 +446,7 @@ class OneVsRest(MulticlassSVM):
         return late.each_row(margins, lambda n: self.labels[:n])
 
     def _signs(self) -> np.ndarray:
-        return 2 * np.eye(len(self._models), dtype=np.int8) - 1
+        return 2 * np.eye(len(self._current()), dtype=np.int8) - 1
 
     def _own_classes(self, key: Any) -> tuple:
         return (key,)
