@@ -137,8 +137,8 @@ def test_what_is_refused(table, tmp_path, call):
     code, _, (err,) = call("crossval", table, "--raw")
     assert (code, "--label is missing: it names the field of the label" in err) == (1, True)
     path.write_text('[features]\nraw = true\n[label]\nclasses = ["a", "b", "c"]\n')
-    code, _, (err,) = call("crossval", table, "--config", path, "--label", "bought")
-    assert (code, "y must be one of label.classes, got 'no'" in err or "got 'yes'" in err) == (1, True)
+    code, _, (err, *_) = call("crossval", table, "--config", path, "--label", "bought")
+    assert (code, "y must be one of label.classes, got" in err) == (1, True)
 
 
 def test_the_function_of_the_configuration_makes_the_features(table, tmp_path, call):
