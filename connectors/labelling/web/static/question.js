@@ -128,6 +128,9 @@ function guess({ score, margin, guess: label }) {
 function showGuess() {
   const isKnown = shown.margin !== null;
   $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
+  const speaking = (shown.speaking ?? []).map(({ id, label }) => `${id} (${label})`);
+  $("speaking").hidden = $("guess").hidden || !speaking.length;
+  $("speaking").textContent = `${speaking.length > 1 ? "These answers speak" : "This answer speaks"} most for the model’s guess: ${speaking.join(", ")}.`;
   if (!isKnown) return;
   $("marker").parentElement.hidden = classes.is_multiclass;
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
