@@ -18,6 +18,7 @@ from streamsvm import active
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
 
 from ..logs.transport import Record, Transport
+from ..records.classes import ClassLabel
 from ..records.codec import Codec, Event
 from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
@@ -61,6 +62,7 @@ class Asking:
         # The answers of this cut, each with whether its event was forgotten.  All have the same time, so that the last
         # of several answers holds, as in the join.
         self._heard: list[tuple[Answer, bool]] = []
+        self._has_changed = False  # a class
 
     def hear(self, key: int, operation: str, who: str, join: Join) -> None:
         """Note which label of an event holds after a record.
@@ -85,6 +87,17 @@ class Asking:
             self._heard.append((Answer(key, "label", y, who, 0), late is not None))
         elif operation == "retract":
             self._heard.append((Answer(key, "retract", None, who, 0), late is not None))
+
+    def change_class(self, old: ClassLabel, new: ClassLabel | None, actions: Iterable[Action], state: State) -> None:
+        """Carry out what a change of the classes means to the questions; `actions` are the loop's."""
+        self._heard = [
+            (answer._replace(y=new) if answer.y == old else answer, is_late)
+            for answer, is_late in self._heard
+            if new is not None or answer.y != old
+        ]
+        self._has_changed = True
+        if state.labelling:
+            self._execute(actions, state, state.labelling)
 
     def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> bool:
         """Tell the loop what was heard, offer it the events of a cut, and ask its questions.
@@ -116,7 +129,8 @@ class Asking:
             self._execute(labelling.refresh(state.model), state, labelling)
         self._execute(labelling.choose(state.model, now), state, labelling)
         is_news = self._recheck(state, labelling)
-        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news
+        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news or self._has_changed
+        self._has_changed = False
         if is_news:
             self._publish(STATUS, write_status(status(state, labelling)))
             self._log_verdict(loop)
@@ -255,7 +269,9 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     loop = labelling.loop
     counts, verdict = loop.counts, loop.verdict()
     n_labels = dict(counts.of_classes)
-    classes = {} if state.classes.are_two else {"classes": [[y, n_labels.get(y, 0)] for y in state.classes.labels]}
+    of_classes = [[y, n_labels.get(y, 0)] for y in state.classes.labels]
+    changes = {"changes": list(map(list, state.changes.all))} if state.changes.all else {}
+    classes = {} if state.classes.are_two else {"classes": of_classes, **changes}
     objective = labelling.objective
     threshold = {"threshold": [objective, state.model.decision_threshold]} if objective else {}
     return {

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from streamsvm import AutoLASVM
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.validation import KernelOverflow
@@ -214,7 +215,8 @@ def _margin_of(lesson: Lesson, model: Any) -> Any:
         return None
     if isinstance(model, MulticlassModel):
         return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    return lesson.decision[0]
+    of_candidates = len(lesson.decision) > 1 and isinstance(model, AutoLASVM)  # another model may have predicted
+    return lesson.decision if of_candidates else lesson.decision[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:

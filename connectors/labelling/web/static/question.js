@@ -20,7 +20,7 @@ let shown = null;          // the question on the page
 let reviewed = null;       // the answers to it, if it is an earlier one, or one that the annotator has found
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
-let classes = {};          // what the server says of the classes: labels, is_multiclass, may_add, keys
+let classes = {};          // what the server says of the classes: labels, keys, is_multiclass, may_add, is_open, limit
 
 function trouble(text) {
   if (text) $("trouble").textContent = text;
@@ -42,10 +42,10 @@ function showUndo() {
 }
 
 // An answer in words.
-const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
+const said = ({ op, label, now }) => op === "set" ? (now === label ? label : `${label} (now ${now ?? "removed"})`) : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
-function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
-  const found = { labels: names, is_multiclass, may_add, keys };
+function makeLabels({ labels: names, is_multiclass, may_add, is_open, limit, keys }) {
+  const found = { labels: names, is_multiclass, may_add, is_open, limit, keys };
   if (JSON.stringify(found) === JSON.stringify(classes)) return;
   classes = found;
   labels = names;
@@ -68,12 +68,16 @@ function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
 
 // The box that finds a class among many, or adds one.
 function makeFinder() {
-  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : "Add a class";
-  $("find").hidden = !isMany && !classes.may_add;
+  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : classes.may_add ? "Add a class" : `No more than ${classes.limit} classes`;
+  $("find").hidden = !isMany && !classes.is_open;
+  $("open-classes").hidden = !classes.is_multiclass;
   $("class-name").placeholder = words;
   $("class-name").setAttribute("aria-label", `${words} (key N)`);
   findClasses();
 }
+
+// A name without what tells "Alpha" from "alpha".
+const alike = (name) => name.normalize("NFKC").toLowerCase().replace(/\s/g, "");
 
 // The classes that the box asks for; all of them if there are few.
 function findClasses() {
