@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import live
 import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -24,7 +25,11 @@ PAGES = [
     "benchmarks/evidence.md",
     "benchmarks/papers.md",
 ]
-MADE = {"<!-- the commands -->": reference.commands, "<!-- the configuration -->": reference.configuration}
+MADE = {
+    "<!-- the commands -->": reference.commands,
+    "<!-- the configuration -->": reference.configuration,
+    "<!-- the live model -->": live.demo,
+}
 WIDE = ("benchmarks/", "examples/", "CONTRIBUTING.md")  # their code and tables need the room of the table of contents
 FOUND = {  # a word that people search for, and the guide with a heading that has it
     "image": "events.html",
@@ -48,12 +53,13 @@ def on_files(files: Files, config: Any) -> Files:
     for path in _examples():
         language = path.suffix.removeprefix(".")
         page = f"# {path.name}\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n"
-        files.append(File.generated(config, _in_site(f"examples/{path.name}"), content=page))
+        files.append(File.generated(config, _in_site(path.relative_to(ROOT).as_posix()), content=page))
     return files
 
 
 def _examples() -> list[Path]:
-    return [path for path in sorted((ROOT / "examples").iterdir()) if path.suffix in (".py", ".toml")]
+    paths = [*(ROOT / "examples").iterdir(), *(ROOT / "examples/follow").iterdir()]
+    return [path for path in sorted(paths) if path.suffix in (".py", ".toml", ".java", ".html")]
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 import streamsvm
 
 from ..runtime.exit_codes import OK
-from .arguments import machine, models, processes, topics, tuning
+from .arguments import erasing, machine, models, processes, topics, tuning
 
 
 class Command(NamedTuple):
@@ -35,9 +35,13 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "produce": Command("produce", topics.produce, "write the events or the labels of a file into a topic"),
     "topics": Command("topics", topics.topics, "show the topics and what is wrong with them, or create them"),
     "predictions": Command("predictions", topics.predictions, "write the trainer's predictions to a file"),
+    "challengers": Command("challengers", models.challengers, "compare the models in the shadow with the serving one"),
     "lag": Command("lag", topics.lag, "show how far trainers and scorers are behind the log"),
     "dlq": Command("replays.dlq", topics.dlq, "list the records that were refused, or put them back"),
     "replay": Command("replays.replay", topics.replay, "train another model over a range of the log"),
+    "erase": Command("erasing.erase", erasing.erase, "make every model forget a person's records"),
+    "rebuild": Command("erasing.rebuild", erasing.rebuild, "make the models that never saw the erased records"),
+    "verify": Command("erasing.verify", erasing.verify, "check a receipt of such a rebuild"),
     "crossval": Command("tuning.crossval", tuning.crossval, "test a setting on examples that it has not seen"),
     "search": Command("tuning.search", tuning.search, "find C and gamma by cross-validation on a grid"),
     "report": Command("report", models.report, "write a page with pictures of a run, from its state folder"),

@@ -1,7 +1,6 @@
 """The command ``streamsvm export``: a model as a file for other programs."""
 
 import argparse
-from typing import Any
 
 from streamsvm.core.saving import snapshot
 from streamsvm.export import to_c, to_java, to_javascript, to_json, to_onnx
@@ -31,15 +30,15 @@ def run(arguments: argparse.Namespace) -> None:
 def _write_libsvm(served: ServedModel, arguments: argparse.Namespace) -> None:
     written, legend = export_model(served.model, arguments.out, served.scaler, arguments.label)
     n_support = plural(chosen(served.model, arguments.label).n_support, "support vector")
-    print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}")
+    without = "" if served.decider is None else "; the guarantee is left out: LIBSVM has none"
+    print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}{without}")
 
 
 def _written(served: ServedModel, arguments: argparse.Namespace) -> bytes:
     """The file for every target but LIBSVM."""
     if arguments.label is not None:
         raise ValueError("--label goes with --to libsvm only; other files have the models of all classes")
-    made_by = served.records or served.scaler
-    model: Any = served.model if made_by is None else made_by | served.model
+    model = served.whole()
     if arguments.to == "onnx":
         return to_onnx(model, arguments.double)
     name = arguments.name or arguments.out.stem

@@ -15,23 +15,47 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Unavailable
+from ..records.class_changes import ClassChange
 from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..records.people.annotators import person
-from ..records.people.questions import Question
+from ..records.people.questions import Question, without_recheck
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
 from .answer import Given
 from .book import Book, UnknownQuestion, check_name
+from .finding.finder import Finder
+from .finding.index import Page
 from .follower import Follower
 from .history import FILE, History, Step, Undone
 from .reader import Reader
 from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
+
+
+class Found(NamedTuple):
+    """Events that were found.
+
+    Attributes
+    ----------
+    page
+        The events.
+    given
+        The answer about each of them, or None.
+    n_events
+        Number of events that were searched.
+    is_loaded
+        Whether these are all; if not, the service still reads the events.
+    """
+
+    page: Page
+    given: list[Given | None]
+    n_events: int
+    is_loaded: bool
 
 
 class LabellingService:
@@ -81,6 +105,7 @@ class LabellingService:
         self._reader = Reader(self._book, self._changed, self._settings.log.labels)
         self._follower = Follower(self._settings, self._reader)
         self._follower.start()
+        self._finder = self._resources.enter_context(closing(Finder(self._settings)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -223,6 +248,57 @@ class LabellingService:
             return "changed"
         return self._say_locked(query_id, op, y, who, None, None, anew=True)
 
+    # --- classes ------------------------------------------------------------------------------------------------------
+
+    def change_class(self, change: ClassChange, who: str) -> None:
+        """Rename, merge or remove a class, or let a removed one come again; it is durable when this returns.
+
+        Parameters
+        ----------
+        change
+            What changes; its time and its author are set here.
+        who
+            Name of the person.
+
+        Raises
+        ------
+        ValueError
+            If the trainer could not follow.
+        Unavailable
+            If the change cannot be written now: try again.
+        """
+        check_name(who)
+        settings = self._settings
+        has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
+        has_more = settings.challenger or settings.decide.error or settings.estimates.loo or settings.estimates.folds
+        if has_more or not has_one:
+            raise ValueError(
+                'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
+                "tune itself, and without [decide], [estimates] and challengers"
+            )
+        with self._writing:
+            self._change_class(change, who)
+
+    def class_changes(self) -> list[ClassChange]:
+        """How people have changed the classes, in order."""
+        with self._changed:
+            return self._book.changes.all
+
+    def meaning(self, label: ClassLabel | None) -> ClassLabel | None:
+        """The class that a label counts as now; None: it is none, or the class was removed."""
+        with self._changed:
+            return self._book.changes.meaning(label)
+
+    def _change_class(self, change: ClassChange, who: str) -> None:
+        with self._changed:
+            newest = max((each.rev for each in self._book.changes.all), default=0)
+        change = change._replace(rev=max(self._now(), newest + 1), who=who)
+        self._writer.append_change(change)
+        self._flush()
+        with self._changed:
+            self._book.note_change(change)
+            self._reader.tell()
+
     # --- looking back -------------------------------------------------------------------------------------------------
 
     def undoable(self, who: str) -> Step | None:
@@ -304,7 +380,57 @@ class LabellingService:
     def review(self, query_id: str) -> tuple[Question | None, list[Step]]:
         """A question, None if its contents are forgotten, and the answers to it, oldest first."""
         with self._changed:
-            return self._book.question(query_id), self._history.answers(query_id)
+            shown, answers = self._book.question(query_id), self._history.answers(query_id)
+        return shown or self._finder.question(query_id), answers
+
+    # --- finding events -----------------------------------------------------------------------------------------------
+
+    def find(self, text: str, before: int | None, n: int) -> Found:
+        """The newest events that fit what a person typed.
+
+        Parameters
+        ----------
+        text
+            Words and values, see `finding.query`; empty: all events fit.
+        before
+            Only events with a smaller number, as `Page.next` has it; None: from the newest on.
+        n
+            No more than this.
+
+        Raises
+        ------
+        BadQuery
+            If that is no query, or if no event has such a value.
+        Unavailable
+            If the events cannot be read.
+        """
+        return self._found(self._finder.search(text, before, n))
+
+    def find_like(self, query_id: str, n: int) -> Found:
+        """The `n` events that are most like the one of a question, asked or found.
+
+        Raises
+        ------
+        UnknownQuestion
+            If the event cannot be found: it is not one of the newest.
+        Unavailable
+            If the events cannot be read.
+        """
+        page = self._finder.like(without_recheck(query_id), n)
+        if page is None:
+            raise UnknownQuestion("this event is too old: only the newest ones can be compared")
+        return self._found(page)
+
+    def _found(self, page: Page) -> Found:
+        with self._changed:
+            given = [self._said(question.query_id) for question in page.questions]
+        return Found(page, given, len(self._finder), self._finder.is_loaded)
+
+    def _said(self, query_id: str) -> Given | None:
+        """The newest answer to a question, from the history if the book has forgotten it."""
+        self._book.recall(query_id)
+        given = self._book.given.get(query_id)
+        return None if given is None or given.op == "retract" else given
 
     # --- writing answers ----------------------------------------------------------------------------------------------
 
@@ -313,6 +439,8 @@ class LabellingService:
     ) -> Outcome:
         check_name(who)
         with self._writing:
+            if y in self._book.changes.gone and self._book.changes.meaning(y) is None:  # the class comes again
+                self._change_class(ClassChange("restore", y, y, 0, ""), who)
             return self._say_locked(query_id, op, y, who, at, place)
 
     def _say_locked(
@@ -327,6 +455,8 @@ class LabellingService:
         anew: bool = False,
     ) -> Outcome:
         """Write an answer; `anew`: also if `who` gave it before, and another one holds."""
+        if op == "set" and place is None:
+            self._take_up_found(query_id)
         with self._changed:
             self._reader.check()
             if not self._reader.is_loaded:
@@ -347,6 +477,17 @@ class LabellingService:
             self._writer.append(query_id, Given(op, y, who, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
+
+    def _take_up_found(self, query_id: str) -> None:
+        """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
+        with self._changed:
+            self._book.recall(query_id)
+            if self._book.place(query_id) is not None:
+                return
+        found = self._finder.again(query_id)
+        if found is not None:
+            with self._changed:
+                self._book.keep(found)
 
     def _settle(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> None:
         """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""

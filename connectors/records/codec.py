@@ -25,6 +25,7 @@ from streamsvm.estimators.inputs.named_rows import NamedValues
 from ..logs.transport import Record
 from ..runtime.numbers import MAX_INT64
 from ..runtime.text import to_number
+from .class_changes import ClassChange, read_change
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
 from .formats.base import BadRecord, Fields, Format, show
@@ -182,6 +183,16 @@ class Codec:
             return self._named(self._format.features(value))
         return self._format.read(value, (), lambda fields: self._features(self._reading.features(fields)))
 
+    def decode_change(self, record: Record) -> ClassChange | None:
+        """The change of classes that a record of the topic of labels makes; None for a label.
+
+        Raises
+        ------
+        BadRecord
+            If the record is a damaged change, or if there are only two classes.
+        """
+        return read_change(record, self._classes)
+
     def decode_label(self, record: Record) -> Label:
         """Read a label.
 
@@ -219,7 +230,7 @@ class Codec:
         label, weight = fields.get("y"), fields.get("w")
         return Event(
             fields["id"],
-            _key(fields["id"]),
+            key_of(fields["id"]),
             self._features(fields["x"]),
             None if label is None else self._label(label),
             1.0 if weight is None else _weight(weight, "w"),
@@ -235,7 +246,7 @@ class Codec:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
         return Label(
             fields["id"],
-            _key(fields["id"]),
+            key_of(fields["id"]),
             self._label(fields.get("y")) if op == "set" else None,
             None if weight is None else _weight(weight, "weight"),
             _timestamp(fields.get("ts")),
@@ -343,7 +354,8 @@ def _positions(n_features: int) -> tuple[str, ...]:
     return tuple(map(str, range(n_features)))
 
 
-def _key(id_: Any) -> int:
+def key_of(id_: Any) -> int:
+    """An id as 64 bits; BadRecord if it is none."""
     if type(id_) is int and -MAX_INT64 - 1 <= id_ <= MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":

@@ -141,6 +141,12 @@ class ServedModel(NamedTuple):
     records: Records | None = None
     decider: ConformalClassifier | None = None
 
+    def whole(self) -> Any:
+        """All as one model of this package, which `streamsvm.export` can write."""
+        made_by = self.records or self.scaler
+        learner: Any = self.decider or self.model
+        return learner if made_by is None else made_by | learner
+
 
 def pack_model(
     model: Model,

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
@@ -205,7 +206,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
         wanted = key.encode() if key is not None else None
         if wanted is None and isinstance(stored.models, KeyedModels):
             wanted = next(iter(stored.models.keys()))  # its only one
-        return ServedModel(model, stored.scaler, {}, stored.models.records(wanted))
+        return ServedModel(model, stored.scaler, {}, stored.models.records(wanted), stored.models.decider(wanted))
     if partition is not None or key is not None:
         raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
     if not path.exists():
@@ -213,6 +214,9 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     data = snapshot.read(path)
     classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), MulticlassModel)}
     kind = snapshot.kind_of(data)
+    if kind == ConformalClassifier.__name__:
+        decider = ConformalClassifier.from_bytes(data)
+        return ServedModel(decider.model, None, {}, None, decider)
     if kind not in classes:
         raise snapshot.SnapshotError(
             f"{path}: this is a {kind!r} snapshot, expected a model ({', '.join(classes)}) or a trainer's state folder"

@@ -124,6 +124,10 @@ def thousands(value: str) -> str | None:
     return None if is_right else "one sign, such as ','; '.' is the decimal point"
 
 
+def width(value: int) -> str | None:
+    return None if 1 <= value <= 2**20 else "a number of columns, at least 1 and at most 2^20"
+
+
 def kinds(value: dict[str, str]) -> str | None:
     from streamsvm.features.values import GIVEN  # loads the engine
 

@@ -21,6 +21,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_features(settings),
         *_others(settings),
         *_classes(settings),
+        *_challengers(settings),
     ]
 
 
@@ -44,9 +45,13 @@ def _transactions(settings: Settings) -> Iterator[str]:
 
 
 def _topics(settings: Settings) -> Iterator[str]:
-    repeated = _repeated(settings.log.topics())
+    repeated = _repeated(settings.topics())
     if settings.log.merged and not settings.log.model:
         yield "log.merged needs log.model, the topic of the models that are merged"
+    if settings.daemon.publish_json and not settings.log.model:
+        yield "daemon.publish_json needs log.model, the topic of the models"
+    if settings.daemon.publish_json and settings.features.embed:
+        yield "daemon.publish_json does not go with features.embed: no other program has the embedder"
     if settings.scorer.model == "merged" and not settings.log.merged:
         yield 'scorer.model = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
     if settings.daemon.begin == "merged" and not settings.log.merged:
@@ -56,7 +61,7 @@ def _topics(settings: Settings) -> Iterator[str]:
     if settings.log.merged and settings.model.algorithm == "auto":
         yield 'log.merged needs one kind of model, and model.algorithm = "auto" has several; choose another one'
     if repeated:
-        yield f"the topics of [log] must differ; there is more than one {', '.join(map(repr, repeated))}"
+        yield f"the topics must differ; there is more than one {', '.join(map(repr, repeated))}"
 
 
 def _state(settings: Settings) -> Iterator[str]:
@@ -102,10 +107,25 @@ def _questions(settings: Settings) -> Iterator[str]:
 
 
 def _decide(settings: Settings) -> Iterator[str]:
-    if settings.decide.error and settings.log.questions:
+    labelling, is_undecided = settings.labelling, settings.labelling.selection == "undecided"
+    if settings.decide.error and settings.log.questions and not is_undecided:
         yield (
-            "decide.error does not go with log.questions: the promise counts the labels of all events, and questions "
-            "ask for a few"
+            'decide.error with log.questions needs labelling.selection = "undecided": the promise needs the labels of '
+            "all events that are not decided, and of random others"
+        )
+    if is_undecided and not settings.decide.error:
+        yield 'labelling.selection = "undecided" needs decide.error, which says what is decided'
+    if is_undecided and not labelling.audit:
+        yield 'labelling.selection = "undecided" needs labelling.audit above 0: otherwise errors would not be seen'
+    if is_undecided and labelling.max_labels:
+        yield (
+            'labelling.max_labels does not go with labelling.selection = "undecided": after the last label, errors '
+            "would not be seen. labelling.max_fraction bounds the share of the events that are asked about"
+        )
+    if is_undecided and labelling.threshold:
+        yield (
+            'labelling.threshold does not go with labelling.selection = "undecided": decisions are about the most '
+            "probable label"
         )
     if settings.decide.error and settings.log.merged:
         yield "decide.error does not go with log.merged: a merged model has not seen its errors"
@@ -150,6 +170,22 @@ def _classes(settings: Settings) -> Iterator[str]:
         yield f"label.max_classes = {label.max_classes} is less than the {len(label.classes)} of label.classes"
 
 
+def _challengers(settings: Settings) -> Iterator[str]:
+    if not settings.challenger:
+        return
+    if repeated := _repeated(challenger.name for challenger in settings.challenger):
+        yield f"the names of challengers must differ; there is more than one {', '.join(map(repr, repeated))}"
+    if settings.daemon.per == "key":
+        yield '[[challenger]] needs daemon.per = "partition": it stands beside one model, and each key has its own'
+    if settings.log.questions:
+        yield (
+            "[[challenger]] does not go with log.questions: the model that serves chooses which labels are asked for, "
+            "so a comparison on them would not be fair"
+        )
+    if settings.log.merged:
+        yield "[[challenger]] does not go with log.merged: models that differ are not merged"
+
+
 def _schema(settings: Settings) -> Iterator[str]:
     schema = settings.schema
     if settings.log.format == "registry" and not schema.registry:
@@ -167,8 +203,8 @@ def _features(settings: Settings) -> Iterator[str]:
     if not features.raw:
         given = [
             name
-            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "embed")
-            if getattr(features, name)
+            for name in ("id", "label", "time", "kinds", "indicators", "thousands", "width", "embed")
+            if name in features.given()
         ]
         if given:
             yield f"{', '.join(f'features.{name}' for name in given)}: raw events have this; set features.raw = true"

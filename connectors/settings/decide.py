@@ -10,7 +10,9 @@ from .checks import key
 class DecideSettings:
     """Decisions with a guarantee; see `streamsvm.conformal.ConformalClassifier`.
 
-    Each prediction then says whether it is decided, and which labels are left.
+    Each prediction then says whether it is decided, and which labels are left.  With `log.questions` and
+    ``labelling.selection = "undecided"``, the trainer asks people about what it does not decide, and checks a share of
+    its decisions.
 
     Parameters
     ----------

@@ -18,7 +18,9 @@ class LabellingSettings:
         Which event the next question is about.  ``"mixed"``: in turn, the event of the reservoir that is closest to the
         boundary, one that is unlike the labelled events, and one that is far from them.  ``"active"``: the closest of
         `pool` random events.  ``"auto"``: the same, among as many events as it needs.  ``"all"``: the closest event of
-        the reservoir.  ``"random"``: a random event.
+        the reservoir.  ``"random"``: a random event.  ``"undecided"``: each event that [decide] does not decide, and a
+        share `audit` of the others; then `start`, `pool`, `explore`, `seeds`, `seed_words`, `tune_gamma` and `stop`
+        have no effect.
     start
         How ``"mixed"`` begins, until both classes have labels.  ``"distance"``: with events far from the labelled ones.
         ``"random"``: with random events.
@@ -35,7 +37,8 @@ class LabellingSettings:
         ``"mixed"`` they are about events far from the labelled ones, otherwise about random events.
     audit
         Share of the questions of ``"mixed"``, from 0 to 1, that are about random events, from the beginning on.  Their
-        answers show how good the model is, and bound how many positives it misses.
+        answers show how good the model is, and bound how many positives it misses.  With ``"undecided"``, the share of
+        the decided events that are checked, at random.
     seeds
         Number of labels of each class that are needed before the model chooses the questions.
     seed_words
@@ -50,8 +53,8 @@ class LabellingSettings:
         1000 labels.  ``"gmean"``: both classes are recognised well.  ``"recall"``: few positives are missed.
         ``"precision"``: few false alarms.  Empty: `model.threshold` holds.
     open
-        Number of questions that may wait for their first answer; 0: one for each annotator.  More open questions cost
-        accuracy, because each is chosen without the answers to the others.
+        Number of questions that may wait for their first answer; 0: one for each annotator, with ``"undecided"`` 100.
+        More open questions cost accuracy, because each is chosen without the answers to the others.
     answers_per_question
         Number of answers, each by another annotator, that a question gets; the majority decides.  After a tie one more
         annotator is asked.
@@ -73,7 +76,8 @@ class LabellingSettings:
     max_labels
         Label quota: number of answers to ask for; 0: no limit.
     max_fraction
-        Label quota as a fraction of the unlabelled events, from 0 to 1; 0: no limit.
+        Label quota as a fraction of the unlabelled events, from 0 to 1; 0: no limit.  With ``"undecided"``, the largest
+        share of all events that are asked about; checks are asked about in any case, and count.
     lease_seconds
         Seconds that a question stays reserved for the annotator who is viewing it.
     host
@@ -93,7 +97,7 @@ class LabellingSettings:
         What the annotators should know, in Markdown; the page shows it above the first question.
     """
 
-    selection: str = key("mixed", checks.one_of("mixed", "active", "auto", "all", "random"))
+    selection: str = key("mixed", checks.one_of("mixed", "active", "auto", "all", "random", "undecided"))
     start: str = key("distance", checks.one_of("distance", "random"))
     pool: int = key(59, checks.at_least(1))
     rare_first: bool = False

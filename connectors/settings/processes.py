@@ -133,6 +133,9 @@ class DaemonSettings:
         With a model for each key, it waits for ten records for each model that has changed, unless the seconds are up.
     publish_seconds
         Seconds between two snapshots on the topic log.model.
+    publish_json
+        Whether the topic log.model also gets each model as JSON, for programs in other languages: ``json-p0`` beside
+        ``p0``.
     exactly_once
         Whether to write outputs and offsets in Kafka transactions.  A reader of committed records then sees each output
         once, but not before the next checkpoint: lower ``checkpoint_seconds`` if that is too late.  A transaction may
@@ -168,6 +171,7 @@ class DaemonSettings:
     max_bad: float = key(0.1, checks.fraction)
     follow: bool = True
     publish_seconds: float = key(30.0, checks.seconds)
+    publish_json: bool = False
     exactly_once: bool = False
     log_format: str = key("text", checks.one_of("text", "json"))
     watchdog_seconds: float = key(300.0, checks.seconds_or_0)

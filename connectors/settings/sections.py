@@ -1,14 +1,16 @@
 """The sections of the configuration, except the model's: what each key means, its type, its default and its range."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
+from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
 from . import checks
+from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
 from .checks import key
 from .decide import DecideSettings
 from .estimates import EstimateSettings
@@ -64,6 +66,9 @@ class LogSettings:
     alarms
         Topic of the alarms: errors that become frequent, and features that move.  Empty: alarms are log lines and
         metrics only.
+    erasures
+        Topic of the requests of ``streamsvm erase``: records that models must forget, and never learn again.  Empty:
+        nothing can be erased.
     format
         Format of the events: ``"json"``, ``"float32"``, ``"avro"`` or ``"registry"``; see [schema].
     schemas
@@ -83,6 +88,7 @@ class LogSettings:
     state: str = key("", checks.optional_topic)
     estimates: str = key("", checks.optional_topic)
     alarms: str = key("", checks.optional_topic)
+    erasures: str = key("", checks.optional_topic)
     format: str = key("json", checks.one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
@@ -90,7 +96,7 @@ class LogSettings:
         """The topics that are used."""
         models, others = (
             (self.model, self.merged, self.scores),
-            (self.questions, self.state, self.estimates, self.alarms),
+            (self.questions, self.state, self.estimates, self.alarms, self.erasures),
         )
         return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
 
@@ -121,6 +127,9 @@ class FeatureSettings:
         Whether a field that is missing sets a feature of its own, beside the guess in its place.
     thousands
         The sign between thousands in numbers that are written as text, such as ``","``.  Empty: there is none.
+    width
+        Number of hashed columns of each text, at most 2^20.  More tell the words of long texts better apart; fewer make
+        members smaller.
     embed
         The embedders of some texts, such as ``{body = "wordllama"}``, which needs ``streamsvm[embed]``, or
         ``{body = "package.module:NAME"}``, an object or a class of your own, from the configuration's folder or the
@@ -139,6 +148,7 @@ class FeatureSettings:
     kinds: dict[str, str] = field(default_factory=dict, metadata={"check": checks.kinds})
     indicators: bool = False
     thousands: str = key("", checks.thousands)
+    width: int = key(4096, checks.width)
     embed: dict[str, str] = field(default_factory=dict, metadata={"check": checks.embedders})
     transform: str = key("", checks.function)
 
@@ -165,12 +175,19 @@ class FeatureSettings:
             dict[Any, str](self.kinds) or None,
             indicators=self.indicators,
             thousands=self.thousands or None,
+            width=self.width,
             embed=dict[Any, Any](self.embed) or None,
         )
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on; None for what is unset, which older versions lack."""
-        return {**{name: value or None for name, value in asdict(self).items()}, "names": list(self.names)}
+        given = self.given()
+        return {**{name: given.get(name) for name in asdict(self)}, "names": list(self.names)}
+
+    def given(self) -> dict[str, Any]:
+        """The settings that differ from their defaults, by name."""
+        unset = asdict(FeatureSettings())
+        return {name: value for name, value in asdict(self).items() if value != unset[name]}
 
 
 @dataclass(frozen=True)
@@ -301,6 +318,7 @@ class Settings:
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
     decide: DecideSettings = field(default_factory=DecideSettings)
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
+    comparison: ComparisonSettings = field(default_factory=ComparisonSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
     state: StateSettings = field(default_factory=StateSettings)
@@ -308,6 +326,11 @@ class Settings:
     merger: MergerSettings = field(default_factory=MergerSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
+    challenger: tuple[ChallengerSettings, ...] = ()
+
+    def shown(self) -> Shown:
+        """Which parts of an event people see."""
+        return Shown(self.features.raw, self.features.is_flat, self.log.format == "json")
 
     def codec(self, wait: Callable[[str], None] | None = None) -> Codec:
         """The codec that reads events and writes predictions.
@@ -328,10 +351,38 @@ class Settings:
             reading=self.features.reading(),
         )
 
+    def topic_of(self, challenger: ChallengerSettings) -> str:
+        """The topic of a challenger's predictions."""
+        return challenger.topic or f"{self.log.predictions}-{challenger.name}"
+
+    def models(self) -> dict[str, ChallengerSettings]:
+        """The challengers by name, and the model of [model], which becomes one if another is promoted."""
+        first = [ChallengerSettings(FIRST, model=self.model)] if self.challenger else []
+        return {own.name: own for own in (*first, *self.challenger)}
+
+    def topics_of_challengers(self) -> list[str]:
+        """The topics of their predictions."""
+        return [*map(self.topic_of, self.models().values())]
+
+    def topics(self) -> list[str]:
+        """The topics that are used."""
+        return [*self.log.topics(), *self.topics_of_challengers()]
+
+    def serving(self, name: str) -> Self:
+        """These settings with the model of this name in the place of [model]."""
+        own = self.models().get(name)
+        return self if own is None else replace(self, model=own.model)
+
     def removes(self) -> bool:
         """Whether models may have to forget or leave out examples."""
         is_bounded = self.model.budget is not None or self.model.window is not None
         return bool(is_bounded or self.log.labels or self.estimates.loo or self.estimates.folds)
+
+    @property
+    def audit(self) -> float:
+        """Share of the decided events whose labels come, at random; 1: those of all."""
+        asks = self.log.questions and self.decide.error and self.labelling.selection == "undecided"
+        return self.labelling.audit if asks else 1.0
 
     @property
     def transaction_timeout_ms(self) -> int:
@@ -345,14 +396,14 @@ class Settings:
     def fingerprint(self) -> dict[str, Any]:
         """The settings that a checkpoint depends on, by dotted name: with another value, a model cannot go on."""
         sections = {
-            "model": {"algorithm": self.model.algorithm, **self.model.parameters(), **self.model.bounds()},
             "features": self.features.fingerprint(),
             "label": self.label.fingerprint(),
         }
-        values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
-        del values["model.cache_mb"]  # It changes the memory, not the model.
+        values = model_fingerprint(self.model)
+        values |= {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
         values["decide.error"] = self.decide.error or None  # older versions lack it
+        values["labelling.audit"] = None if self.audit == 1.0 else self.audit  # of decisions
         return values
 
 
@@ -366,4 +417,5 @@ REMOVED = {  # keys of 0.1.0, and what to do about each
     "limits.text_length": f"ids, times, sources and keys may have {MAX_TEXT} characters; remove the key",
 }
 
-SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name != "kafka"}
+_OTHERS = ("kafka", "challenger")  # sections that are read apart: another program's keys, and a list of sections
+SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name not in _OTHERS}

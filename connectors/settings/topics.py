@@ -21,10 +21,11 @@ _FOR_EVER = -1  # Kafka's value of retention.ms
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 
-def of_trainers(log: LogSettings) -> list[str]:
+def of_trainers(settings: Settings) -> list[str]:
     """The topics that a trainer reads and writes."""
-    names = (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions, log.state, log.alarms)
-    return [name for name in names if name]
+    log = settings.log
+    names = [name for name in log.topics() if name not in (log.merged, log.scores)]
+    return [*names, *settings.topics_of_challengers()]
 
 
 def of_scorers(settings: Settings) -> list[str]:
@@ -46,7 +47,7 @@ def of_mergers(log: LogSettings) -> list[str]:
 def used(settings: Settings) -> list[str]:
     """All topics that a configuration needs."""
     log = settings.log
-    return list(dict.fromkeys([*of_trainers(log), *of_scorers(settings), *of_mergers(log)]))
+    return list(dict.fromkeys([*of_trainers(settings), *of_scorers(settings), *of_mergers(log)]))
 
 
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
@@ -76,8 +77,7 @@ def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
     shapes = {name: Shape(n_partitions, "delete", 7 * DAY_MS) for name in used(settings)}
     shapes[log.dlq] = Shape(1, "delete", 30 * DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
     shapes |= {name: Shape(1, "compact") for name in (log.model, log.merged) if name in shapes}
-    if log.state:
-        shapes[log.state] = Shape(n_partitions, "delete", _FOR_EVER)
+    shapes |= {name: Shape(n_partitions, "delete", _FOR_EVER) for name in (log.state, log.erasures) if name}
     if log.questions:
         shapes[log.questions] = Shape(n_partitions, "compact")
     return shapes
@@ -153,7 +153,7 @@ def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]
     if backend_of(settings).makes_topics:
         return list(_made_by_records(settings.log, names, shapes))
     missing = [Finding(PROBLEM, f"there is no topic {name!r}", _REMEDY) for name in names if name not in shapes]
-    return [*missing, *_counts(settings.log, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
+    return [*missing, *_counts(settings, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
 
 
 def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Findings:
@@ -161,7 +161,7 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
     events = shapes.get(log.topic, Shape(1))
     for name in names:
         shape = shapes.get(name)
-        if name == log.labels and shape and shape.n_partitions != events.n_partitions:
+        if name in (log.labels, log.erasures) and shape and shape.n_partitions != events.n_partitions:
             yield Finding(WARNING, _other_count(name, shape, log.topic, events))
         elif name == log.labels and not shape and events.n_partitions > 1:
             text = f"its first record would make it with 1 partition, but {log.topic!r} has {events.n_partitions}"
@@ -170,10 +170,11 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
             yield Finding(OK, f"there is no topic {name!r} yet; its first record makes it")
 
 
-def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
+def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
+    log, shadows = settings.log, settings.topics_of_challengers()
     events = shapes.get(log.topic)
-    for name in (log.labels, log.predictions, log.scores, log.questions, log.state):
+    for name in (log.labels, log.predictions, log.scores, log.questions, log.state, log.erasures, *shadows):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
             yield Finding(PROBLEM, _other_count(name, shape, log.topic, events))
@@ -208,6 +209,12 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
                 PROBLEM,
                 f"topic {name!r} has retention.ms={shape.retention_ms}, so checkpoints will be removed one day: set "
                 "it to -1; the trainers remove old ones themselves",
+            )
+        if name == log.erasures and shape.retention_ms not in (None, _FOR_EVER):
+            yield Finding(
+                PROBLEM,
+                f"topic {name!r} has retention.ms={shape.retention_ms}, so requests to forget will be removed one day, "
+                "and a later run over the log would learn the records again: set it to -1",
             )
         if name not in (log.model, log.merged, log.questions) and "compact" in policies:
             yield Finding(

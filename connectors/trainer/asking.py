@@ -7,7 +7,6 @@ The join alone decides which label of an event holds, and what is learned.  When
 is told, whatever the source of the label.  Of the loop's decisions, only questions and their ends are carried out.
 """
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -19,6 +18,7 @@ from streamsvm import active
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
 
 from ..logs.transport import Record, Transport
+from ..records.classes import ClassLabel
 from ..records.codec import Codec, Event
 from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 _UNUSUAL = 3.0  # standard deviations
 _LEAST_LABELS = 20  # labels, from which too little is known of the deviations
-_OWN_FIELDS = ("id", "x", "y", "w")
 
 
 class Asking:
@@ -53,8 +52,7 @@ class Asking:
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
         self._topic, self._events = settings.log.questions, settings.log.topic
-        self._features = settings.features
-        self._is_json = settings.log.format == "json"
+        self._shown_parts = settings.shown()
         self._codec = codec
         self._log = log
         self._number = number
@@ -63,6 +61,7 @@ class Asking:
         # The answers of this cut, each with whether its event was forgotten.  All have the same time, so that the last
         # of several answers holds, as in the join.
         self._heard: list[tuple[Answer, bool]] = []
+        self._has_changed = False  # a class
 
     def hear(self, key: int, operation: str, who: str, join: Join) -> None:
         """Note which label of an event holds after a record.
@@ -87,6 +86,17 @@ class Asking:
             self._heard.append((Answer(key, "label", y, who, 0), late is not None))
         elif operation == "retract":
             self._heard.append((Answer(key, "retract", None, who, 0), late is not None))
+
+    def change_class(self, old: ClassLabel, new: ClassLabel | None, actions: Iterable[Action], state: State) -> None:
+        """Carry out what a change of the classes means to the questions; `actions` are the loop's."""
+        self._heard = [
+            (answer._replace(y=new) if answer.y == old else answer, is_late)
+            for answer, is_late in self._heard
+            if new is not None or answer.y != old
+        ]
+        self._has_changed = True
+        if state.labelling:
+            self._execute(actions, state, state.labelling)
 
     def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> bool:
         """Tell the loop what was heard, offer it the events of a cut, and ask its questions.
@@ -118,7 +128,8 @@ class Asking:
             self._execute(labelling.refresh(state.model), state, labelling)
         self._execute(labelling.choose(state.model, now), state, labelling)
         is_news = self._recheck(state, labelling)
-        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news
+        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news or self._has_changed
+        self._has_changed = False
         if is_news:
             self._publish(STATUS, write_status(status(state, labelling)))
             self._log_verdict(loop)
@@ -210,8 +221,8 @@ class Asking:
             query_id=question.id,
             id=id_,
             partition=self._number,
-            x={} if self._features.raw else x,
-            event=self._for_people(value, x),
+            x=self._shown_parts.numbers(x),
+            event=self._shown_parts.fields(value, x),
             margin=question.margin,
             score=score,
             reason=question.reason,
@@ -222,18 +233,6 @@ class Asking:
             guess=guess,
             probabilities=probabilities,
         )
-
-    def _for_people(self, value: bytes, x: Mapping[str, Any]) -> dict[str, Any]:
-        """What only people read: the other fields of an event, and those of a raw record, which are no numbers."""
-        others = {} if self._features.is_flat else self._other_fields(value)
-        raw = {name: v for name, v in x.items() if not isinstance(v, bytes)} if self._features.raw else {}
-        return raw | others
-
-    def _other_fields(self, value: bytes) -> dict[str, Any]:
-        """The fields of a JSON event that only people read."""
-        if not self._is_json:
-            return {}
-        return {name: field for name, field in json.loads(value).items() if name not in _OWN_FIELDS}
 
     def _unusual(self, x: Mapping[str, Any], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""
@@ -252,7 +251,9 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     loop = labelling.loop
     counts, verdict = loop.counts, loop.verdict()
     n_labels = dict(counts.of_classes)
-    classes = {} if state.classes.are_two else {"classes": [[y, n_labels.get(y, 0)] for y in state.classes.labels]}
+    of_classes = [[y, n_labels.get(y, 0)] for y in state.classes.labels]
+    changes = {"changes": list(map(list, state.changes.all))} if state.changes.all else {}
+    classes = {} if state.classes.are_two else {"classes": of_classes, **changes}
     objective = labelling.objective
     threshold = {"threshold": [objective, state.model.decision_threshold]} if objective else {}
     return {

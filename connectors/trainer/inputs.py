@@ -84,7 +84,7 @@ class Input:
         OffsetOutOfRange
             If the log ends before it.
         """
-        start = self._log.start_offsets(self.topic).get(self._number, 0)
+        start = self.start
         end = self._log.end_offsets(self.topic).get(self._number, 0)
         if offset > end:
             raise OffsetOutOfRange(
@@ -157,6 +157,11 @@ class Input:
         self._wanted = offset
         self._log.resume(self.topic, self._number)
         return False
+
+    @property
+    def start(self) -> int:
+        """The offset of the first record that the log has."""
+        return self._log.start_offsets(self.topic).get(self._number, 0)
 
     def take(self, offset: int) -> list[Record]:
         """Remove and return the records before `offset`."""

@@ -13,16 +13,20 @@ from dataclasses import replace
 
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
+from ..records.erasures import Swap
 from ..records.formats.base import BadRecord
 from ..records.models import Model
 from ..records.published import LOADING_SECONDS, Publisher
 from ..records.times import is_known
 from ..settings.sections import Settings
 from .cuts import Cuts
+from .erasing import Erasing
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
+from .state.challengers import serving_of
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
+from .state.erased import without
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
 from .state.quality.prequential import Snapshot
@@ -103,12 +107,17 @@ class Partition:
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
+        self._has_erased = False  # requests to forget were followed that no checkpoint has
+        self._n_to_save = 0  # checkpoints to write at once, so that none of those before an erasure is left
+        self.wants_publication = False  # scorers must not go on with the models that they have
         self._newest = math.nan  # time of the newest record that was consumed, in milliseconds
         self._lag_then = math.nan  # at that moment: a log does not know the lag of a revoked partition
         self.n_lost = 0
         self.n_unpublished = 0
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
+        erasures = settings.log.erasures
+        self._erasing = Erasing(self._input(erasures), number, self._refuse_request) if erasures else None
         ids = {item.topic: log.topic_id(item.topic) for item in self._inputs()}
         self._topic_ids = {topic: topic_id for topic, topic_id in ids.items() if topic_id}
         # Outputs that were committed together with later offsets must not come twice.
@@ -130,9 +139,11 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
+        serving = serving_of(checkpoint.blobs)
+        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
+        self._processor.attend(self.state)
         self._has_asked = self._processor.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
@@ -153,6 +164,8 @@ class Partition:
         self._begin_input(self._events, events)
         if self._labels:
             self._begin_input(self._labels, labels)
+        if self._erasing:
+            self._erasing.begin(self.state)
 
     def _begin_input(self, item: Input, offset: int) -> None:
         try:
@@ -186,6 +199,7 @@ class Partition:
                 return None
             self.state = State.new(self._settings, self.store, self.number, self._first_model)
             self._first_model = None
+            self._processor.attend(self.state)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # a restart begins at these offsets, even if the log begins later by then
@@ -195,15 +209,17 @@ class Partition:
 
     def offer(self, topic: str, records: Iterable[Record]) -> None:
         """Queue records that were polled from one topic."""
-        for item in self._inputs():
+        for item in self._all_inputs():
             if item.topic == topic:
                 item.offer(records)
 
     def step(self) -> int:
         """Consume a cut, if there is one; return the number of its records."""
         state = self._prepare()
-        cut = self._cuts.next(state.offset, state.labels_offset, self._journal) if state else None
-        if state is None or cut is None:
+        if state is None or not self._may_consume(state):
+            return 0
+        cut = self._cuts.next(state.offset, state.labels_offset, self._journal)
+        if cut is None:
             return 0
         started = time.perf_counter()
         self._is_whole = False
@@ -220,17 +236,53 @@ class Partition:
         self._remember(state)
         return n_records
 
+    def _may_consume(self, state: State) -> bool:
+        """Follow the requests to forget; return whether the next cut may be consumed, or a checkpoint comes first."""
+        if self._erasing is None or self._cuts.again:  # a repeated cut was consumed before those requests
+            return True
+        if not self._erasing.is_ready:
+            return False
+        if not self._has_erased and self._erasing.follow(state):
+            self._note_erased()
+            self._has_asked = self._processor.resume(state) or self._has_asked  # withdraws questions
+        return not self._has_erased and self._erasing.swap is None
+
+    def _note_erased(self) -> None:
+        self._has_erased = self.wants_publication = True
+        self._n_to_save = self._settings.daemon.keep
+
+    @property
+    def swap(self) -> Swap | None:
+        """The rebuilt state that the partition waits for, once a checkpoint has all requests before it."""
+        return self._erasing.swap if self._erasing and not self._has_erased else None
+
+    def swapped(self, rebuilt: State | None) -> None:
+        """Go on with a rebuilt state of the same place in the stream; None: with the one that is here."""
+        assert self.state
+        assert self._erasing
+        if rebuilt is not None:
+            self.state = self.state.replaced_by(rebuilt)
+        self._erasing.swapped(self.state)
+        self._note_erased()
+
+    def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
+        logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
+        self._processor.refuse(record, "erase", error, state)
+
     @property
     def wants_records(self) -> bool:
         """Whether the next cut has to be polled first."""
-        if self.state is None or self._cuts.again:
+        if self.state is None or self._cuts.again or not (self._erasing is None or self._erasing.is_ready):
             return True
         return not all(item.has_cut or item.is_at_end for item in self._inputs())
 
     @property
     def is_finished(self) -> bool:
         """Whether a trainer that does not follow has consumed all records that the log had at the beginning."""
-        return all(item.is_at_end and (not item.records or self.state is None) for item in self._inputs())
+        is_waiting = self.state is not None and (self._n_to_save or (self._erasing and not self._erasing.is_finished))
+        return not is_waiting and all(
+            item.is_at_end and (not item.records or self.state is None) for item in self._inputs()
+        )
 
     @property
     def lag(self) -> dict[str, int]:
@@ -276,6 +328,9 @@ class Partition:
     def _inputs(self) -> list[Input]:
         return [self._events, self._labels] if self._labels else [self._events]
 
+    def _all_inputs(self) -> list[Input]:
+        return [*self._inputs(), self._erasing.item] if self._erasing else self._inputs()
+
     def _consume(self, cut: Cut, state: State) -> int:
         events = self._events.take(cut.events)
         labels = self._labels.take(cut.labels) if self._labels else []
@@ -287,7 +342,8 @@ class Partition:
                 logger.error("passing over %s-%d-%d: it killed the process", *record[:3])
                 self._processor.refuse(record, "learn", error, state)
         else:
-            self._processor.process(events, labels, state)
+            erased = state.erased
+            self._processor.process(without(events, erased.events), without(labels, erased.labels), state)
         state.offset = max(state.offset, cut.events)  # a repeated cut may lie before lost records
         state.labels_offset = max(state.labels_offset, cut.labels)
         return len(events) + len(labels)
@@ -295,6 +351,7 @@ class Partition:
     def _remember(self, state: State) -> None:
         if state.history.is_due(state.offset):
             state.history.add(self._snapshot(state))
+        state.decided.note(state.offset)
 
     def _snapshot(self, state: State) -> Snapshot:
         metrics, sizes = state.metrics, state.models.sizes()
@@ -319,6 +376,8 @@ class Partition:
         """Whether it is time for a checkpoint."""
         if not self.is_new:
             return False
+        if self._n_to_save:
+            return True
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
         return is_late or self._n_unsaved >= max(daemon.checkpoint_records, self._worth_writing)
@@ -332,7 +391,7 @@ class Partition:
     @property
     def is_new(self) -> bool:
         """Whether anything was consumed or asked since the last checkpoint."""
-        return self.state is not None and (self._n_unsaved > 0 or self._has_asked)
+        return self.state is not None and (self._n_unsaved > 0 or self._has_asked or self._n_to_save > 0)
 
     def save(self) -> None:
         """Write a checkpoint, between two cuts.  Outputs must be durable by now, or be committed with it.
@@ -347,11 +406,14 @@ class Partition:
         self.state.history.latest = self._snapshot(self.state)
         if isinstance(self.state.models, KeyedModels):
             self.state.models.leave(self.store.crowded)
+            if self._has_erased:
+                self.state.models.leave_all()
         checkpoint = replace(self.state.to_checkpoint(self._settings), topic_ids=self._topic_ids).to_bytes()
         self._journal = self.store.save(checkpoint, self.state.sequence + 1, self._cuts.again)
         self.checkpoint_bytes = len(checkpoint)
         self.state.sequence += 1
-        self._has_asked = False
+        self._has_asked = self._has_erased = False
+        self._n_to_save = max(0, self._n_to_save - 1)
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
         self._log_losses()
@@ -370,9 +432,11 @@ class Partition:
 
     def publish(self, publisher: Publisher) -> int:
         """Publish the models that have changed; return their number."""
+        self.wants_publication = False
         if self.state is None:
             return 0
-        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch)
+        as_json = self._settings.daemon.publish_json
+        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch, as_json=as_json)
         self.n_unpublished += n_too_large
         return n_published
 
@@ -415,7 +479,7 @@ class Partition:
 
     def close(self) -> None:
         """Give the partition up.  Its next owner consumes again what was not saved."""
-        for item in self._inputs():
+        for item in self._all_inputs():
             item.close()
         if self.state and isinstance(self.state.models, KeyedModels):
             self.state.models.close()

@@ -6,8 +6,9 @@ from hashlib import blake2b
 from typing import Any
 
 from streamsvm.estimators.merging import differences
+from streamsvm.export import to_json
 
-from ..records.models import Model, pack_model, unpack_model
+from ..records.models import Model, ServedModel, pack_model, unpack_model
 from ..records.published import Publisher, TooLarge, read_newest
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
@@ -16,6 +17,7 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
+JSON = "json-"  # what the name of a model as JSON begins with
 MERGED = "merged"  # name of the one model that a merger makes of those of all partitions
 
 
@@ -29,7 +31,9 @@ def key_name(key: bytes) -> str:
     return f"k-{blake2b(key, digest_size=16).hexdigest()}"
 
 
-def publish_models(publisher: Publisher, state: State, number: int, epoch: int) -> tuple[int, int]:
+def publish_models(
+    publisher: Publisher, state: State, number: int, epoch: int, *, as_json: bool = False
+) -> tuple[int, int]:
     """Publish the models of a partition that have changed, and withdraw those that were dropped.
 
     Parameters
@@ -40,6 +44,8 @@ def publish_models(publisher: Publisher, state: State, number: int, epoch: int) 
         The partition's state, and its number.
     epoch
         The epoch of the partition's owner: scorers take no model of an earlier one.
+    as_json
+        Whether to publish each model as JSON, too.
 
     Returns
     -------
@@ -48,18 +54,32 @@ def publish_models(publisher: Publisher, state: State, number: int, epoch: int) 
     """
     for gone in state.models.withdrawn():
         publisher.withdraw(key_name(gone))
+        publisher.withdraw(JSON + key_name(gone))
     n_published = n_too_large = 0
     for key, model in state.models.changed():
         name = partition_name(number) if key is None else key_name(key)
         meta = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
         try:
-            blob = pack_model(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
-            publisher.publish(name, blob, meta)
+            served = ServedModel(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
+            publisher.publish(name, pack_model(*served), meta)
+            if as_json and (text := _json_of(served, name)) is not None:
+                publisher.publish(JSON + name, text.encode(), meta)
             n_published += 1
         except TooLarge as error:
             n_too_large += 1
             logger.error("partition %d: scorers keep the model that they have: %s", number, error)
     return n_published, n_too_large
+
+
+def _json_of(served: ServedModel, name: str) -> str | None:
+    """A model as JSON; None if it has learned too little or cannot be described."""
+    if not served.model.n_support:
+        return None
+    try:
+        return to_json(served.whole())
+    except (TypeError, ValueError) as error:
+        logger.warning("model %s is not published as JSON: %s", name, error)
+        return None
 
 
 def merged_model(settings: Settings, seconds: float) -> Model | None:

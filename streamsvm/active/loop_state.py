@@ -56,7 +56,8 @@ class LoopState:
         """How many positives the model may still miss.
 
         The answers to random questions ("audit") bound those of the pool.  An example that was asked about and has no
-        label counts as missed: its question is open, was skipped, or is over.  A random question that was skipped, or
+        label counts as missed: its question is open, was skipped, or is over.  So does one whose label, which was not
+        asked for, was retracted.  A random question that was skipped, or
         that annotators dispute, counts as one that found a positive.
 
         Parameters
@@ -64,14 +65,14 @@ class LoopState:
         disputed
             Keys of examples with an open question about which annotators disagree.
         """
-        n, unanswered = len(self._pool), self._questions.unanswered()
+        n, lost = len(self._pool), self._questions.n_without_label()
         doubtful = sum(
             question.reason == "audit" and question.margin <= 0.0 and (status == "skipped" or question.key in disputed)
-            for question, status in unanswered
+            for question, status in self._questions.unanswered()
         )
         audited, found = self.counts.audited + doubtful, self.counts.audit_positive + doubtful
-        most = missed_at_most(n, audited, found) + len(unanswered) if audited else None
-        return Missed(most, audited, found, n + len(unanswered))
+        most = missed_at_most(n, audited, found) + lost if audited else None
+        return Missed(most, audited, found, n + lost)
 
     def _judge(self) -> Verdict:
         if self._stopping is None:

@@ -124,6 +124,17 @@ class Guard:
             return self.pool
         return own.scores
 
+    def would_decide(self, alpha: float) -> float:
+        """The share of records like the last ones of each class that thresholds for this share of errors decide."""
+        thresholds = {c: own.scores.threshold(alpha) for c, own in self.classes.items()}
+        known = [own for own in self.classes.values() if own.records]
+        shares = [
+            sum(len(_left(record.said.p, thresholds)) == 1 for record in own.records) / len(own.records)
+            for own in known
+        ]
+        n = sum(own.n for own in known)
+        return sum(share * own.n for share, own in zip(shares, known, strict=True)) / n if n else math.nan
+
     # ------------------------------------------------------------------------------------------------------ learning
 
     def note(self, id: int, said: Decision, y: Hashable) -> None:
@@ -202,3 +213,9 @@ class Guard:
         """
         chance = 1.65 * math.sqrt(self.alpha * (1.0 - self.audit) * m / self.audit)
         return self.alpha * m + self.excess + chance
+
+
+def _left(p: Mapping[Hashable, float], thresholds: Mapping[Hashable, float]) -> list[Hashable]:
+    """The labels that these thresholds do not exclude, with the most probable one."""
+    best = max(p, key=p.__getitem__, default=None)
+    return [c for c in p if c == best or p[c] >= thresholds.get(c, -1.0)]

@@ -8,12 +8,14 @@ symbol    name                                                       shape      
 ========= ========================================================== ========== ========
 letters   the words in UTF-8, with a space around each               (L,)       uint8
 counts    0; room for c and d                                        (2, D)     int32
-columns   receives the columns j, in the order of occurrence         (3 L,)     int64
+columns   receives the columns j, first the most ordinary ones       (3 L,)     int64
 values    receives x_j                                               (3 L,)     float64
 ========= ========================================================== ========== ========
 """
 
 import math
+
+import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
 
@@ -22,6 +24,7 @@ SHARE_OF_WORDS = 0.6  # of the squared norm; n-grams have the rest
 SHORTEST_GRAM, LONGEST_GRAM = 3, 4
 BASIS, PRIME, MIXER, MASK = 0x811C9DC5, 0x01000193, 0x85EBCA6B, 0xFFFFFFFF
 SPACE = 32
+LOGS = tuple(math.log1p(count) for count in range(16))  # of nearly all counts
 
 
 @inner
@@ -34,7 +37,7 @@ def _step(h, letter):
 def _note(counts, kind, h, columns, n):
     """Count a hash in its column; return how many columns are in use."""
     h = ((h ^ (h >> 16)) * MIXER) & MASK
-    j = (h ^ (h >> 13)) % counts.shape[1]
+    j = np.uint32(h ^ (h >> 13)) % np.uint32(counts.shape[1])
     if counts[0, j] == 0 and counts[1, j] == 0:
         columns[n] = j
         n += 1
@@ -43,17 +46,25 @@ def _note(counts, kind, h, columns, n):
 
 
 @inner
+def _log(count):
+    return LOGS[count] if count < len(LOGS) else math.log1p(count)
+
+
+@inner
 def _factor(counts, kind, columns, n, share):
     """What to multiply log(1 + count) by, so that these squares add up to this share."""
     total = 0.0
     for k in range(n):
-        total += math.log1p(counts[kind, columns[k]]) ** 2
+        total += _log(counts[kind, columns[k]]) ** 2
     return math.sqrt(SQUARED_NORM * share / total) if total > 0.0 else 0.0
 
 
 @compiled
 def hash_text(letters, counts, columns, values):
-    """Write the columns and values of a text; return how many there are."""
+    """Write the columns and values of a text; return how many there are, and how many of them have the first value.
+
+    Those are the columns of one n-gram, which are most: what reads the values need not look at each.
+    """
     n, length, h = 0, letters.shape[0], BASIS
     for t in range(1, length):
         letter = int(letters[t])
@@ -70,7 +81,13 @@ def hash_text(letters, counts, columns, values):
             n = _note(counts, 1, h, columns, n)
     a = _factor(counts, 0, columns, n, SHARE_OF_WORDS)
     b = _factor(counts, 1, columns, n, 1.0 - SHARE_OF_WORDS)
+    n_ordinary = 0
     for k in range(n):
         j = columns[k]
-        values[k] = a * math.log1p(counts[0, j]) + b * math.log1p(counts[1, j])
-    return n
+        if counts[0, j] == 0 and counts[1, j] == 1:
+            columns[k], columns[n_ordinary] = columns[n_ordinary], j
+            n_ordinary += 1
+    for k in range(n):
+        j = columns[k]
+        values[k] = a * _log(counts[0, j]) + b * _log(counts[1, j])
+    return n, n_ordinary

@@ -8,6 +8,7 @@ from streamsvm.export.c import to_c as to_c
 from streamsvm.export.description import Description as Description
 from streamsvm.export.description import describe as describe
 from streamsvm.export.java import to_java as to_java
+from streamsvm.export.javascript import javascript_reader as javascript_reader
 from streamsvm.export.javascript import to_javascript as to_javascript
 from streamsvm.export.onnx import to_onnx as to_onnx
 from streamsvm.export.plain import to_json as to_json

@@ -59,12 +59,27 @@ def to_c(model: Any, name: str = "model") -> str:
             "missing": _numbers(found.missing),
             "bias": _numbers(found.bias),
             "slopes": _numbers(found.slopes),
+            **_guarantee(found),
             "norms": _numbers(_padded(squared_norms(found))),
             "rates": _numbers(_padded(rates_of(found))),
             "coefficients": _numbers(_blocks(found.coefficients)),
             **_features(found, sparse),
         },
     )
+
+
+def _guarantee(found: Description) -> dict[str, Any]:
+    """The thresholds of the labels, and the correction of probabilities, if there are any."""
+    if found.guarantee is None:
+        return {"decides": 0, "corrects": 0, "thresholds": "", "intercept": 0.0, "slope": 1.0}
+    intercept, slope = found.guarantee.correction or (0.0, 1.0)
+    return {
+        "decides": 1,
+        "corrects": int(found.guarantee.correction is not None),
+        "thresholds": _numbers(np.array(found.guarantee.thresholds)),
+        "intercept": intercept,
+        "slope": slope,
+    }
 
 
 def _features(found: Description, sparse: bool) -> dict[str, Any]:

@@ -24,17 +24,22 @@ members       the members' features, scaled                              (M, D) 
 coefficients  a row for each machine                                     (K, M)      float64
 bias, slopes  constant terms; (below, above) of the probabilities        (K,) (K,2)  float64
 records       what makes the features of raw records; None: nothing                  `Records`
+guarantee     which labels cannot be excluded; None: the model does not say          `Guarantee`
 ============  =========================================================  ==========  ===============
+
+With a guarantee, the first label with the largest probability is predicted, whatever the rule.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from river import compose
 
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.core import storage
 from streamsvm.core.kernels import LINEAR_KIND, NAMES
 from streamsvm.core.scaling import CUT, PLACES
@@ -44,8 +49,12 @@ from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest, TunedOneVsRest
+from streamsvm.export.guarantee import Guarantee, guarantee_of
 from streamsvm.features import Records
 from streamsvm.preprocessing import WarmupScaler
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 THRESHOLD, ONE_VS_REST, ONE_VS_ONE = "threshold", "one-vs-rest", "one-vs-one"
 
@@ -71,6 +80,7 @@ class Description:
     decision: str
     threshold: float
     records: Records | None = None
+    guarantee: Guarantee | None = None
 
 
 def describe(model: Any) -> Description:
@@ -80,8 +90,8 @@ def describe(model: Any) -> Description:
     ----------
     model
         A `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM`, `AutoLASVM`, `OneVsRest` or `OneVsOne`, a fitted
-        `sklearn_api.LASVMClassifier`, or a river pipeline of `Records`, `WarmupScaler` and one of
-        these.
+        `sklearn_api.LASVMClassifier`, a river pipeline of `Records`, `WarmupScaler` and one of these, or a
+        `ConformalClassifier` around one.
 
     Returns
     -------
@@ -105,7 +115,11 @@ def describe(model: Any) -> Description:
     (['a'], [False, True], 'rbf', array([0.5, 0.5]))
     """
     *before, learner = model.steps.values() if isinstance(model, compose.Pipeline) else [model]
-    found = _fitted(learner) if hasattr(learner, "model_") else _learned(learner)
+    if isinstance(learner, ConformalClassifier):
+        found = describe(learner.model)
+        found = replace(found, guarantee=guarantee_of(learner, found.labels))
+    else:
+        found = _fitted(learner) if hasattr(learner, "model_") else _learned(learner)
     for place, step in reversed(list(enumerate(before))):
         if isinstance(step, WarmupScaler):
             found = _after(found, step.scale_of)
@@ -141,6 +155,8 @@ def _several(model: OneVsRest | OneVsOne) -> Description:
         raise ValueError("the model has no support vectors: it has not learned from two classes yet")
     n_features = len(model._features.learned())
     if isinstance(model, TunedOneVsRest):  # Each class has its own members, and its own gamma.
+        import scipy.sparse as sp
+
         own = [_support(state, n_features) for state in states]
         members = sp.vstack([rows for rows, _ in own], format="csr")
         coefficients = sp.block_diag([alpha[np.newaxis] for _, alpha in own]).toarray()
@@ -236,6 +252,8 @@ def _after(found: Description, scale_of: Callable[[Any], tuple[float, float]]) -
 
 def _summed(found: Description) -> Description:
     """The same with a linear kernel: one member for each machine, which is the sum of all."""
+    import scipy.sparse as sp
+
     members = sp.csr_matrix(found.coefficients @ found.members)
     n = len(found.bias)
     return replace(found, members=members, gamma=np.ones(n), coefficients=np.eye(n))

@@ -10,7 +10,6 @@ import numpy as np
 from streamsvm.export.description import Description, describe
 from streamsvm.export.fields import plain_records
 from streamsvm.export.writing import filled, require_identifier, squared_norms, texts_of
-from streamsvm.features import Records
 
 PART = 60_000  # characters of a constant; a class file holds at most 65535 bytes
 
@@ -52,7 +51,7 @@ def to_java(model: Any, name: str = "Model") -> str:
             "coef0": found.coef0,
             "limit": found.limit if np.isfinite(found.limit) else "Double.POSITIVE_INFINITY",
             "threshold": found.threshold,
-            **_conversion(found.records),
+            **_optional(found),
         },
     )
 
@@ -67,30 +66,38 @@ USAGE = """
  * <p>A map is a raw record: String, Number, Boolean, List, nested Map or null."""
 
 
-def _conversion(records: Records | None) -> dict[str, str]:
-    """What makes numbers of raw records, if the model takes these."""
-    if records is None:
-        return {"imports": "", "usage": "", "value": "? extends Number", "numbers_of_x": "x", "records": ""}
-    plain = plain_records(records)
-    names = ("width", "own_values", "shared")
-    own = {name: plain[name] for name in names} | {"indicators": str(records.indicators).lower()}
-    return {
-        "imports": "".join(f"import {name};\n" for name in IMPORTS),
-        "usage": USAGE,
-        "value": "?",
-        "numbers_of_x": "Records.numbersOf(x)",
-        "records": filled("Records.java", own).rstrip("\n"),
-    }
+def _optional(found: Description) -> dict[str, str]:
+    """What makes numbers of raw records, if the model takes these, and what says which labels cannot be excluded."""
+    imports: tuple[str, ...] = ()
+    values = {"usage": "", "value": "? extends Number", "numbers_of_x": "x", "records": "", "predict_set": ""}
+    if found.records is not None:
+        plain = plain_records(found.records)
+        own = {name: plain[name] for name in ("width", "own_values", "shared")}
+        made = filled("Records.java", own | {"indicators": str(found.records.indicators).lower()})
+        values |= {"usage": USAGE, "value": "?", "numbers_of_x": "Records.numbersOf(x)", "records": made.rstrip("\n")}
+        imports += IMPORTS
+    if found.guarantee is not None:
+        values["predict_set"] = filled("PredictSet.java", values)
+        imports += ("java.util.Comparator", "java.util.stream.IntStream")
+    return values | {"imports": "".join(f"import {name};\n" for name in imports)}
 
 
 def _data(found: Description) -> Iterator[bytes]:
     """The arrays in the order in which the class reads them, each with its length before it."""
     yield from map(_texts, (found.features, found.labels))
-    yield from map(_doubles, (found.shift, found.factor, found.missing, found.bias, found.slopes, found.coefficients))
+    yield from map(_doubles, (found.shift, found.factor, found.missing))
+    yield from map(_doubles, _guarantee(found))
+    yield from map(_doubles, (found.bias, found.slopes, found.coefficients))
     yield from map(_integers, (found.members.indptr, found.members.indices))
     yield from map(_doubles, (found.members.data, squared_norms(found), found.gamma))
     if found.records is not None:
         yield from _fields(plain_records(found.records))
+
+
+def _guarantee(found: Description) -> list[np.ndarray]:
+    """The thresholds of the labels, and the correction of probabilities; empty without them."""
+    own = found.guarantee
+    return [np.array([] if own is None else own.thresholds), np.array((own and own.correction) or [])]
 
 
 def _fields(records: dict[str, Any]) -> Iterator[bytes]:

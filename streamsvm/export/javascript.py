@@ -1,20 +1,19 @@
-"""A model as one JavaScript module."""
+"""A model as one JavaScript module: a program that reads the description, and the description."""
 
 import json
 from typing import Any
 
-import numpy as np
-
 from streamsvm.export.description import describe
-from streamsvm.export.fields import plain_records
-from streamsvm.export.writing import filled, in_base64, squared_norms, texts_of
-from streamsvm.features import Records
+from streamsvm.export.plain import plain_values
+from streamsvm.export.writing import filled, texts_of
+
+ALWAYS = ("features", "labels", "predict", "values", "probabilities")
 
 
 def to_javascript(model: Any) -> str:
     """A model as the text of one JavaScript module, for browsers and for Node.
 
-    The head of the file says how to call it.
+    The head of the file says how to call it.  Its function ``scorer`` reads what `to_json` writes, of any model.
 
     Parameters
     ----------
@@ -26,54 +25,27 @@ def to_javascript(model: Any) -> str:
     >>> from streamsvm import LASVM
     >>> model = LASVM(gamma=0.5)
     >>> model.learn_many([{"a": 0.0}, {"a": 1.0}], [False, True])
-    >>> "export function predict(x)" in to_javascript(model)
+    >>> "predict, values, probabilities } = scorer({" in to_javascript(model)
     True
     """
     found = describe(model)
     texts_of([*found.features, *found.labels])
-    doubles = {
-        "shift": found.shift,
-        "factor": found.factor,
-        "missing": found.missing,
-        "bias": found.bias,
-        "slopes": found.slopes,
-        "coefficients": found.coefficients,
-        "entries": found.members.data,
-        "norms": squared_norms(found),
-        "gamma": found.gamma,
-    }
-    integers = {"starts": found.members.indptr, "columns": found.members.indices}
-    return filled(
-        "scorer.mjs",
-        {
-            **_conversion(found.records),
-            "features": _literal(found.features),
-            "labels": _literal(found.labels),
-            "kernel": found.kernel,
-            "decision": found.decision,
-            "degree": found.degree,
-            "coef0": found.coef0,
-            "limit": found.limit if np.isfinite(found.limit) else "Infinity",
-            "threshold": found.threshold,
-            **{name: in_base64(array, "<f8") for name, array in doubles.items()},
-            **{name: in_base64(array, "<i4") for name, array in integers.items()},
-        },
-    )
+    told = plain_values(found)
+    fields = told["records"]["fields"] if found.records else []
+    texts_of([field["name"] for field in fields])
+    has = {"predictSet": found.guarantee, "numbersOf": found.records}
+    names = ", ".join((*ALWAYS, *(name for name, own in has.items() if own is not None)))
+    # JSON in ASCII is JavaScript; without <, it may stand in a page, too.
+    literal = json.dumps(told, allow_nan=False).replace("<", "\\u003c")
+    return f"{javascript_reader()}\nexport const {{ {names} }} = scorer({literal});\n"
 
 
-def _conversion(records: Records | None) -> dict[str, str]:
-    """What makes numbers of raw records, if the model takes these."""
-    if records is None:
-        return {"usage": "", "entries_of_x": "Object.entries(x)", "records": ""}
-    plain = plain_records(records)
-    texts_of([field["name"] for field in plain["fields"]])
-    return {
-        "usage": "\n\n   An object is a raw record: numbersOf(record) makes numbers of strings and nested objects.",
-        "entries_of_x": "given ? Object.entries(x) : numbersOf(x)",
-        "records": filled("records.mjs", {"records": _literal(plain)}),
-    }
+def javascript_reader() -> str:
+    """The text of a module without a model: its function ``scorer`` reads what `to_json` writes.
 
-
-def _literal(names: Any) -> str:
-    """Plain values as JSON in ASCII, which is JavaScript; without <, it may stand in a page, too."""
-    return json.dumps(names).replace("<", "\\u003c")
+    Examples
+    --------
+    >>> "export function scorer(model)" in javascript_reader()
+    True
+    """
+    return filled("scorer.mjs") + filled("records.mjs")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._version import __version__
-from streamsvm.export.description import ONE_VS_ONE, THRESHOLD, Description, describe
+from streamsvm.export.description import ONE_VS_ONE, ONE_VS_REST, THRESHOLD, Description, describe
 from streamsvm.export.fields import require_numbers
 from streamsvm.export.writing import texts_of
 
@@ -18,7 +18,8 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
 
     The graph takes ``x``, a tensor (rows, features), and gives ``label``, ``values`` and ``probabilities``.  The file's
     metadata hold the names of the features in their order, and the labels, as JSON.  NaN is a missing feature.  There
-    are no probabilities for a `OneVsOne`: they need a loop.
+    are no probabilities for a `OneVsOne`: they need a loop.  Of a model that decides, ``set`` (rows, labels) says which
+    labels cannot be excluded.
 
     Parameters
     ----------
@@ -30,6 +31,8 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
 
     Raises
     ------
+    ValueError
+        If a `OneVsOne` decides, or the model takes raw records.
     ImportError
         If the package ``onnx`` is missing: ``pip install 'streamsvm[onnx]'``.
 
@@ -48,12 +51,16 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
 
     found = describe(model)
     require_numbers(found.records, "ONNX")
+    if found.guarantee is not None and found.decision == ONE_VS_ONE:
+        raise ValueError("ONNX has no probabilities of a OneVsOne, so it cannot decide; choose C, Java or JavaScript")
     graph = _Graph(np.dtype(np.float64 if double else np.float32))
     _decide(graph, found, _margins(graph, found))
     kind, typed = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype), onnx.helper.make_tensor_value_info
     outputs = [typed("label", onnx.helper.np_dtype_to_tensor_dtype(_labels(found.labels).dtype), ["n"])]
     wide = ["values"] if found.decision == ONE_VS_ONE else ["values", "probabilities"]
     outputs += [typed(name, kind, ["n", None]) for name in wide]
+    if found.guarantee is not None:
+        outputs.append(typed("set", onnx.TensorProto.BOOL, ["n", None]))
     nodes = [onnx.helper.make_node(*node, name=node[2][0], **options) for node, options in graph.nodes]
     constants = [onnx.numpy_helper.from_array(array, name) for name, array in graph.constants.items()]
     x = typed("x", kind, ["n", len(found.features)])
@@ -125,17 +132,35 @@ def _decide(graph: _Graph, found: Description, margins: str) -> None:
     if found.decision == ONE_VS_ONE:
         place = _count_votes(graph, len(found.labels), margins)
     else:
-        slopes = graph.add("Where", graph.add("Greater", margins, 0.0), found.slopes[:, 1], found.slopes[:, 0])
-        p = graph.add("Sigmoid", graph.add("Mul", margins, slopes))
-        if found.decision == THRESHOLD:
-            graph.add("Concat", graph.add("Sub", 1.0, p), p, name="probabilities", axis=1)
+        p = _probabilities(graph, found, margins)
+        if found.decision == THRESHOLD and found.guarantee is None:
             place = graph.add("Squeeze", graph.add("Greater", margins, found.threshold), np.array([1]))
             place = graph.add("Where", place, np.array(1), np.array(0))
         else:
-            total = graph.add("ReduceSum", p, np.array([1]), keepdims=1)
-            p = graph.add("Div", p, total, name="probabilities")
             place = graph.add("ArgMax", p, axis=1, keepdims=0)
+        if found.guarantee is not None:
+            is_best = graph.add("Equal", graph.add("Unsqueeze", place, np.array([1])), np.arange(len(found.labels)))
+            kept = graph.add("GreaterOrEqual", p, np.array(found.guarantee.thresholds))
+            graph.add("Or", is_best, kept, name="set")
     graph.add("Gather", _labels(found.labels), place, name="label")
+
+
+def _probabilities(graph: _Graph, found: Description, margins: str) -> str:
+    """Add the probabilities, (n, L)."""
+    correction = found.guarantee and found.guarantee.correction
+    slopes = graph.add("Where", graph.add("Greater", margins, 0.0), found.slopes[:, 1], found.slopes[:, 0])
+    t = graph.add("Mul", margins, slopes)
+    if found.decision == ONE_VS_REST:
+        p = graph.add("Sigmoid", t)
+        if correction is None:
+            return graph.add("Div", p, graph.add("ReduceSum", p, np.array([1]), keepdims=1), name="probabilities")
+        first, second = (graph.add("Gather", p, np.array([label]), axis=1) for label in range(2))
+        t = graph.add("Log", graph.add("Div", second, first))
+    if correction is not None:
+        t = graph.add("Mul", graph.add("Clip", t, -8.0, 8.0), correction[1])
+        t = graph.add("Clip", graph.add("Add", t, correction[0]), -12.0, 12.0)
+    p = graph.add("Sigmoid", t)
+    return graph.add("Concat", graph.add("Sub", 1.0, p), p, name="probabilities", axis=1)
 
 
 def _count_votes(graph: _Graph, n_labels: int, margins: str) -> str:

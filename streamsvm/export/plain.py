@@ -29,10 +29,11 @@ def to_json(model: Any) -> str:
     >>> written["labels"], written["features"]
     ([False, True], [{'name': 'a', 'shift': 0.0, 'factor': 1.0, 'missing': 0.0}])
     """
-    return json.dumps(_plain(describe(model)), allow_nan=False) + "\n"
+    return json.dumps(plain_values(describe(model)), allow_nan=False) + "\n"
 
 
-def _plain(found: Description) -> dict[str, Any]:
+def plain_values(found: Description) -> dict[str, Any]:
+    """The description as JSON holds it."""
     columns = (found.features, found.shift.tolist(), found.factor.tolist(), found.missing.tolist())
     machines = zip(found.coefficients.tolist(), found.bias.tolist(), found.slopes.tolist(), strict=True)
     members = found.members
@@ -54,5 +55,6 @@ def _plain(found: Description) -> dict[str, Any]:
         "labels": found.labels,
         "decision": found.decision,
         "threshold": found.threshold,
+        "guarantee": None if found.guarantee is None else found.guarantee._asdict(),
         "records": None if found.records is None else plain_records(found.records),
     }

@@ -2,7 +2,6 @@
 
 import math
 import re
-from base64 import b64encode
 from collections.abc import Hashable, Iterable, Mapping
 from importlib.resources import files
 from typing import Any
@@ -15,10 +14,10 @@ from streamsvm.export.description import Description, text_of
 LOG2_E = 1.0 / math.log(2.0)
 
 
-def filled(template: str, values: Mapping[str, Any]) -> str:
+def filled(template: str, values: Mapping[str, Any] | None = None) -> str:
     """A template of `templates` with each ``@word@`` replaced; what is put in is not looked at again."""
     text = (files("streamsvm.export") / "templates" / template).read_text(encoding="utf-8")
-    own = {"version": __version__, **values}
+    own = {"version": __version__, **(values or {})}
     return re.sub(r"@(\w+)@", lambda found: str(own[found[1]]), text)
 
 
@@ -53,8 +52,3 @@ def is_sparse(found: Description) -> bool:
     """Whether members are written as lists of their features: most of these are 0."""
     n, d = found.members.shape
     return d > 32 and found.members.nnz < n * d / 4
-
-
-def in_base64(array: np.ndarray, dtype: str) -> str:
-    """An array as its bytes, little-endian, in base64."""
-    return b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")

@@ -25,10 +25,9 @@ import math
 import re
 import string
 import zlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ WORDS_OF_TEXT, DIFFERENT = 3.0, 0.5  # mean number of words, and share of differ
 OWN_VALUES, SHARED = 256, 256  # values of a category that get columns of their own; columns for all others
 LONGEST_TEXT = 10_000  # characters of a text that are read
 LATEST = lru_cache(maxsize=4)  # texts: a record is transformed to predict it, and again to learn it
+NO_NAMES = np.zeros(0, object)
 DIGITS, CAPITALS = string.digits.encode(), string.ascii_uppercase.encode()
 DAY = 86_400.0
 FIRST_DAY, LAST_DAY = ((end.replace(tzinfo=UTC) - EPOCH) // timedelta(1) for end in (datetime.min, datetime.max))
@@ -79,7 +79,7 @@ class Field:
         self.votes: dict[str, int] = {}
         self.different: set[int] = set()  # checksums of the values that were judged
         self.values: dict[str, str] = {}  # of a category, and the names of their columns
-        self.names: list[str] = []  # of the hashed columns of a text, once they are needed
+        self.names = NO_NAMES  # of the hashed columns of a text, once they are needed
         self.rows: dict[str, int] = {}  # the first row of each kind in the state of the guesses
 
     # ----------------------------------------------------------------------------------------------------------- kind
@@ -181,12 +181,12 @@ class Field:
     def _write_text(self, text: str | None, guesses: np.ndarray | None, width: int, out: dict[Hashable, float]) -> None:
         name = self.name
         if text is not None:
-            columns, values = hashed(text, width)
-            if not self.names:
-                self.names = [f"{APART}{name}#{j}" for j in range(width)]
-            out.update(
-                zip(itemgetter(*columns, 0)(self.names), values, strict=False)
-            )  # it gives no tuple for one column
+            columns, values, n_ordinary = hashed(text, width)
+            if not len(self.names):
+                self.names = np.array([f"{APART}{name}#{j}" for j in range(width)], object)
+            keys = self.names[columns].tolist()
+            out.update(dict.fromkeys(keys[:n_ordinary], values[0]) if n_ordinary else ())
+            out.update(zip(keys[n_ordinary:], values[n_ordinary:], strict=True))
             if self.embedding is not None:
                 out.update(self.embedding.columns(text[:LONGEST_TEXT]) or {})
         numbers = numbers_of_text(text) if text is not None else None if guesses is None else map(guess, guesses)
@@ -228,13 +228,13 @@ def numbers_of_text(text: str) -> tuple[float, float, float]:
 
 
 @LATEST
-def hashed(text: str, width: int) -> tuple[Sequence[int], Sequence[float]]:
-    """The hashed columns of a text, and their values."""
+def hashed(text: str, width: int) -> tuple[np.ndarray, list[float], int]:
+    """The hashed columns of a text, their values, and how many of them have the first value."""
     words = WORD(text[:LONGEST_TEXT].lower())
     if not words:
-        return [], []
+        return np.zeros(0, np.int64), [], 0
     letters = np.frombuffer(f" {' '.join(words)} ".encode("utf-8", "replace"), np.uint8)
     most = len(letters) * LONGEST_GRAM
     columns, values = np.empty(most, np.int64), np.empty(most)
-    n = hash_text(letters, np.zeros((2, width), np.int32), columns, values)
-    return columns[:n].tolist(), values[:n].tolist()
+    n, n_ordinary = hash_text(letters, np.zeros((2, width), np.int32), columns, values)
+    return columns[:n], values[:n].tolist(), n_ordinary

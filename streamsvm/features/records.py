@@ -167,22 +167,28 @@ class Records(base.Transformer):
         self._n_seen += 1
         if self._n_seen == JUDGED and (self.kinds or self._embeddings):
             _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), fields)
-        values = np.full(self._n_numbers, math.nan)
+        values = np.empty(self._n_numbers)
+        values.fill(math.nan)  # a third of the time of `np.full`
         later = []
         for name, v in given.items():
             f = fields.get(name)
             if f is None:
                 continue
-            if f.is_fixed and NUMBER in f.rows and f.kind == NUMBER and type(v) is float and -LARGEST < v < LARGEST:
+            kind = f.kind if f.is_fixed else None
+            if kind == NUMBER and NUMBER in f.rows and -LARGEST < (number := self._quick_number(v)) < LARGEST:
                 f.n_present += 1
-                values[f.rows[NUMBER]] = v
+                values[f.rows[NUMBER]] = number
+            elif kind == CATEGORY and type(v) is str and v in f.values:
+                f.n_present += 1
+                f.counted += 1
             else:
                 numbers = self._learn_value(f, v)
                 if numbers is not None:
                     later.append((f, numbers))
         if later:
             values = self._with_numbers(values, later)
-        learn_values(self._guesses, values)
+        if len(values):
+            learn_values(self._guesses, values)
 
     def _learn_value(self, f: Field, v: Any) -> Any:
         """Take in a value; return its numbers, or None."""
@@ -217,6 +223,17 @@ class Records(base.Transformer):
             has_room = f.length == len(value) or (f.length == 0 and self._n_numbers + len(value) <= MOST_NUMBERS)
             return value if has_room else UNFIT
         return value
+
+    def _quick_number(self, v: Any) -> float:
+        """The number that `number_of` reads in an ordinary value; NaN if it is to be asked."""
+        if type(v) is float:
+            return v
+        if type(v) is not str or "_" in v or (self.thousands is not None and self.thousands in v):
+            return math.nan
+        try:
+            return float(v)
+        except ValueError:
+            return math.nan
 
     def _ungrouped(self, v: Any) -> Any:
         """The value without the sign between thousands."""
@@ -279,8 +296,11 @@ class Records(base.Transformer):
             if kind in LEFT_OUT:
                 continue
             v = given.get(name)
-            if kind == NUMBER and type(v) is float and -LARGEST < v < LARGEST:
-                out[name] = v
+            if kind == NUMBER and -LARGEST < (number := self._quick_number(v)) < LARGEST:
+                out[name] = number
+                continue
+            if kind == CATEGORY and type(v) is str and v in f.values:
+                out[f.values[v]] = 1.0
                 continue
             value = self._read(f, v)
             if value is UNFIT:

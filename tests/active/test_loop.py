@@ -844,3 +844,8 @@ def test_examples_that_were_asked_about_and_have_no_label_count_as_missed():
     assert loop.missed() == (missed_at_most(70, 21, 0) + 8, 21, 0, 78)
     tell(loop, retract(keys[0], time=1))
     assert loop.missed().n_unlabelled == 79
+    (found, *_) = set(range(100)) - set(keys)  # a person labels it without being asked
+    tell(loop, label(found, True))
+    assert loop.missed() == (missed_at_most(69, 21, 0) + 9, 21, 0, 78)
+    tell(loop, retract(found, time=1))
+    assert loop.missed() == (missed_at_most(69, 21, 0) + 10, 21, 0, 79)

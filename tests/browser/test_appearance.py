@@ -155,8 +155,12 @@ def test_every_control_has_a_name_and_is_reached_in_order(office, visitor):
     expect(page.locator("#rest")).to_be_visible()
     page.keyboard.press("u")
     expect(page.get_by_role("button", name="fraud (key 1)")).to_be_visible()
-    keys = "1 fraud, 2 genuine, S skip (cannot tell), I ignore (useless event), U undo, H earlier answers, Z zoom"
+    keys = (
+        "1 fraud, 2 genuine, S skip (cannot tell), I ignore (useless event), U undo, H earlier answers, / find, "
+        "= more like this, Z zoom"
+    )
     names = [
+        ("button", "Find events (key /)"),
         ("textbox", "Your name"),
         ("region", "Image of the event"),
         ("button", "Smaller"),

@@ -19,6 +19,7 @@ from streamsvm import LASVM, SnapshotError, StreamWarning, load
 from streamsvm.core.saving import snapshot
 from streamsvm.features import Records
 from streamsvm.features.field import JUDGED, OWN_VALUES, SHARED
+from streamsvm.features.values import UNFIT, number_of
 
 DAY = datetime.timedelta(days=1)
 
@@ -298,6 +299,17 @@ def test_ids_and_constants_are_named():
 
 
 # -------------------------------------------------------------------------------------------------------------- columns
+
+
+@pytest.mark.parametrize("v", ["1.5", " 2 ", "1_000", "nan", "inf", "1e400", "x", "-", "0x1p3", "٣", "1e18", 7, True])
+def test_the_short_cut_of_a_fixed_number_reads_what_the_reader_reads(v):
+    expected, records = number_of(v), after([{"a": 1.5}] * JUDGED)
+    is_number = expected is not None and expected is not UNFIT
+    assert records.transform_one({"a": v}) == {"a": expected if is_number else 1.5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamWarning)
+        records.learn_one({"a": v})
+    assert records.summary()[0].n_present == JUDGED + is_number
 
 
 def test_numbers_in_words():

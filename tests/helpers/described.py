@@ -68,4 +68,24 @@ class Twin:
                 votes[np.arange(len(F)), np.where(F[:, m] > 0, i, j)] += 1
             best = votes.argmax(axis=1)
             P, F = led_by(best, coupled(P, n)), class_values(F, n)
+        if self.told["guarantee"] is not None:
+            P = self.corrected(P)
+            best = P.argmax(axis=1)
         return F, P, [labels[k] for k in best]
+
+    def corrected(self, P):
+        """The probabilities that recent errors correct."""
+        if self.told["guarantee"]["correction"] is None:
+            return P
+        a, b = self.told["guarantee"]["correction"]
+        q = 1.0 / (1.0 + np.exp(-np.clip(a + b * np.clip(np.log(P[:, 1] / P[:, 0]), -8, 8), -12, 12)))
+        return np.column_stack([1.0 - q, q])
+
+    def sets(self, X):
+        """For each row the labels that cannot be excluded."""
+        found, labels = [], self.told["labels"]
+        for p, best in zip(*self.answers(X)[1:], strict=True):
+            left = [(q, y) for q, y, t in zip(p, labels, self.told["guarantee"]["thresholds"], strict=True) if q >= t]
+            ranked = [y for _, y in sorted(left, key=lambda each: -each[0]) if y != best]
+            found.append([best, *ranked])
+        return found

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm import LASVM, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.sklearn_api import LASVMClassifier
 
 SEED = 1  # of the rows that are asked about
@@ -68,6 +69,16 @@ def far():
     return model
 
 
+def deciding(learner, labels, n=600):
+    """A model that decides.  Its labels are swapped halfway, so recent errors correct probabilities of two classes."""
+    model, X = ConformalClassifier(learner, error=0.1), table(n, 0)
+    own = classes(X, len(labels))
+    y = np.array(labels)[np.where(np.arange(n) < n // 2, own, len(labels) - 1 - own)]
+    for x, label in zip(dicts(X), y.tolist(), strict=True):
+        model.learn_one(x, label)
+    return model
+
+
 def fitted(n_classes, **parameters):
     X = table(300, 0)
     labels = np.array(["bird", "cat", "dog", "eel"])[classes(X, n_classes)]
@@ -94,11 +105,17 @@ MODELS = {
     "fitted": lambda: fitted(2),
     "fitted pairs": lambda: fitted(4),
 }
+DECIDERS = {
+    "decides": lambda: deciding(LASVM(), [False, True]),
+    "decides rest": lambda: deciding(OneVsRest(LASVM()), ["bird", "cat", "dog", "eel"]),
+    "decides rest of two": lambda: deciding(OneVsRest(LASVM()), [1, 0]),
+    "decides pairs": lambda: deciding(OneVsOne(LASVM()), ["bird", "cat", "dog"]),
+}
 
 
 @functools.cache
 def model_of(name):
-    return MODELS[name]()
+    return (MODELS | DECIDERS)[name]()
 
 
 def rows_of(name, n):
@@ -119,6 +136,9 @@ def answers_of(name, n):
     if name.startswith("fitted"):
         values, p = model.decision_function(X), model.predict_proba(X)
         return values.reshape(n, -1), p, model.predict(X).tolist()
+    if name in DECIDERS:
+        values = model.model.decision_function_many(rows)
+        return values.reshape(n, -1), model.predict_proba_many(rows), model.predict_many(rows).tolist()
     if name == "scaler before":
         scaler, model = model.steps.values()
         rows = scaler.transform_many(rows)

@@ -12,6 +12,7 @@ from streamsvm.features.values import TIME
 from ...records.classes import is_blank
 from ...records.times import read_time
 
+COMMAS = re.compile(r"[^\w,.]*[+-]?\d+(\.\d{3})*,\d+[^\w,.]*").fullmatch  # such as 1.234,50 €
 MOST_CLASSES = 1000  # different values of a field that are counted
 
 
@@ -28,6 +29,8 @@ class Field:
         Whether each value came once.
     counts
         Whether each value is a whole number, and one more than the value before.
+    has_commas
+        Whether each value is a number with a decimal comma.
     kind
         As `Records` judges it.
     """
@@ -36,7 +39,7 @@ class Field:
         self.n_present = 0
         self.values: Counter[Any] | None = Counter()
         self.all_differ = True
-        self.counts = True
+        self.counts = self.has_commas = True
         self.kind: str | None = None
         self.remark = ""
         self._known: set[int] = set()  # checksums, while all values differ
@@ -59,6 +62,7 @@ class Field:
             self.values[v, type(v)] += 1  # True is not 1
             if len(self.values) > MOST_CLASSES:
                 self.values = None
+        self.has_commas = self.has_commas and bool(COMMAS(str(v)))
         self._note_count(v)
         self._note_time(v)
 
@@ -87,7 +91,12 @@ class Field:
     @property
     def is_of_digits(self) -> bool:
         """Whether its texts are mostly digits, so that they may be numbers or times in another notation."""
-        return "digits" in self.remark
+        return "digits" in self.remark or (self.has_commas and self.n_present > 0)
+
+    @property
+    def n_falling(self) -> int:
+        """How many times are before the time in the record before."""
+        return self._n_falling
 
     @property
     def newest(self) -> int | None:

@@ -121,7 +121,7 @@ def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given:
         return
     named = [name for name in unique if _is_id(name)]
     many = unique if n_records >= MOST_GUESSED else []
-    others = [name for name in many if fields[name].kind in (ID, CATEGORY)]
+    others = [name for name in many if fields[name].kind in (ID, CATEGORY) and not fields[name].has_commas]
     counts = [name for name in many if fields[name].counts]
     for found, why in (
         (named, "its name, and all values differ"),
@@ -177,7 +177,9 @@ def _choose_time(roles: Roles, fields: Mapping[str, Field], n_records: int, give
         return
     rising = [name for name, of in fields.items() if of.tells_time(n_records) and name not in (roles.id, roles.label)]
     if rising:
-        roles.time, roles.why["time"] = rising[0], "it rises from record to record"
+        n_falling = fields[rising[0]].n_falling
+        roles.time = rising[0]
+        roles.why["time"] = "it rises from record to record" + (f", but for {n_falling}" if n_falling else "")
     else:
         roles.why["time"] = "no field has a time that rises from record to record: the time of writing counts"
 
@@ -215,7 +217,7 @@ def _why_left_out(name: str, of: Field) -> str:
     if of.kind is None:
         return of.remark or "no value"
     if of.kind == ID:
-        return "all values differ"
+        return "all values differ" + (", and they have decimal commas" if of.has_commas else "")
     if len(of.classes) == 1:
         return "one value only"
     if of.all_differ and of.kind == NUMBER and (_is_id(name) or not name or of.counts) and of.n_present > 1:

@@ -17,6 +17,8 @@ WHY = {
     "boundary": "the model is least sure of this event",
     "novel": "it is unlike the events that have a label",
     "explore": "it was picked to find mistakes that the model does not suspect",
+    "undecided": "the model cannot decide this event alone",
+    "check": "the model decided it alone, and it was picked at random to check that",
     "audit": "it was picked at random, to check that the model is good enough",
     "recheck": "an earlier answer does not fit the others: please look again",
 }

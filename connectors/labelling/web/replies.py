@@ -2,12 +2,15 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...records.people.questions import RECHECK, Question
+from ...records.class_changes import ClassChange
+from ...records.classes import ClassLabel
+from ...records.people.questions import FOUND, RECHECK, Question
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
+from ..answer import Given
 from ..history import Step
 from .images import may_show
 
@@ -30,7 +33,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "refused_image": None if is_shown else address,
         "series": series if _is_series(series) else None,
         "fields": _fields(shown.event, labelling),
-        "margin": None if shown.reason == RECHECK else shown.margin,
+        "margin": None if shown.reason in (FOUND, RECHECK) else shown.margin,
         "score": shown.score,
         "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
@@ -38,16 +41,33 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
     }
 
 
-def answer(step: Step, label: LabelSettings) -> dict[str, Any]:
-    """An answer that was given."""
+def answer(step: Step, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:
+    """An answer that was given, and the class that it counts as now."""
     return {
         "number": step.number,
         "query_id": step.query_id,
         "id": str(step.id),
         "op": step.op,
         "label": None if step.y is None else label.shown_as(step.y),
+        "now": None if now is None else label.shown_as(now),
         "by": _name(step.who),
         "at": step.rev,
+    }
+
+
+def class_change(change: ClassChange, label: LabelSettings) -> dict[str, Any]:
+    """A change of the classes by a person."""
+    new = None if change.new is None else label.shown_as(change.new)
+    return {"op": change.op, "from": label.shown_as(change.old), "to": new, "by": _name(change.who), "at": change.rev}
+
+
+def said(shown: Question, given: Given | None, label: LabelSettings) -> dict[str, Any]:
+    """A found event, and what was answered about it."""
+    return {
+        "query_id": shown.query_id,
+        "id": str(shown.id),
+        "op": None if given is None else given.op,
+        "label": None if given is None or given.y is None else label.shown_as(given.y),
     }
 
 
@@ -58,7 +78,7 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
     whole = question(shown, labelling)
     image = whole["image"]
     return {
-        "text": (whole["text"] or _values(shown.x))[:_PREVIEW],
+        "text": (whole["text"] or _values(shown.x) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
         "image": image if image is not None and len(image) <= _THUMBNAIL else None,
     }
 
@@ -75,6 +95,10 @@ def _fields(event: Mapping[str, Any], labelling: LabellingSettings) -> dict[str,
 def _values(x: Mapping[str, float]) -> str:
     some = [name for name in x if x[name]][:_PREVIEW_VALUES]
     return ", ".join(f"{name} {x[name]:.5g}" for name in some)
+
+
+def _parts(fields: Mapping[str, str]) -> Iterator[str]:
+    return (f"{name} {value}" for name, value in fields.items())
 
 
 def _name(who: str) -> str:

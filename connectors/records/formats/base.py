@@ -14,6 +14,7 @@ Built = TypeVar("Built")
 
 
 REASONS = (  # why a record may be refused
+    "bad-erasure",
     "bad-feature",
     "bad-features",
     "bad-id",

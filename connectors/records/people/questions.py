@@ -32,6 +32,7 @@ from .annotators import Agreement, Annotator
 
 STATUS = b"status"  # key of the record that tells how far the labelling is
 MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value
+FOUND = "found"  # reason of a question that the trainer did not ask: a person has found the event
 RECHECK = "recheck"  # reason of a question that asks again; people see no guess, for the model has learned the answer
 COUNTS = (  # in a status
     "asked",
@@ -74,7 +75,7 @@ class Question:
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
         Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; `RECHECK` asks again about an
-        answer.
+        answer, and `FOUND` is a person's choice.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -132,6 +133,11 @@ def recheck_id(query_id: str) -> str:
 def is_recheck(query_id: str) -> bool:
     """Whether a question asks again; one answer is enough."""
     return query_id.endswith(_RECHECKED)
+
+
+def without_recheck(query_id: str) -> str:
+    """The id of the first question about the event of a question."""
+    return query_id.removesuffix(_RECHECKED)
 
 
 def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:

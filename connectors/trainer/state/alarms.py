@@ -5,7 +5,7 @@ What they say follows from the events and labels alone.  So a repetition after a
 
 import json
 import logging
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -35,6 +35,10 @@ class Alert(NamedTuple):
     kind: str
     cause: Hashable
     offset: int
+
+    def named(self, name_of: Callable[[Any], ClassLabel]) -> "Alert":
+        """The alert with the class's name in the place of the class."""
+        return self._replace(cause=name_of(self.cause)) if self.kind == ERRORS else self
 
     def encode(self, partition: int) -> bytes:
         """The alert as the value of a record."""

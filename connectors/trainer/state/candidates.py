@@ -30,6 +30,7 @@ from streamsvm.active import (
 from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.active.choosing.words import MOST, pattern_of
 from streamsvm.active.run import SMALL, finish_if_small
+from streamsvm.conformal import Decision
 from streamsvm.features import Records
 
 from ...records.classes import ClassLabel
@@ -44,6 +45,7 @@ from .answers.votes import Votes
 from .join import Join
 from .models import SingleModel
 from .tuning import Tuning
+from .undecided import OPEN, Undecided, audits
 
 EventId = str | int
 
@@ -115,16 +117,18 @@ class Labelling:
         number: int,
         records: Records | None = None,
     ) -> None:
-        labelling = settings.labelling
+        labelling, name = settings.labelling, f"{settings.log.topic}-{number}"
         self._join = join
         self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler, records)
-        self._is_raw = records is not None
+        self._is_raw, is_mixed = records is not None, labelling.selection == "mixed"
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
         is_multiclass = settings.label.vocabulary is not None
-        self._stopping = _stopping(labelling, is_multiclass)
-        self._open = labelling.open
-        words = labelling.seed_words if settings.log.format == "json" else ()  # other formats have no texts for people
+        self._stopping = None if audits(settings) else _stopping(labelling, is_multiclass)
+        self._undecided = Undecided(settings.audit, labelling.max_fraction, name) if audits(settings) else None
+        self._open = labelling.open or (OPEN if self._undecided else 0)
+        has_words = settings.log.format == "json" and self._undecided is None  # other formats have no texts for people
+        words = labelling.seed_words if has_words else ()
         self._words = pattern_of(words) if words else None
         self._text = labelling.text
         self._n_with_words = 0
@@ -134,12 +138,12 @@ class Labelling:
         self.expiry = int(1000 * labelling.expires_seconds)
         self.loop = LabellingLoop(
             self._candidates,
-            selection=_selection(labelling),
+            selection=self._undecided or _selection(labelling),
             stopping=self._stopping,
-            explore=labelling.audit if labelling.selection == "mixed" else labelling.explore,
-            seeds=labelling.seeds,
+            explore=0.0 if self._undecided else labelling.audit if is_mixed else labelling.explore,
+            seeds=0 if self._undecided else labelling.seeds,
             expiry=self.expiry,
-            name=f"{settings.log.topic}-{number}",
+            name=name,
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
             is_several=is_multiclass,
@@ -151,11 +155,18 @@ class Labelling:
         value = self._join.awaiting(event.key)
         if value is None or not (self._is_raw or fits_question(event.x, len(value))):
             return
+        said = self._join.verdict_of(event.key)
+        if self._undecided and said and not self._undecided.wants(event.key, said):
+            return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
             self._look_for_words(event.key, value)
             if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
+
+    def counts(self, key: int, said: Decision) -> bool:
+        """Whether the label of an event, of which this was decided, says how often decisions are wrong."""
+        return self._undecided is None or self._undecided.counts(key, said)
 
     def _look_for_words(self, key: int, value: bytes) -> None:
         """Ask about an event first if its text holds a seed word, and few others did."""
@@ -165,6 +176,11 @@ class Labelling:
         if isinstance(text, str) and self._words.search(text):
             self._n_with_words += 1
             self.loop.suggest([key])
+
+    def erase(self, keys: Sequence[int]) -> None:
+        """Forget events that the join has erased; `refresh` withdraws the questions about them."""
+        self.votes.erase(keys)
+        self.rechecks.erase(keys)
 
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
@@ -187,7 +203,7 @@ class Labelling:
     def choose(self, model: Model, now: int) -> list[Action]:
         """Ask as many questions as the annotators can answer now."""
         self.loop.n_open = self.votes.room(self._open, self._asked())
-        return self.loop.choose(_finished(model) if self.loop.wanted() else model, now)
+        return self.loop.choose(_finished(model) if self.loop.wanted() and not self._undecided else model, now)
 
     def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
@@ -195,7 +211,16 @@ class Labelling:
             label = self.rechecks.hear(query_id, label)
         elif is_recheck(query_id):
             self.rechecks.hear(query_id, label)
-        return self.votes.hear(label, holding, time)
+        decided = self.votes.hear(label, holding, time)
+        if decided is None and label.op != "retract":
+            self.loop.suggest([label.key])  # found by a person, and others must answer, too
+        return decided
+
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None, n_support: int, now: int) -> list[Action]:
+        """Let the answers of a class be those of another one; None: take them back."""
+        self.votes.rename_class(old, new)
+        self.rechecks.rename_class(old, new)
+        return self.loop.rename_class(old, new, n_support, now)
 
     def _asked(self) -> list[int]:
         """The events with open questions."""

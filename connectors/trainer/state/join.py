@@ -37,7 +37,7 @@ dropped label.  Old checkpoints also have labels that were not undone: the train
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -127,6 +127,11 @@ class Join:
         """The offset of the record of an event that is here."""
         return self._events.entries[key].at
 
+    def verdict_of(self, key: int) -> Decision | None:
+        """What was decided about an event that is here; None for any other key, and without [decide]."""
+        entry = self._events.entries.get(key)
+        return entry.verdict if entry is not None else None
+
     def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)
@@ -141,6 +146,15 @@ class Join:
         """The lesson of a label that waits for this event; None if the event is here, or no label waits."""
         entry = self._labels.entries.get(key)
         return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+
+    def erase(self, keys: Iterable[int]) -> None:
+        """Forget events and labels at once, as if they had expired; no counter says so."""
+        for key in keys:
+            for kept in (self._events, self._labels):
+                if key in kept.entries:
+                    kept.pop(key)
+            self._doubted = [other for other in self._doubted if other != key]
+            self.when_forgotten(key)
 
     def add_event(
         self,
@@ -232,6 +246,21 @@ class Join:
         entry.since, entry.y, entry.w = self._clock, y, label.w
         self._labels.entries.move_to_end(key)
         return None
+
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None, place: int | None) -> None:
+        """Let the labels of a class be those of another one, which the model has learned; None: they count no longer.
+
+        `place` is that of the class among those of the model; None: it stays there.
+        """
+        for entry in (*self._events.entries.values(), *self._labels.entries.values()):
+            if entry.y == old:
+                entry.y = new
+            if entry.taught is not None and entry.taught[0] == old:
+                entry.taught = FORGET if new is None else (new, entry.taught[1])
+            if entry.predicted == old:
+                entry.predicted = new
+            if place is not None and entry.decision is not None:
+                entry.decision = entry.decision[:place] + entry.decision[place + 1 :]
 
     def _is_newer(self, entry: Entry, rev: int, offset: int, y: ClassLabel | None) -> bool:
         """Whether this label holds from now on; if not, count it."""

@@ -53,9 +53,9 @@ def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = No
     return model if classes is None else MulticlassModel(model, list(classes) or None)
 
 
-def new_decider(model: Any, error: float) -> ConformalClassifier | None:
+def new_decider(model: Any, error: float, audit: float = 1.0) -> ConformalClassifier | None:
     """What decides with a model, so that at most this share of each class goes wrong; None if the share is 0."""
-    return ConformalClassifier(model, error) if error else None
+    return ConformalClassifier(model, error, audit) if error else None
 
 
 def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Trained:
@@ -94,6 +94,12 @@ class Models(Protocol):
 
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         """What decides with a model, if [decide] asks for it."""
+
+    def has(self, key: bytes | None) -> bool:
+        """Whether there is a model that has learned something of this key."""
+
+    def drop(self, key: bytes) -> int:
+        """Drop the model of a key; return the number of its members."""
 
     def in_memory(self) -> Iterator[Model]: ...
 
@@ -150,6 +156,12 @@ class SingleModel:
 
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         return self._decider
+
+    def has(self, key: bytes | None) -> bool:
+        return True
+
+    def drop(self, key: bytes) -> int:
+        return 0
 
     def in_memory(self) -> Iterator[Model]:
         yield self.model
@@ -258,6 +270,17 @@ class KeyedModels:
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         return self._trained(key or b"").decider
 
+    def has(self, key: bytes | None) -> bool:
+        return (key or b"") in self._order
+
+    def drop(self, key: bytes) -> int:
+        if key not in self._order:
+            return 0
+        n_members = self.to_predict(key).n_members
+        del self._order[key]
+        self._remove(key)
+        return n_members
+
     def _trained(self, key: bytes) -> Trained:
         found = self._live.get(key)
         if found is None:
@@ -338,6 +361,23 @@ class KeyedModels:
     def __len__(self) -> int:
         return len(self._order)
 
+    @property
+    def order(self) -> list[bytes]:
+        """Keys of the models that have learned, by their last lessons."""
+        return list(self._order)
+
+    def adopt(self, others: "KeyedModels") -> None:
+        """Go on with the models of another folder, in the place of all that are here."""
+        for key in list(self._order):
+            del self._order[key]
+            self._remove(key)
+        for key in others.order:
+            self._write(key, others._trained(key).to_bytes())
+            self._order[key] = None
+        self._unpublished = set(self._order)
+        self._withdrawn -= self._unpublished
+        self.n_dropped = others.n_dropped
+
     def keys(self) -> set[bytes]:
         """Keys of the models that have learned, in memory or not."""
         return set(self._order)
@@ -365,6 +405,10 @@ class KeyedModels:
             os.fsync(self._file.fileno())
             self.close()
         return self._to_arrays()
+
+    def leave_all(self) -> None:
+        """Move all models to the next file, so that no file has an older version of a model."""
+        self.leave({place.file for place in self._places.values()})
 
     def leave(self, names: Set[str]) -> None:
         """Move the models of these files to the file that the next `save` completes."""
@@ -421,14 +465,18 @@ class KeyedModels:
     def _drop_oldest(self) -> None:
         while len(self._order) > self._max_keys:
             key, _ = self._order.popitem(last=False)
-            self._live.pop(key, None)
-            self._uncounted.add(key)
-            self._places.pop(key, None)
-            self._unsaved.discard(key)
-            self._unpublished.discard(key)
-            if self._is_published:
-                self._withdrawn.add(key)
+            self._remove(key)
             self.n_dropped += 1
+
+    def _remove(self, key: bytes) -> None:
+        """Remove the model of a key that has left the order."""
+        self._live.pop(key, None)
+        self._uncounted.add(key)
+        self._places.pop(key, None)
+        self._unsaved.discard(key)
+        self._unpublished.discard(key)
+        if self._is_published:
+            self._withdrawn.add(key)
 
     def _evict(self) -> None:
         while len(self._live) > self._max_models:

@@ -51,7 +51,9 @@ class Tuning:
         self._is_on = settings.label.vocabulary is None
         model = new_model(settings.model) if self._is_on else None
         # An example of a window needs its time, and an estimate follows one model: neither learns anew.
+        # What decides goes on with its model.
         stays = settings.model.window is not None or estimates.loo or bool(estimates.folds) or is_scaled
+        stays = stays or bool(settings.decide.error)
         self._gamma = GammaTuner(model, 0 if stays else labelling.tune_gamma)
         self._cut = PoolCut(objective_of(model, labelling.threshold) if self._is_on and labelling.threshold else None)
 

@@ -61,6 +61,10 @@ class Questions:
         """The questions about examples without a label, and what became of them, as `Register.unanswered`."""
         return self._register.unanswered()
 
+    def n_without_label(self) -> int:
+        """Number of examples that have left the pool and have no label, except those to be ignored."""
+        return len(self.unanswered()) + self._register.n_unasked()
+
     def labels(self) -> dict[int, Label]:
         """All labels that hold, as `Register.labels`."""
         return self._register.labels()

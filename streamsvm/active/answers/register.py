@@ -8,6 +8,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -49,14 +50,14 @@ class Register:
     """
 
     def __init__(self, name: str) -> None:
-        self._namespace = uuid.uuid5(_NAMESPACE, name)
+        self._name = name
         self.open: dict[int, Record] = {}  # oldest first
         self._closed: OrderedDict[int, Record] = OrderedDict()
         self._elsewhere: OrderedDict[int, Record] = OrderedDict()
 
     def question_id(self, key: int) -> str:
         """The id of the question about an example, the same in every replay."""
-        return str(uuid.uuid5(self._namespace, str(key)))
+        return question_id(self._name, key)
 
     def find(self, key: int) -> Record | None:
         """The record of an example; None if it was never seen, or is forgotten."""
@@ -99,6 +100,10 @@ class Register:
             if record.question is not None and record.y is None and record.status != "ignored"
         ]
 
+    def n_unasked(self) -> int:
+        """Number of examples that got an answer without a question, and that have no label any more."""
+        return sum(record.y is None for record in self._elsewhere.values())
+
     def state(self) -> dict[str, Any]:
         """Everything except the questions' ids, as JSON can hold it."""
         return {"open": _stored(self.open), "closed": _stored(self._closed), "elsewhere": _stored(self._elsewhere)}
@@ -114,6 +119,16 @@ class Register:
 
     def _question_of(self, key: int, about: list[Any] | None) -> Question | None:
         return None if about is None else Question(self.question_id(key), key, *about)
+
+
+def question_id(name: str, key: int) -> str:
+    """The id of the question that a loop of this name asks about an example, now or ever."""
+    return str(uuid.uuid5(_namespace(name), str(key)))
+
+
+@lru_cache(64)
+def _namespace(name: str) -> uuid.UUID:
+    return uuid.uuid5(_NAMESPACE, name)
 
 
 def _remember(memory: OrderedDict[int, Record], key: int, record: Record) -> None:

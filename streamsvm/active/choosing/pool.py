@@ -5,7 +5,7 @@ the random generator: the outcome depends on the states of the pool and the gene
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -231,6 +231,10 @@ class StreamPool:
     def keys(self) -> list[int]:
         """The keys in the order of their places.  A key that leaves gives its place to the last one."""
         return list(self._keys)
+
+    def oldest(self) -> Iterator[int]:
+        """The keys in the order of coming."""
+        return iter(self._times)
 
     def draw(self, n: int, rng: np.random.Generator) -> list[int]:
         """The keys of `n` different random examples in random order; of all examples if there are fewer."""

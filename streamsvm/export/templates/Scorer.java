@@ -28,6 +28,7 @@ public final class @name@ {
     public static final String[] LABELS = DATA.texts();
 
     private static final double[] SHIFT = DATA.doubles(), FACTOR = DATA.doubles(), MISSING = DATA.doubles();
+    private static final double[] THRESHOLDS = DATA.doubles(), CORRECTION = DATA.doubles();
     private static final double[] BIAS = DATA.doubles(), SLOPES = DATA.doubles(), COEFFICIENTS = DATA.doubles();
     // Member s has the features COLUMNS[STARTS[s]], ..., COLUMNS[STARTS[s + 1] - 1].
     private static final int[] STARTS = DATA.integers(), COLUMNS = DATA.integers();
@@ -70,7 +71,7 @@ public final class @name@ {
         return probabilitiesBy(margins(x));
     }
 
-    private static double[] margins(Map<String, @value@> x) {
+@predict_set@    private static double[] margins(Map<String, @value@> x) {
         double[] raw = MISSING.clone();
         double unknown = 0.0;
         for (Map.Entry<String, ? extends Number> entry : @numbers_of_x@.entrySet()) {
@@ -156,6 +157,10 @@ public final class @name@ {
     }
 
     private static int decideBy(double[] f) {
+        return THRESHOLDS.length > 0 ? firstLargest(probabilitiesBy(f)) : byRule(f);
+    }
+
+    private static int byRule(double[] f) {
         if (DECISION.equals("threshold")) return f[0] > THRESHOLD ? 1 : 0;
         return firstLargest(DECISION.equals("one-vs-rest") ? shares(f) : votes(f, false));
     }
@@ -173,10 +178,15 @@ public final class @name@ {
     }
 
     private static double[] probabilitiesBy(double[] f) {
-        if (DECISION.equals("one-vs-rest")) return shares(f);
-        if (DECISION.equals("one-vs-one")) return ledBy(decideBy(f), coupled(f));
-        double p = alone(0, f[0]);
-        return new double[] {1.0 - p, p};
+        double[] p = {1.0 - alone(0, f[0]), alone(0, f[0])};
+        if (DECISION.equals("one-vs-rest")) p = shares(f);
+        if (DECISION.equals("one-vs-one")) p = ledBy(byRule(f), coupled(f));
+        if (CORRECTION.length > 0) {
+            double t = Math.min(Math.max(Math.log(p[1] / p[0]), -8.0), 8.0);
+            t = Math.min(Math.max(CORRECTION[0] + CORRECTION[1] * t, -12.0), 12.0);
+            p = new double[] {1.0 - 1.0 / (1.0 + Math.exp(-t)), 1.0 / (1.0 + Math.exp(-t))};
+        }
+        return p;
     }
 
     /** Probabilities of all labels from those of all pairs: the second method of Wu, Lin and Weng (2004). */

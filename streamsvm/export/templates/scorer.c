@@ -5,11 +5,14 @@
      int @name@_predict(const double *x);                            the place of the label in @name@_labels
      int @name@_values(const double *x, double *values);             @name@_n_values decision values
      int @name@_probabilities(const double *x, double *p);           @name@_n_labels probabilities
+     int @name@_predict_set(const double *x, int *places);           the labels that cannot be excluded: how many,
+                                                                     and their places, the most probable first
      extern const int @name@_n_features, @name@_n_labels, @name@_n_values;
      extern const char *const @name@_features[], *const @name@_labels[];
 
    x has the features in the order of @name@_features; NaN stands for a missing one. The functions return -1 if a
-   feature is infinite, or a result is not finite; otherwise predict returns a place, and the others 0.
+   feature is infinite, or a result is not finite; otherwise predict returns a place, predict_set a count, and the
+   others 0. There is predict_set if the model decides: one label is decided, and several are a question for a person.
    They use the stack only, so several threads may call them.
 
    It computes in double precision; with -DSTREAMSVM_FLOAT in single precision, which is twice as fast. */
@@ -35,6 +38,8 @@ enum { THRESHOLD, ONE_VS_REST, ONE_VS_ONE };
 #define BLOCK 32                /* members that are computed together */
 #define BLOCKS @n_blocks@
 #define SPARSE @sparse@
+#define DECIDES @decides@
+#define CORRECTS @corrects@
 
 #ifdef STREAMSVM_FLOAT
 typedef float real;
@@ -62,6 +67,9 @@ static const double factors[FEATURES] = {@factor@};
 static const double missing[FEATURES] = {@missing@};
 static const double biases[MACHINES] = {@bias@};
 static const double slopes[MACHINES][2] = {@slopes@};
+#if DECIDES
+static const double thresholds[LABELS] = {@thresholds@};
+#endif
 /* of each member: its squared norm, and what its kernel multiplies */
 static const real norms[BLOCKS * BLOCK] = {@norms@};
 static const real rates[BLOCKS * BLOCK] = {@rates@};
@@ -230,18 +238,6 @@ static void count_votes(const double *f, double *votes, double *sums, int at_0)
         }
 }
 
-static int decide(const double *f)
-{
-    double values[LABELS], sums[LABELS];
-    if (DECISION == THRESHOLD)
-        return f[0] > threshold;
-    if (DECISION == ONE_VS_REST)
-        shares(f, values);
-    else
-        count_votes(f, values, sums, 1);
-    return first_largest(values);
-}
-
 /* Probabilities of all labels from those of all pairs: the second method of Wu, Lin and Weng (2004). */
 static void couple(const double *f, double *p)
 {
@@ -308,6 +304,44 @@ static void let_lead(int best, double *p)
     p[best] = nextafter(level, 1.0);
 }
 
+static double cut(double v, double most)
+{
+    return v < -most ? -most : v > most ? most : v;
+}
+
+static void probabilities(const double *f, double *p)
+{
+    if (DECISION == THRESHOLD) {
+        p[1] = alone(0, f[0]);
+        p[0] = 1.0 - p[1];
+    } else if (DECISION == ONE_VS_REST) {
+        shares(f, p);
+    } else {
+        double votes[LABELS], sums[LABELS];
+        count_votes(f, votes, sums, 1);
+        couple(f, p);
+        let_lead(first_largest(votes), p);
+    }
+    if (CORRECTS) { /* by the errors that were recent at the time of the export */
+        p[1] = 1.0 / (1.0 + exp(-cut(@intercept@ + @slope@ * cut(log(p[1] / p[0]), 8.0), 12.0)));
+        p[0] = 1.0 - p[1];
+    }
+}
+
+static int decide(const double *f)
+{
+    double values[LABELS], sums[LABELS];
+    if (DECIDES)
+        probabilities(f, values);
+    else if (DECISION == THRESHOLD)
+        return f[0] > threshold;
+    else if (DECISION == ONE_VS_REST)
+        shares(f, values);
+    else
+        count_votes(f, values, sums, 1);
+    return first_largest(values);
+}
+
 int @name@_values(const double *x, double *values)
 {
     double f[MACHINES], sums[LABELS];
@@ -335,14 +369,25 @@ int @name@_probabilities(const double *x, double *p)
     double f[MACHINES];
     if (margins(x, f))
         return -1;
-    if (DECISION == THRESHOLD) {
-        p[1] = alone(0, f[0]);
-        p[0] = 1.0 - p[1];
-    } else if (DECISION == ONE_VS_REST) {
-        shares(f, p);
-    } else {
-        couple(f, p);
-        let_lead(decide(f), p);
-    }
+    probabilities(f, p);
     return 0;
 }
+
+#if DECIDES
+int @name@_predict_set(const double *x, int *places)
+{
+    double f[MACHINES], p[LABELS];
+    int i, j, n = 1;
+    if (margins(x, f))
+        return -1;
+    probabilities(f, p);
+    places[0] = first_largest(p);
+    for (i = 0; i < LABELS; i++)
+        if (i != places[0] && p[i] >= thresholds[i]) {
+            for (j = n++; j > 1 && p[places[j - 1]] < p[i]; j--)
+                places[j] = places[j - 1];
+            places[j] = i;
+        }
+    return n;
+}
+#endif

@@ -5,8 +5,12 @@ import json
 import pytest
 
 from streamsvm import LASVM, OneVsRest, WarmupScaler
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.connectors.commands.export import _written
+from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.models import ServedModel
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer.trainer import run
 from streamsvm.export import to_c, to_java, to_javascript, to_json
 
 ROWS = [{"a": float(i % 7), "b": float(i % 3)} for i in range(40)]
@@ -74,3 +78,27 @@ def test_the_scaler_of_a_trainer_is_part_of_the_file(call, tmp_path):
     told = json.loads(_written(ServedModel(model, scaler, {}), options))
     shifts = {feature["name"]: (feature["shift"], feature["factor"]) for feature in told["features"]}
     assert shifts["a"] == pytest.approx(scaler.scale_of("a"))
+
+
+def test_the_guarantee_of_a_model_that_decides_is_part_of_the_file(call, tmp_path):
+    model = ConformalClassifier(LASVM(), error=0.2)
+    for x in ROWS:
+        model.learn_one(x, x["a"] > x["b"])
+    model.save(tmp_path / "m.ssvm")
+    assert call("export", tmp_path / "m.ssvm", "--to", "json", "--out", tmp_path / "m.json")[0] == 0
+    assert json.loads((tmp_path / "m.json").read_text())["guarantee"]["error"] == 0.2
+    code, out, _ = call("export", tmp_path / "m.ssvm", "--out", tmp_path / "m.model")
+    assert code == 0
+    assert out[0].endswith("the guarantee is left out: LIBSVM has none")
+
+
+def test_the_trainer_of_a_state_folder_may_decide(call, tmp_path):
+    (tmp_path / "app.toml").write_text("[decide]\nerror = 0.1\n[daemon]\nfollow = false\n")
+    with LocalLog(tmp_path / "log") as log:
+        log.create("events", 1)
+        for i, x in enumerate(ROWS):
+            log.produce("events", json.dumps({"id": i, "x": x, "y": x["a"] > x["b"]}).encode())
+    run(load(tmp_path / "app.toml", {}))
+    code, _, error = call("export", tmp_path / "app.toml", "--to", "json", "--out", tmp_path / "m.json")
+    assert (code, error) == (0, [])
+    assert json.loads((tmp_path / "m.json").read_text())["guarantee"]["error"] == 0.1

@@ -86,6 +86,13 @@ def test_other_notations_are_named(begun):
     assert any(line.startswith("price: mostly digits. If they are numbers or times in") for line in lines)
 
 
+def test_numbers_with_a_decimal_comma_are_no_ids(begun):
+    rows = [{"price": f'"{i // 7},{i:03d} €"', "y": i % 2} for i in range(300)]
+    lines, config = begun(rows)
+    assert "id" not in config["features"]
+    assert any(line.startswith("price: mostly digits") for line in lines)
+
+
 def test_a_field_that_counts_the_records_is_the_id(begun):
     rows = [{"nr": 7 + i, "row": i, "paid": 3 * i, "y": i % 2} for i in range(50)]
     lines, config = begun(rows)
@@ -116,6 +123,15 @@ def test_a_time_must_rise(begun, tmp_path):
     assert (config["features"]["time"], config["features"]["kinds"]["born"]) == ("sent", "time")
     assert config["features"]["kinds"]["sent"] == "time"
     assert config["join"]["max_skew_seconds"] == 1e9
+
+
+def test_a_time_may_fall_seldom_and_init_says_so(begun):
+    def at(i):
+        return (datetime(2020, 1, 1) + timedelta(hours=i - 3 * (i in (20, 40)))).isoformat()
+
+    lines, config = begun(customers(at=at, y=lambda i: i % 2))
+    assert config["features"]["time"] == "at"
+    assert "time: at (it rises from record to record, but for 2)" in lines
 
 
 def test_without_an_id_events_have_their_places(begun):

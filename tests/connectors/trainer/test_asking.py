@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from world import World, configure
 
 from streamsvm import LASVM
+from streamsvm.active.answers.register import question_id
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
+from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import ConfigError
@@ -523,3 +525,57 @@ def test_with_several_classes_every_rule_must_hold_for_each_of_them():
     assert repr(rules).endswith("EachClass(calm=10)), MaxLabels(max_labels=9))")
     assert repr(_stopping(LabellingSettings(), is_multiclass=False)) == "AnyOf(Audited(calm=120))"
     assert _stopping(LabellingSettings(stop="never"), is_multiclass=True) is None
+
+
+# --- events that a person has found -----------------------------------------------------------------------------------
+
+
+def find(world, id_, y, who):
+    """Answer about an event that is not asked about, as an annotator does who has found it."""
+    world.answer({"query_id": query_id(id_), "id": id_, "y": y, "op": "set", "source": who, "rev": world.clock})
+
+
+def query_id(id_):
+    """The id that the trainer's question about an event has, now or ever."""
+    record = Record("labels", 0, 0, 0, None, json.dumps({"id": id_, "y": True}).encode(), ())
+    return question_id("events-0", Codec().decode_label(record).key)
+
+
+def unasked(world, y):
+    asked = {question["id"] for question in world.questions().values()}
+    return next(id_ for id_, truth in world.truth.items() if truth is y and id_ not in asked)
+
+
+def test_a_found_label_is_learned_and_is_no_random_answer(tmp_path):
+    world = World(configure(tmp_path, audit=1.0))
+    world.run()
+    world.answer(*map(world.right, world.open()))
+    world.run()
+    before, id_ = world.status(), unasked(world, True)
+    find(world, id_, True, "page:ann#1")
+    state = world.run()
+    after = world.status()
+    assert (after["labels"], after["positive"]) == (before["labels"] + 1, before["positive"] + 1)
+    assert after["missed"]["n_audited"] == before["missed"]["n_audited"]
+    assert after["missed"]["n_unlabelled"] == before["missed"]["n_unlabelled"] - 1
+    assert (after["answered"], after["remaining"]) == (before["answered"], before["remaining"])
+    assert state.counters.learned == after["labels"]
+    for _ in range(3):
+        world.answer(*map(world.right, world.open()))
+        world.run()
+    assert id_ not in {question["id"] for question in world.questions().values()}
+
+
+def test_others_are_asked_about_a_found_event_if_several_must_answer(tmp_path):
+    world = World(configure(tmp_path, answers_per_question=2))
+    world.run()
+    id_ = unasked(world, True)
+    find(world, id_, True, "page:ann#1")
+    assert world.run().counters.learned == 0
+    for question in world.open():
+        world.answer(world.right(question))
+    world.run()
+    assert world.questions()[query_id(id_)]["reason"] == "seed"
+    learned = world.run().counters.learned
+    find(world, id_, True, "page:bob#1")
+    assert world.run().counters.learned == learned + 1

@@ -45,6 +45,7 @@ from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.connectors.trainer.state.state import TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
 from streamsvm.core.saving import snapshot
+from streamsvm.export import to_json
 
 START = 1_700_000_000_000  # milliseconds
 
@@ -470,6 +471,25 @@ def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
         assert model.digest() == state.model.digest()
     assert [found.manifest["ver"] for found in published] == [4, 5, 6]
     assert model.n_members == 2
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_models_are_published_as_json_for_other_programs(tmp_path, per):
+    daemon = {"publish_json": True, "per": per, "max_keys": 1}
+    settings = configure(tmp_path, log={"model": "model"}, daemon=daemon, decide={"error": 0.2})
+    for first in (0, 8):  # the model of the second key drops that of the first
+        rows = [
+            (START + i, b"%d" % first, {"id": i, "x": {"a": float(i)}, "y": i > first + 3})
+            for i in range(first, first + 8)
+        ]
+        append(settings, {"events": rows})
+        state = trainer.run(settings)[0]
+    with LocalLog(settings.log.dir) as log:
+        newest = read_newest(log, "model", time.monotonic() + 60)
+    (name,) = [name for name in newest if not name.startswith("json-")]
+    assert set(newest) == {name, f"json-{name}"}
+    assert newest[name].manifest["ver"] == newest[f"json-{name}"].manifest["ver"] == state.version
+    assert newest[f"json-{name}"].blob.decode() == to_json(state.models.decider(b"8"))
 
 
 def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monkeypatch, caplog):

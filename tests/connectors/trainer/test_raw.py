@@ -295,7 +295,7 @@ def test_a_checkpoint_does_not_go_on_with_other_features(tmp_path):
     settings = configure(tmp_path)
     append(settings, orders(20))
     run(settings)
-    for name, value in {"kinds": {"age": "category"}, "thousands": ",", "time": ""}.items():
+    for name, value in {"kinds": {"age": "category"}, "thousands": ",", "width": 64, "time": ""}.items():
         with pytest.raises(ConfigError, match=f"features.{name}"):
             run(change(settings, features={name: value}))
 

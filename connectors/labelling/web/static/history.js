@@ -34,20 +34,27 @@ async function moreHistory() {
 function historyItem(one) {
   const item = element("li"), button = element("button"), words = element("span", undefined, "words");
   button.type = "button";
-  if (one.image) {
-    const picture = element("img", undefined, "thumbnail");
-    picture.src = one.image;
-    picture.alt = "";
-    picture.referrerPolicy = "no-referrer";
-    button.append(picture);
-  }
+  if (one.image) button.append(thumbnail(one.image));
   const by = one.by && $("history-of").value === "all" ? `${one.by}, ` : "";
   words.append(element("b", `event ${one.id}`), element("span", one.text ?? "", "preview"), element("span", by + time(one.at), "soft"));
-  const style = one.op !== "set" || classes.is_multiclass ? "" : one.label === labels[0] ? " pos" : " neg";
-  button.append(words, element("span", said(one), "given" + style));
+  button.append(words, given(one));
   button.addEventListener("click", () => review(one));
   item.append(button);
   return item;
+}
+
+function thumbnail(address) {
+  const picture = element("img", undefined, "thumbnail");
+  picture.src = address;
+  picture.alt = "";
+  picture.referrerPolicy = "no-referrer";
+  return picture;
+}
+
+// An answer as a list shows it.
+function given(one) {
+  const style = one.op !== "set" || classes.is_multiclass ? "" : one.label === labels[0] ? " pos" : " neg";
+  return element("span", said(one), "given" + style);
 }
 
 const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, fields: {}, margin: null, score: null, guess: null };

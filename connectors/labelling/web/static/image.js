@@ -24,17 +24,25 @@ function noImage(why, address) {
   $("no-image").replaceChildren(why, /^https?:\/\//i.test(address) && URL.canParse(address) ? link(address, short) : short);
 }
 
+// The height that an image may have: what the answers, which lie above the page's end, leave of the window.
+function fittingHeight() {
+  const top = $("frame").getBoundingClientRect().top + scrollY, below = $("zooming").offsetHeight + $("answer").offsetHeight;
+  const isPhone = matchMedia("(max-width: 480px)").matches;
+  return Math.max(isPhone ? 110 : 200, Math.min(innerHeight - top - below, innerHeight * (isPhone ? .5 : .38)));
+}
+
 // The width at which the whole image is seen, as large as there is room.
 function fittingWidth() {
   const { naturalWidth: width, naturalHeight: height } = $("image");
   const room = $("frame").clientWidth - 2, most = width < TINY ? 28 : 2;
-  return Math.max(16, Math.min(room, most * width, Math.max(200, innerHeight * .38) * width / (height || 1)));
+  return Math.max(16, Math.min(room, most * width, fittingHeight() * width / (height || 1)));
 }
 
 // Zoom, and keep the point of the image (from 0 to 1) in place.
 function zoomTo(factor, x = .5, y = .5) {
   zoom = factor;
   const frame = $("frame"), image = $("image");
+  frame.style.maxHeight = `${fittingHeight() + 2}px`;
   image.style.width = image.naturalWidth ? `${fittingWidth() * zoom}px` : "";
   image.classList.toggle("tiny", image.naturalWidth < TINY);
   frame.classList.toggle("zoomed", zoom > 1);
@@ -81,3 +89,4 @@ $("smaller").addEventListener("click", () => zoomBy(-1));
 $("larger").addEventListener("click", () => zoomBy(1));
 $("fit").addEventListener("click", () => toggleZoom());
 addEventListener("resize", () => zoomTo(zoom));
+new ResizeObserver(() => zoomTo(zoom)).observe($("guide"));

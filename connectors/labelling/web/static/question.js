@@ -10,14 +10,17 @@ const REASONS = {
   novel: ["Something new", "This event is unlike those that have an answer."],
   explore: ["A look elsewhere", "Picked to find mistakes that the model does not suspect."],
   recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
+  found: ["Found", "The model did not ask about it."],
+  undecided: ["Not decided", "The model cannot tell surely enough to decide this one alone."],
+  check: ["A decision is checked", "The model decided this one alone. It is picked at random, to see how often it is wrong."],
   audit: ["Random check", "Picked at random. Answers like this one show how good the model is."],
 };
 
 let shown = null;          // the question on the page
-let reviewed = null;       // the answers to it, if it is an earlier one
+let reviewed = null;       // the answers to it, if it is an earlier one, or one that the annotator has found
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
-let classes = {};          // what the server says of the classes: labels, is_multiclass, may_add, keys
+let classes = {};          // what the server says of the classes: labels, keys, is_multiclass, may_add, is_open, limit
 
 function trouble(text) {
   if (text) $("trouble").textContent = text;
@@ -39,10 +42,10 @@ function showUndo() {
 }
 
 // An answer in words.
-const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
+const said = ({ op, label, now }) => op === "set" ? (now === label ? label : `${label} (now ${now ?? "removed"})`) : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
-function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
-  const found = { labels: names, is_multiclass, may_add, keys };
+function makeLabels({ labels: names, is_multiclass, may_add, is_open, limit, keys }) {
+  const found = { labels: names, is_multiclass, may_add, is_open, limit, keys };
   if (JSON.stringify(found) === JSON.stringify(classes)) return;
   classes = found;
   labels = names;
@@ -60,18 +63,21 @@ function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
     return button;
   }));
   makeFinder();
-  const withKeys = labels.flatMap((name, i) => keys[i] ? [`${keys[i].toUpperCase()} ${name}`] : []);
-  $("key-list").textContent = [...withKeys, ...($("find").hidden ? [] : [`N ${$("class-name").placeholder.toLowerCase()}`]), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
+  $("key-list").textContent = [...labelKeys(), ...($("find").hidden ? [] : [`N ${$("class-name").placeholder.toLowerCase()}`]), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "/ find", "= more like this", "Z zoom"].join(", ");
 }
 
 // The box that finds a class among many, or adds one.
 function makeFinder() {
-  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : "Add a class";
-  $("find").hidden = !isMany && !classes.may_add;
+  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : classes.may_add ? "Add a class" : `No more than ${classes.limit} classes`;
+  $("find").hidden = !isMany && !classes.is_open;
+  $("open-classes").hidden = !classes.is_multiclass;
   $("class-name").placeholder = words;
   $("class-name").setAttribute("aria-label", `${words} (key N)`);
   findClasses();
 }
+
+// A name without what tells "Alpha" from "alpha".
+const alike = (name) => name.normalize("NFKC").toLowerCase().replace(/\s/g, "");
 
 // The classes that the box asks for; all of them if there are few.
 function findClasses() {
@@ -88,7 +94,7 @@ function show(question, answers = null) {
   $("rest").hidden = true;
   $("question").hidden = false;
   if (!isNew) return;
-  const [title, why] = answers ? ["Earlier answer", ""] : REASONS[question.reason] || [question.reason, ""];
+  const [title, why] = answers?.length ? ["Earlier answer", ""] : answers ? REASONS.found : REASONS[question.reason] || [question.reason, ""];
   $("reason").textContent = title;
   $("because").textContent = why;
   $("ident").textContent = "event " + question.id;
@@ -106,6 +112,7 @@ function show(question, answers = null) {
 function showReviewed(answers) {
   $("reviewed").hidden = !answers;
   if (!answers) return;
+  if (!answers.length) return $("reviewed-text").replaceChildren("You have found this event. Choose a label for it.");
   const newest = answers.at(-1), others = answers.slice(0, -1).map((one) => `${said(one)}${one.by && ` by ${one.by}`}`);
   $("reviewed-text").replaceChildren(
     "The answer is ", element("b", said(newest)), `${newest.by && `, by ${newest.by}`}, ${time(newest.at)}.`,

@@ -5,7 +5,7 @@ none of them twice.  The outcome depends on the sequence of calls alone.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -111,6 +111,28 @@ class Rechecks:
         if label.op == "retract" and label.key in self._past:
             return label._replace(op="set", y=self._past[label.key])
         return label
+
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None) -> None:
+        """Let the answers of a class be those of another one; None: doubts about them are over."""
+        for query_id, recheck in list(self.open.items()):
+            if recheck.y == old and new is not None:
+                self.open[query_id] = recheck._replace(y=new)
+            elif recheck.y == old:
+                del self.open[query_id]
+                self._end(query_id, recheck)
+        for key in [key for key, y in self._past.items() if y == old]:
+            if new is None:
+                del self._past[key]
+            else:
+                self._past[key] = new
+
+    def erase(self, keys: Iterable[int]) -> None:
+        """Close the questions about these events, and forget what was answered before."""
+        gone = set(keys)
+        for query_id in [query_id for query_id, recheck in self.open.items() if recheck.key in gone]:
+            self._end(query_id, self.open.pop(query_id))
+        for key in gone:
+            self._past.pop(key, None)
 
     def expire(self, now: int) -> None:
         """Close the questions whose time is over; their answers are not asked about again."""

@@ -71,9 +71,9 @@ class Votes:
         """
         who = person(label.source or "")[:MAX_NAME]
         self._remember(label, who, time)
+        self._has_news = True
         if self.answers == 1:
             return label
-        self._has_news = True
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
         before = votes[who].rev if who in votes else 0
@@ -106,10 +106,26 @@ class Votes:
             return label._replace(op="set", y=word, rev=rev)
         return label._replace(op=str(word) if holding is None else "retract", y=None, rev=rev)
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None) -> None:
+        """Count the votes for a class as votes for another one; None: as taken back."""
+        for votes in self._votes.values():
+            for who, vote in votes.items():
+                if vote.word == old:
+                    votes[who] = vote._replace(word=new)
+        renamed = [answer._replace(y=new) if answer.y == old else answer for answer in self._recent]
+        self._recent = deque(renamed, maxlen=RECENT)
+
+    def erase(self, keys: Iterable[int]) -> None:
+        """Forget the answers about these events."""
+        gone = set(keys)
+        for key in gone & self._votes.keys():
+            del self._votes[key]
+        self._recent = deque((answer for answer in self._recent if answer[0] not in gone), maxlen=RECENT)
+
     # --- looking at it ------------------------------------------------------------------------------------------------
 
     def take_news(self) -> bool:
-        """Whether an answer came since the last call that may have decided nothing; never between two cuts."""
+        """Whether an answer came since the last call, even one that decided nothing; never between two cuts."""
         has_news, self._has_news = self._has_news, False
         return has_news
 

@@ -5,7 +5,7 @@ import logging
 
 import numpy as np
 import pytest
-from logged import append, read
+from logged import append, change, read
 
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
@@ -53,6 +53,17 @@ def test_alarms_are_log_lines_and_records_and_the_same_after_a_restart(tmp_path,
     assert state.alarms.errors.digest() == expected.alarms.errors.digest()
     assert state.alarms.inputs.digest() == expected.alarms.inputs.digest()
     assert [json.loads(record.value) for record in read(parts, "alarms")] == found
+
+
+def test_a_class_is_called_by_its_name(tmp_path, caplog):
+    settings = change(configure(tmp_path, alarms="alarms"), label={"positive": "ripe", "negative": "green"})
+    names = {True: "ripe", False: "green"}
+    with caplog.at_level(logging.WARNING):
+        run(settings, [event | {"y": names[event["y"]]} for event in events(1000)])
+    [alert] = [json.loads(record.value) for record in read(settings, "alarms")]
+    assert alert["cause"] in names.values()
+    [line] = [record.getMessage() for record in caplog.records if "alarm at" in record.getMessage()]
+    assert line == f"alarm at offset {alert['offset']}: class {alert['cause']!r} is predicted worse than before"
 
 
 def test_without_a_topic_nothing_is_written(tmp_path):

@@ -1,0 +1,168 @@
+"""Reading the topic of events for those who search it, on a thread that begins with the first search."""
+
+import logging
+import threading
+from collections.abc import Iterator
+
+from streamsvm.active.answers.register import question_id
+
+from ...logs.reading import POLL_RECORDS
+from ...logs.transport import OffsetOutOfRange, Record, Transport, Unavailable
+from ...records.formats.base import BadRecord
+from ...records.people.questions import FOUND, Question, fits_question
+from ...runtime.outage import Outage
+from ...runtime.process import LOOK_SECONDS, POLL_SECONDS
+from ...settings.opening import open_once
+from ...settings.sections import Settings
+from .index import CAPACITY, EventIndex, Page
+from .query import BadQuery, parse
+
+logger = logging.getLogger(__name__)
+
+_LOADING = "the events are still being read"
+_PATIENCE = 0.05  # seconds that a request waits for the first events
+_AT_ONCE = 50  # events, during which a search waits
+
+
+class Finder:
+    """Finds events by what people type, and by likeness; any thread may call it.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    capacity
+        Number of events that it holds, the newest ones.
+    """
+
+    def __init__(self, settings: Settings, capacity: int = CAPACITY) -> None:
+        self._settings = settings
+        self._capacity = capacity
+        self._codec = settings.codec()
+        self._shown = settings.shown()
+        self._index = EventIndex(capacity)
+        self._closing = threading.Event()
+        self._loaded = threading.Event()
+        self._outage = Outage(logger, "the events can be read again")
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def close(self) -> None:
+        """Stop, and wait for the thread to end."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._index.close()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the events that the log had at the first search were read."""
+        return self._loaded.is_set()
+
+    def __len__(self) -> int:
+        """Number of events that can be found."""
+        return len(self._index)
+
+    def search(self, text: str, before: int | None, n: int) -> Page:
+        """The newest events that fit what was typed, as `EventIndex.search`.
+
+        Raises
+        ------
+        BadQuery
+            If it is no query, or if no event has such a value.
+        Unavailable
+            If the events cannot be read.
+        """
+        query = parse(text)
+        self._begin()
+        is_loaded = self._loaded.wait(_PATIENCE)
+        try:
+            return self._index.search(query, before, n)
+        except BadQuery:
+            if is_loaded:
+                raise
+            raise Unavailable(_LOADING) from None
+
+    def like(self, query_id: str, n: int) -> Page | None:
+        """The events that are most like one, as `EventIndex.like`; raises `Unavailable` as `search`."""
+        self._begin()
+        found = self._index.like(query_id, n)
+        if found is None and not self.is_loaded:
+            raise Unavailable(_LOADING)
+        return found
+
+    def question(self, query_id: str) -> Question | None:
+        """The event of this question, if it was found."""
+        return self._index.question(query_id)
+
+    def again(self, query_id: str) -> Question | None:
+        """The event of this question, which may have been found before a restart; raises `Unavailable` as `like`."""
+        self._begin()
+        is_loaded = self._loaded.wait(_PATIENCE)
+        found = self._index.question(query_id)
+        if found is None and not is_loaded:
+            raise Unavailable(_LOADING)
+        return found
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+                self._thread.start()
+        if self._outage.reason:
+            raise Unavailable(self._outage.reason)
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                with open_once(self._settings) as log:
+                    self._follow(log)
+            except (Unavailable, OffsetOutOfRange) as error:
+                self._outage.goes_on(error)
+                self._closing.wait(LOOK_SECONDS)
+            except Exception as error:
+                logger.error("the events cannot be read: %s", error)
+                self._outage.goes_on(error)
+                return
+
+    def _follow(self, log: Transport) -> None:
+        topic = self._settings.log.topic
+        ends = log.end_offsets(topic)
+        for number, start in log.start_offsets(topic).items():
+            log.seek(topic, number, max(start, ends[number] - self._capacity))
+        while not self._closing.is_set():
+            if all(log.position(topic, number) >= end for number, end in ends.items()):
+                self._loaded.set()
+            records = log.poll(POLL_SECONDS, POLL_RECORDS)
+            self._outage.ends()
+            for i in range(0, len(records), _AT_ONCE):
+                self._index.add(list(self._questions(records[i : i + _AT_ONCE])))
+
+    def _questions(self, records: list[Record]) -> Iterator[Question]:
+        """The events as questions; those that the trainer refuses, or would not ask about, are left out."""
+        for record in records:
+            try:
+                event = self._codec.decode(record)
+            except BadRecord:
+                continue
+            value = record.value or b""
+            x = self._shown.numbers(event.x)
+            if not fits_question(x, len(value)):
+                continue
+            name = f"{record.topic}-{record.partition}"
+            yield Question(
+                query_id=question_id(name, event.key),
+                id=event.id,
+                partition=record.partition,
+                x=x,
+                event=self._shown.fields(value, event.x),
+                margin=0.0,
+                score=None,
+                reason=FOUND,
+                asked_at=max(record.timestamp, 0),
+                expires_at=max(record.timestamp, 0),
+                unusual={},
+                model={},
+            )

@@ -1,0 +1,80 @@
+"""People find events and label them: by keyboard in the list, and one of them on the page."""
+
+import json
+
+from asked import until
+from playwright.sync_api import expect
+
+from streamsvm.connectors.logs.embedded import LocalLog
+
+from .conftest import press, shown, wait_for
+
+TEXTS = ("win a prize now", "see you at noon", "a prize for you", "noon", "free prize")
+
+
+def put(office):
+    with LocalLog(office.settings.log.dir) as log:
+        for number, text in enumerate(TEXTS):
+            event = {"id": f"e{number}", "x": {"amount": float(number)}, "text": text}
+            log.produce("events", json.dumps(event).encode(), partition=0)
+    until(lambda: office.service.find("", None, 20).page.n_found == len(TEXTS))
+
+
+def rows(page):
+    return page.locator("#finding-list b").all_text_contents()
+
+
+def test_find_and_label_by_keyboard(office, visitor):
+    put(office)
+    office.trainer.ask(9)
+    page = visitor.open(office.url)
+    assert shown(page) == "e9"
+    page.keyboard.press("/")
+    page.keyboard.type("prize amount > 1")
+    page.keyboard.press("Enter")
+    expect(page.locator("#finding-said")).to_have_text("2 of 5 events.")
+    assert rows(page) == ["event e4", "event e2"]
+    page.keyboard.press("1")  # the first row has the focus, and leaves it to the next one
+    expect(page.locator("#finding-list li").first).to_contain_text("fraud")
+    page.keyboard.press("2")
+    expect(page.locator("#finding-list li").nth(1)).to_contain_text("genuine")
+    assert office.trainer.labels() == {"e4": True, "e2": False}
+    page.keyboard.press("1")  # a correction
+    expect(page.locator("#finding-list li").nth(1)).to_contain_text("fraud")
+    page.keyboard.press("=")
+    expect(page.locator("#finding-said")).to_have_text("The events that are most like event e2.")
+    assert set(rows(page)) == {"event e0", "event e1", "event e4"}  # they share a word
+    page.keyboard.press("/")
+    page.keyboard.type("amout > 1")
+    page.keyboard.press("Enter")
+    expect(page.locator("#finding-said")).to_have_text("No event has a value 'amout'; there are text, amount.")
+    assert len(visitor.complaints) == 1
+    assert "400" in visitor.complaints.pop()
+    page.keyboard.press("Escape")
+    assert shown(page) == "e9"
+    press(page, "1", "e9")
+    assert office.trainer.labels() == {"e4": True, "e2": True, "e9": True}
+
+
+def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
+    put(office)
+    page = visitor.open(office.url)
+    wait_for(page, "!isBusy")
+    page.get_by_role("button", name="Find events").click()
+    page.get_by_label("Words and values").fill("free")
+    page.get_by_role("button", name="Find", exact=True).click()
+    page.locator("#finding-list button").click()
+    expect(page.locator("#text")).to_have_text("free prize")
+    expect(page.locator("#reason")).to_have_text("Found")
+    page.keyboard.press("s")  # leaves it, since the model did not ask
+    expect(page.locator("#rest")).to_be_visible()
+    assert office.trainer.answers() == []
+    page.keyboard.press("/")
+    page.locator("#finding-list button").click()
+    page.keyboard.press("1")
+    expect(page.locator("#said")).to_have_text("Saved: fraud for event e4.")
+    assert office.trainer.labels() == {"e4": True}
+    wait_for(page, "!isBusy && undoable")
+    page.keyboard.press("u")
+    assert shown(page) == "e4"
+    assert office.trainer.labels() == {}
