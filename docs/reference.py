@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from streamsvm.connectors.commands import cli
+from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import SECTIONS
 from streamsvm.estimators.learners import ALGORITHMS
@@ -56,7 +57,8 @@ def _form(action: argparse.Action) -> str:
 
 def configuration() -> str:
     """Every section: what it is for, and a table of its keys with their defaults and meanings."""
-    return "\n\n".join(_section(name, section) for name, section in SECTIONS.items())
+    parts = [_section(name, section) for name, section in SECTIONS.items()]
+    return "\n\n".join([*parts, _section("[challenger]", ChallengerSettings)])
 
 
 def _section(name: str, section: Any) -> str:
@@ -67,6 +69,7 @@ def _section(name: str, section: Any) -> str:
     rows = [
         f"| `{key.name}` | {_default({} if key.default is MISSING else key.default)} | {_plain(meanings[key.name])} |"
         for key in fields(section)
+        if key.name != "model" or section is not ChallengerSettings  # a section of its own, like [model]
     ]
     return "\n".join([f"## [{name}]", "", about, "", "| key | default | |", "|---|---|---|", *rows])
 

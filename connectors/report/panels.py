@@ -18,6 +18,7 @@ from ..trainer.state.quality.prequential import History, Prequential, Snapshot
 from ..trainer.state.state import prequential
 from ..trainer.state.stored_state import Stored
 from .answers import Answers
+from .challengers import challengers_panels
 from .charts import are_early
 from .classes import class_labels_panels, classes_panels
 from .decisions import decisions_panels
@@ -72,6 +73,7 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
         error_panel(stored, rows, prefix),
         *classes_panels(read_metrics(stored), answers, prefix, is_early=predicts_early(stored)),
         *decisions_panels(stored, prefix),
+        *challengers_panels(stored, prefix),
         support_panel(stored, rows, prefix),
         *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),

@@ -25,6 +25,7 @@ class Metric(NamedTuple):
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONG = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 30 * 86400.0)
+_CHALLENGER = ("partition", "challenger")
 
 METRICS = (
     Metric("streamsvm_up", "gauge", "1 while the loop is alive, as /healthz says."),
@@ -133,6 +134,7 @@ METRICS = (
             ("labelled", "Labelled events of a class"),
             ("decided", "Labelled events of a class that were decided"),
             ("wrong", "Labelled events of a class that were decided for another one"),
+            ("promised", "How many may be wrong at most, if each label comes at once and one model decides"),
         )
     ),
     Metric(
@@ -161,6 +163,14 @@ METRICS = (
     ),
     Metric(
         "streamsvm_estimates_share", "gauge", "Time for estimates as a share of the time for learning.", ("partition",)
+    ),
+    Metric("streamsvm_challenger_active", "gauge", "1 while a challenger goes on, 0 once it was dropped.", _CHALLENGER),
+    Metric("streamsvm_challenger_labels", "gauge", "Labels that a challenger was compared on.", _CHALLENGER),
+    Metric(
+        "streamsvm_challenger_gain",
+        "gauge",
+        "How much better a challenger is than the model that serves; the bounds hold at all times together.",
+        (*_CHALLENGER, "metric", "bound"),
     ),
     Metric("streamsvm_checkpoints_total", "counter", "Checkpoints written."),
     Metric("streamsvm_checkpoint_seconds", "histogram", "Seconds that a checkpoint took.", (), _SHORT),

@@ -21,6 +21,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_features(settings),
         *_others(settings),
         *_classes(settings),
+        *_challengers(settings),
     ]
 
 
@@ -44,7 +45,7 @@ def _transactions(settings: Settings) -> Iterator[str]:
 
 
 def _topics(settings: Settings) -> Iterator[str]:
-    repeated = _repeated(settings.log.topics())
+    repeated = _repeated(settings.topics())
     if settings.log.merged and not settings.log.model:
         yield "log.merged needs log.model, the topic of the models that are merged"
     if settings.daemon.publish_json and not settings.log.model:
@@ -60,7 +61,7 @@ def _topics(settings: Settings) -> Iterator[str]:
     if settings.log.merged and settings.model.algorithm == "auto":
         yield 'log.merged needs one kind of model, and model.algorithm = "auto" has several; choose another one'
     if repeated:
-        yield f"the topics of [log] must differ; there is more than one {', '.join(map(repr, repeated))}"
+        yield f"the topics must differ; there is more than one {', '.join(map(repr, repeated))}"
 
 
 def _state(settings: Settings) -> Iterator[str]:
@@ -178,6 +179,22 @@ def _classes(settings: Settings) -> Iterator[str]:
         )
     if label.max_classes and label.max_classes < len(label.classes):
         yield f"label.max_classes = {label.max_classes} is less than the {len(label.classes)} of label.classes"
+
+
+def _challengers(settings: Settings) -> Iterator[str]:
+    if not settings.challenger:
+        return
+    if repeated := _repeated(challenger.name for challenger in settings.challenger):
+        yield f"the names of challengers must differ; there is more than one {', '.join(map(repr, repeated))}"
+    if settings.daemon.per == "key":
+        yield '[[challenger]] needs daemon.per = "partition": it stands beside one model, and each key has its own'
+    if settings.log.questions:
+        yield (
+            "[[challenger]] does not go with log.questions: the model that serves chooses which labels are asked for, "
+            "so a comparison on them would not be fair"
+        )
+    if settings.log.merged:
+        yield "[[challenger]] does not go with log.merged: models that differ are not merged"
 
 
 def _schema(settings: Settings) -> Iterator[str]:

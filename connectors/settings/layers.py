@@ -67,7 +67,7 @@ def collect(
             advice = removed.get(f"{given.section}.{given.key}")
             if advice:
                 raise given.unknown(f": {advice}")
-            key, value = _interpret(sections[given.section], given, is_checked=given.section not in unchecked)
+            key, value = interpret(sections[given.section], given, is_checked=given.section not in unchecked)
             values[given.section][key] = value
         except ValueError as error:
             problems.append(str(error))
@@ -178,7 +178,7 @@ def _section_of(key: str, sections: Sections) -> str:
 # --- what values mean -------------------------------------------------------------------------------------------------
 
 
-def _interpret(section: Any, given: Given, *, is_checked: bool) -> tuple[str, Any]:
+def interpret(section: Any, given: Given, *, is_checked: bool) -> tuple[str, Any]:
     """The key and its checked value; raises ValueError with the problem."""
     known = {item.name: item for item in fields(section)}
     key = next((name for name in known if name.lower() == given.key.lower()), given.key) if given.is_text else given.key

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..records.formats.avro import AvroMissing, SchemaError
 from ..records.raw import UnusableTransform
+from .challengers import problems_of, read_challengers
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
@@ -59,11 +60,13 @@ def load(
     except UnreadableFile as error:
         raise ConfigError([str(error)]) from error
     unchecked = () if with_model else ("model",)
+    challengers = content.pop("challenger", [])
     values, problems = collect(SECTIONS, path, content, environment, overrides, "kafka", REMOVED, unchecked)
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
-    settings = Settings(**parts)
+    own = read_challengers(str(path), challengers, parts["model"], problems, is_checked=with_model)
+    settings = Settings(**parts, challenger=own)
     if "kafka" in values:
         given = with_files(values["kafka"], path.parent, problems)
         settings = replace(settings, kafka={key: item.value for key, item in given.items()})
@@ -81,7 +84,8 @@ def load(
         sys.path.append(folder)
     problems += find_contradictions(settings)
     if with_model:
-        problems += settings.model.problems(is_multiclass=settings.label.vocabulary is not None)
+        is_multiclass = settings.label.vocabulary is not None
+        problems += [*settings.model.problems(is_multiclass), *problems_of(own, is_multiclass)]
     problems += needs(settings)
     try:
         settings.codec()

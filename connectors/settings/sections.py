@@ -1,15 +1,16 @@
 """The sections of the configuration, except the model's: what each key means, its type, its default and its range."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
 from . import checks
+from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
 from .checks import key
 from .decide import DecideSettings
 from .estimates import EstimateSettings
@@ -317,6 +318,7 @@ class Settings:
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
     decide: DecideSettings = field(default_factory=DecideSettings)
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
+    comparison: ComparisonSettings = field(default_factory=ComparisonSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
     state: StateSettings = field(default_factory=StateSettings)
@@ -324,6 +326,7 @@ class Settings:
     merger: MergerSettings = field(default_factory=MergerSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
+    challenger: tuple[ChallengerSettings, ...] = ()
 
     def shown(self) -> Shown:
         """Which parts of an event people see."""
@@ -348,6 +351,28 @@ class Settings:
             reading=self.features.reading(),
         )
 
+    def topic_of(self, challenger: ChallengerSettings) -> str:
+        """The topic of a challenger's predictions."""
+        return challenger.topic or f"{self.log.predictions}-{challenger.name}"
+
+    def models(self) -> dict[str, ChallengerSettings]:
+        """The challengers by name, and the model of [model], which becomes one if another is promoted."""
+        first = [ChallengerSettings(FIRST, model=self.model)] if self.challenger else []
+        return {own.name: own for own in (*first, *self.challenger)}
+
+    def topics_of_challengers(self) -> list[str]:
+        """The topics of their predictions."""
+        return [*map(self.topic_of, self.models().values())]
+
+    def topics(self) -> list[str]:
+        """The topics that are used."""
+        return [*self.log.topics(), *self.topics_of_challengers()]
+
+    def serving(self, name: str) -> Self:
+        """These settings with the model of this name in the place of [model]."""
+        own = self.models().get(name)
+        return self if own is None else replace(self, model=own.model)
+
     def removes(self) -> bool:
         """Whether models may have to forget or leave out examples."""
         is_bounded = self.model.budget is not None or self.model.window is not None
@@ -371,12 +396,11 @@ class Settings:
     def fingerprint(self) -> dict[str, Any]:
         """The settings that a checkpoint depends on, by dotted name: with another value, a model cannot go on."""
         sections = {
-            "model": {"algorithm": self.model.algorithm, **self.model.parameters(), **self.model.bounds()},
             "features": self.features.fingerprint(),
             "label": self.label.fingerprint(),
         }
-        values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
-        del values["model.cache_mb"]  # It changes the memory, not the model.
+        values = model_fingerprint(self.model)
+        values |= {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
         values["decide.error"] = self.decide.error or None  # older versions lack it
         values["labelling.audit"] = None if self.audit == 1.0 else self.audit  # of decisions
@@ -393,4 +417,5 @@ REMOVED = {  # keys of 0.1.0, and what to do about each
     "limits.text_length": f"ids, times, sources and keys may have {MAX_TEXT} characters; remove the key",
 }
 
-SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name != "kafka"}
+_OTHERS = ("kafka", "challenger")  # sections that are read apart: another program's keys, and a list of sections
+SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name not in _OTHERS}

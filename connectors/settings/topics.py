@@ -21,9 +21,11 @@ _FOR_EVER = -1  # Kafka's value of retention.ms
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 
-def of_trainers(log: LogSettings) -> list[str]:
+def of_trainers(settings: Settings) -> list[str]:
     """The topics that a trainer reads and writes."""
-    return [name for name in log.topics() if name not in (log.merged, log.scores)]
+    log = settings.log
+    names = [name for name in log.topics() if name not in (log.merged, log.scores)]
+    return [*names, *settings.topics_of_challengers()]
 
 
 def of_scorers(settings: Settings) -> list[str]:
@@ -45,7 +47,7 @@ def of_mergers(log: LogSettings) -> list[str]:
 def used(settings: Settings) -> list[str]:
     """All topics that a configuration needs."""
     log = settings.log
-    return list(dict.fromkeys([*of_trainers(log), *of_scorers(settings), *of_mergers(log)]))
+    return list(dict.fromkeys([*of_trainers(settings), *of_scorers(settings), *of_mergers(log)]))
 
 
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
@@ -151,7 +153,7 @@ def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]
     if backend_of(settings).makes_topics:
         return list(_made_by_records(settings.log, names, shapes))
     missing = [Finding(PROBLEM, f"there is no topic {name!r}", _REMEDY) for name in names if name not in shapes]
-    return [*missing, *_counts(settings.log, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
+    return [*missing, *_counts(settings, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
 
 
 def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Findings:
@@ -168,10 +170,11 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
             yield Finding(OK, f"there is no topic {name!r} yet; its first record makes it")
 
 
-def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
+def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
+    log, shadows = settings.log, settings.topics_of_challengers()
     events = shapes.get(log.topic)
-    for name in (log.labels, log.predictions, log.scores, log.questions, log.state, log.erasures):
+    for name in (log.labels, log.predictions, log.scores, log.questions, log.state, log.erasures, *shadows):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
             yield Finding(PROBLEM, _other_count(name, shape, log.topic, events))

@@ -11,10 +11,11 @@ forgotten.
 
 import time
 from collections.abc import Hashable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from streamsvm import AutoLASVM
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.validation import KernelOverflow
@@ -23,11 +24,12 @@ from streamsvm.features import Records
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
-from .rows import ONE_BY_ONE, RawRows, Rows, rows_at
+from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
-from .state.estimates import Estimate
+from .state.counters import Counters
+from .state.estimates import Estimate, Estimates
 from .state.lesson import Lesson
-from .state.state import State
+from .state.models import KeyedModels, SingleModel
 
 
 class Task(NamedTuple):
@@ -54,8 +56,27 @@ class Task(NamedTuple):
 Refused = tuple[Task, BadRecord]
 
 
+class Pupil(Protocol):
+    """What has models and counts their lessons: the state of a partition, or a challenger."""
+
+    @property
+    def models(self) -> SingleModel | KeyedModels: ...
+
+    @property
+    def estimates(self) -> Estimates | None: ...
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def labelling(self) -> Labelling | None: ...
+
+
 def teach(
-    tasks: list[Task], rows: Rows, entity: bytes | None, state: State, max_features: int
+    tasks: list[Task], rows: NamedRows, entity: bytes | None, state: Pupil, max_features: int
 ) -> tuple[list[Estimate], list[Refused]]:
     """Teach the model of an entity: forget what is corrected or taken back, then learn.
 
@@ -67,11 +88,11 @@ def teach(
     tasks
         The lessons of a cut, in order.
     rows
-        The features of their events, as the model takes them, or raw ones.
+        The features of their events, as the model takes them; see `numbered`.
     entity
         Whose model learns; see `Models`.
     state
-        The state of the partition.
+        The state of the partition, or a challenger.
     max_features
         The largest number of features of a model.
 
@@ -80,6 +101,7 @@ def teach(
     estimates, refused
         The estimates that were made, and the tasks that the model cannot learn, each with the reason.
     """
+    decider = state.models.decider(entity)
     here = [task for task in tasks if task.lesson.value is not None]
     found: list[Estimate] = []
     refused: list[Refused] = []
@@ -87,26 +109,26 @@ def teach(
         model = state.models.to_learn(entity)
         revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # by event: the last one
         if revisions:
-            (state.models.decider(entity) or model).forget(list(revisions))
+            (decider or model).forget(list(revisions))
         if revisions and state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
-        if not isinstance(rows, NamedRows):
-            holding, rows = _with_numbers(holding, rows, state.models.records(entity))
         fitting, refused = _fitting(model, holding, rows, max_features)
-        found, too_large = _learn_events(model, fitting, rows, state, state.models.decider(entity))
+        found, too_large = _learn_events(model, fitting, rows, state, decider)
         refused += too_large
         state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
     for lesson, *_ in tasks:
-        holder = state.models.decider(entity) or state.models.to_predict(entity)
+        holder = decider or state.models.to_predict(entity)
         if lesson.value is None and _revise_member(lesson, holder, state):
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
     return found, refused
 
 
-def _with_numbers(tasks: list[Task], rows: RawRows, records: Records | None) -> tuple[list[Task], NamedRows]:
-    """Tasks with raw events, and the rows of numbers that they refer to."""
+def numbered(tasks: list[Task], rows: Rows, records: Records | None) -> tuple[list[Task], NamedRows]:
+    """Tasks, and the rows of numbers that they refer to, which are made now if events are raw."""
+    if isinstance(rows, NamedRows):
+        return tasks, rows
     places = [task.row for task in tasks if task.row is not None]
     numbers = iter(range(len(places)))
     numbered = [task if task.row is None else task._replace(row=next(numbers)) for task in tasks]
@@ -133,7 +155,7 @@ def _fitting(model: Model, tasks: list[Task], rows: NamedRows, max_features: int
 
 
 def _learn_events(
-    model: Any, tasks: list[Task], rows: NamedRows, state: State, decider: ConformalClassifier | None
+    model: Any, tasks: list[Task], rows: NamedRows, state: Pupil, decider: ConformalClassifier | None
 ) -> tuple[list[Estimate], list[Refused]]:
     """Learn the events of these tasks; the estimates, and the tasks whose events are too large for the kernel.
 
@@ -193,7 +215,8 @@ def _margin_of(lesson: Lesson, model: Any) -> Any:
         return None
     if isinstance(model, MulticlassModel):
         return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    return lesson.decision[0]
+    of_candidates = len(lesson.decision) > 1 and isinstance(model, AutoLASVM)  # another model may have predicted
+    return lesson.decision if of_candidates else lesson.decision[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:
@@ -226,7 +249,7 @@ class _Examples(NamedTuple):
         return self.xs, self.ys.tolist(), self.ws.tolist(), self.keys.tolist()
 
 
-def _revise_member(lesson: Lesson, model: Any, state: State) -> int:
+def _revise_member(lesson: Lesson, model: Any, state: Pupil) -> int:
     """Correct or forget an example whose event the join has forgotten; return whether the model held it."""
     if lesson.y is None:
         if state.estimates:

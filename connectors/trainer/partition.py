@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
+from ..records.erasures import Swap
 from ..records.formats.base import BadRecord
 from ..records.models import Model
 from ..records.published import LOADING_SECONDS, Publisher
@@ -23,6 +24,7 @@ from .erasing import Erasing
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
+from .state.challengers import serving_of
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.erased import without
 from .state.journal import Cut, Kind
@@ -137,9 +139,11 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
+        serving = serving_of(checkpoint.blobs)
+        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
+        self._processor.attend(self.state)
         self._has_asked = self._processor.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
@@ -195,6 +199,7 @@ class Partition:
                 return None
             self.state = State.new(self._settings, self.store, self.number, self._first_model)
             self._first_model = None
+            self._processor.attend(self.state)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # a restart begins at these offsets, even if the log begins later by then
@@ -237,11 +242,28 @@ class Partition:
             return True
         if not self._erasing.is_ready:
             return False
-        if self._erasing.follow(state):
-            self._has_erased = self.wants_publication = True
-            self._n_to_save = self._settings.daemon.keep
+        if not self._has_erased and self._erasing.follow(state):
+            self._note_erased()
             self._has_asked = self._processor.resume(state) or self._has_asked  # withdraws questions
-        return not self._has_erased
+        return not self._has_erased and self._erasing.swap is None
+
+    def _note_erased(self) -> None:
+        self._has_erased = self.wants_publication = True
+        self._n_to_save = self._settings.daemon.keep
+
+    @property
+    def swap(self) -> Swap | None:
+        """The rebuilt state that the partition waits for, once a checkpoint has all requests before it."""
+        return self._erasing.swap if self._erasing and not self._has_erased else None
+
+    def swapped(self, rebuilt: State | None) -> None:
+        """Go on with a rebuilt state of the same place in the stream; None: with the one that is here."""
+        assert self.state
+        assert self._erasing
+        if rebuilt is not None:
+            self.state = self.state.replaced_by(rebuilt)
+        self._erasing.swapped(self.state)
+        self._note_erased()
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
@@ -329,6 +351,7 @@ class Partition:
     def _remember(self, state: State) -> None:
         if state.history.is_due(state.offset):
             state.history.add(self._snapshot(state))
+        state.decided.note(state.offset)
 
     def _snapshot(self, state: State) -> Snapshot:
         metrics, sizes = state.metrics, state.models.sizes()

@@ -9,6 +9,7 @@
       next event is predicted.
 
 3. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
+4. Let the challengers take the same steps (see `shadow`).
 
 The numbers of raw events are made when they are used.  An event is predicted with what `Records` knows of the events
 before it; then `Records` takes note of it.  A model that learns it takes its numbers as `Records` makes them then.
@@ -18,6 +19,7 @@ sees where a cut ends.
 """
 
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,6 +29,7 @@ import numpy as np
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
+from ..records.class_changes import ClassChange
 from ..records.classes import KnownClasses
 from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
@@ -44,8 +47,9 @@ from ..records.predictions import (
 )
 from ..settings.sections import Settings
 from .asking import Asking
-from .learning import Refused, Task, teach
+from .learning import Refused, Task, numbered, teach
 from .rows import RawRows, Rows, by_entity, rows_at, unusable_rows
+from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson
@@ -55,6 +59,8 @@ from .state.state import State
 from .times import Times
 
 logger = logging.getLogger(__name__)
+
+_NO_ROWS = NamedRows.of([])
 
 
 class Decoded(NamedTuple):
@@ -106,6 +112,7 @@ class Processor:
         self._is_keyed = settings.daemon.per == "key"
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
+        self._shadow = Shadow(settings, codec, log) if settings.challenger else None
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
@@ -114,25 +121,38 @@ class Processor:
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
         """Take the records of a cut in the order of their times; each event is predicted before it is learned."""
+        begin, steps = time.thread_time(), []
         decoded, rows = self._decode_events(self._without_tombstones(events), state)
         if decoded:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
         n_late, learned = state.counters.late, []
-        for places, answers in self._steps(decoded, given, state):
-            said = self._predict({place: decoded[place] for place in places}, rows, state)
+        for places, answers, change in self._steps_and_changes(decoded, given, state):
+            said, predicted_rows, row_of = self._predict({place: decoded[place] for place in places}, rows, state)
             here = [(place, decoded[place], prediction) for place, prediction in said.items()]
             if places:
                 state.offset = max(state.offset, decoded[places[-1]].record.offset + 1)
             tasks, known = (
                 self._join(here, rows, answers, state) if self._joins else (self._own_labels(here, state.join), rows)
             )
-            self._learn(tasks, known, state)
+            taught, known_rows = self._learn(tasks, known, state)
+            if self._shadow and (here or taught):
+                seen = [Seen(item.record, item.event, row_of[place], each) for place, item, each in here]
+                steps.append(Step(seen, predicted_rows, taught, known_rows))
             learned += [task.lesson for task in tasks if task.lesson.is_first]
+            if change:
+                self._change_class(change, state)
         self._note(learned, state.counters.late - n_late, state)
         self._listen(decoded, learned, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
+        if self._shadow:
+            self._shadow.follow(steps, state, time.thread_time() - begin)
+
+    def attend(self, state: State) -> None:
+        """Take a state in hand, a new one or that of a checkpoint."""
+        if self._shadow:
+            self._shadow.attend(state)
 
     def resume(self, state: State) -> bool:
         """After a restart, ask what the settings, which may be new, allow; return whether anything was asked."""
@@ -209,12 +229,17 @@ class Processor:
         """Features as the models take them, made once for all that is done with them; those of raw events are not."""
         return RawRows(xs) if self._settings.features.raw else state.rows(xs, None)
 
-    def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label]]:
-        """The labels, with their records; refuse the other records."""
-        decoded = []
+    def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label | ClassChange]]:
+        """The labels and the changes of classes, with their records; refuse the other records."""
+        decoded: list[tuple[Record, Label | ClassChange]] = []
         are_bad = [False] * len(records)
         for i, record in enumerate(records):
             try:
+                change = self._codec.decode_change(record)
+                if change is not None:
+                    state.admit(change)
+                    decoded.append((record, change))
+                    continue
                 label = self._codec.decode_label(record)
                 if label.y is not None:
                     state.classes.admit(label.y)
@@ -225,9 +250,29 @@ class Processor:
         state.breaker.observe(are_bad)
         return decoded
 
+    def _steps_and_changes(
+        self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]], ClassChange | None]]:
+        """The steps, which end at each change of the classes: what came before it is learned before it."""
+        for places, answers in self._steps(decoded, labels, state):
+            part: list[tuple[Record, Label]] = []
+            for record, said in answers:
+                if isinstance(said, ClassChange):
+                    yield places, part, said
+                    places, part = [], []
+                else:
+                    part.append((record, said))
+            yield places, part, None
+
+    def _change_class(self, change: ClassChange, state: State) -> None:
+        actions = state.change_class(change)
+        logger.info("partition %d: %s changes the classes: %s", self._number, change.who, change)
+        if self._asking:
+            self._asking.change_class(change.old, change.new, actions, state)
+
     def _steps(
-        self, decoded: list[Decoded], labels: list[tuple[Record, Label]], state: State
-    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]]]]:
+        self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label | ClassChange]]]]:
         """The records in the order of their timestamps, in steps: places of events, then labels.
 
         Only the last event of a step may teach.  So a model can predict the events of a step together, and still each
@@ -250,18 +295,23 @@ class Processor:
         """Whether the label of an event is known when it comes."""
         return event.y is not None or (self._joins and state.join.without_event(event.key) is not None)
 
-    def _predict(self, decoded: Mapping[int, Decoded], rows: Rows, state: State) -> dict[int, Said]:
-        """Produce the predictions of events; return them by place."""
+    def _predict(
+        self, decoded: Mapping[int, Decoded], rows: Rows, state: State
+    ) -> tuple[dict[int, Said], NamedRows, dict[int, int]]:
+        """Produce the predictions of events; return them by place, with the rows of one model and their numbers."""
         found: dict[int, Said] = {}
+        own, row_of = _NO_ROWS, {}
         for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
             try:
-                predicted = predictions_of(model, rows_at(own, [row for row, _ in taken.values()]))
+                chosen_rows = rows_at(own, [row for row, _ in taken.values()])
+                predicted = predictions_of(model, chosen_rows, to_be_learned=self._joins)
                 said = dict(zip(taken, predicted, strict=True))
             except ValueError:
                 said = self._one_by_one(model, taken, own, state)
             found |= {place: with_verdict(each, decider) for place, each in said.items()}
+            row_of = {place: row for place, (row, _) in taken.items()}
         said_of = {place: found[place] for place in decoded if place in found}
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
@@ -270,7 +320,7 @@ class Processor:
             send_prediction(self._log, self._settings.log.predictions, record, value)
             self.n_decided += prediction.verdict is not None and prediction.verdict.decided
         state.counters.predicted += len(said_of)
-        return said_of
+        return said_of, own, row_of
 
     def _taken(
         self, decoded: Mapping[int, Decoded], rows: Rows, entity: bytes | None, state: State
@@ -292,7 +342,7 @@ class Processor:
         found: dict[int, Said] = {}
         for place, (row, item) in taken.items():
             try:
-                [found[place]] = predictions_of(model, rows_at(rows, [row]))
+                [found[place]] = predictions_of(model, rows_at(rows, [row]), to_be_learned=self._joins)
             except ValueError as error:
                 self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
         return found
@@ -301,7 +351,7 @@ class Processor:
         """What to learn from the events that have their own labels."""
         tasks = []
         for row, (record, event, entity), said in here:
-            time = join.pass_time(event.key, self.times.of(event.time, record, join))
+            when = join.pass_time(event.key, self.times.of(event.time, record, join))
             if event.y is not None:
                 lesson = Lesson(
                     event.key,
@@ -315,7 +365,7 @@ class Processor:
                     predicted=said.class_label,
                     verdict=said.verdict and said.verdict._replace(margin=None),
                 )
-                tasks.append(Task(lesson, row, time, record))
+                tasks.append(Task(lesson, row, when, record))
         return tasks
 
     def _join(
@@ -331,18 +381,18 @@ class Processor:
         for row, (record, event, entity), said in here:
             assert record.value is not None  # it is an event
             row_of[record.value] = row
-            time = self.times.of(event.time, record, state.join)
+            when = self.times.of(event.time, record, state.join)
             lesson = state.join.add_event(
                 event.key,
                 record.value,
-                y=event.y,
+                y=state.changes.meaning(event.y),
                 w=event.w,
                 margin=said.margin,
                 predicted=said.class_label,
                 decision=said.decision,
                 verdict=said.verdict,
                 entity=entity,
-                time=time,
+                time=when,
                 at=record.offset,
             )
             if self._asking:
@@ -375,6 +425,7 @@ class Processor:
 
     def _decided(self, record: Record, label: Label, state: State) -> Label | None:
         """What the answers to a question say together; None: nothing new.  Any other label decides alone."""
+        label = state.changes.as_now(label)
         query_id = answered_question(record)
         if state.labelling is None or not label.source or query_id is None:
             return label
@@ -389,11 +440,20 @@ class Processor:
         late = join.without_event(label.key)
         return late and late._replace(entity=record.key if self._is_keyed else None)
 
-    def _learn(self, tasks: list[Task], rows: Rows, state: State) -> None:
+    def _learn(self, tasks: list[Task], rows: Rows, state: State) -> tuple[list[Task], NamedRows]:
+        """Teach the models; return the tasks of one model, and the rows of numbers that they refer to."""
+        own: list[Task] = []
+        numbers = _NO_ROWS
         for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
-            estimates, refused = teach([tasks[i] for i in chosen], rows, entity, state, self._max_features)
+            own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
+            decider = state.models.decider(entity)
+            before = decider.tallies if decider else {}
+            estimates, refused = teach(own, numbers, entity, state, self._max_features)
+            if decider:
+                state.decided.change(before, decider.tallies)
             self._publish(estimates)
             self._refuse(refused, state)
+        return own, numbers
 
     def _note(self, first: list[Lesson], n_late: int, state: State) -> None:
         """Count what a cut has taught: the first lessons of its events, and labels of events that are forgotten."""

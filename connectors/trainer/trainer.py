@@ -24,6 +24,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
+from ..records.erasures import Swap
 from ..records.published import LOADING_SECONDS, Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
@@ -43,6 +44,7 @@ from .state.remote.objects import ObjectPlace, open_objects
 from .state.remote.places import LedgerPlace, TopicPlace
 from .state.remote.store import RemoteStore
 from .state.state import State, TooManyBadRecords
+from .swapping import caught_up
 from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -125,7 +127,7 @@ class Trainer:
         self._health.set_unready("no partition is assigned yet")
         topic = self._settings.log.topic
         try:
-            topics.check(self._settings, topics.of_trainers(self._settings.log))
+            topics.check(self._settings, topics.of_trainers(self._settings))
             self._n_partitions = max(1, len(self._log.start_offsets(topic)))
             self._log.subscribe(topic, self)
             if not self._was_assigned:
@@ -189,7 +191,7 @@ class Trainer:
 
     def _look_at_new_partitions(self, n_partitions: int) -> None:
         """Refuse partitions that the topic of events has, but another topic lacks."""
-        topics.check(self._settings, topics.of_trainers(self._settings.log))
+        topics.check(self._settings, topics.of_trainers(self._settings))
         self._n_partitions = n_partitions
         logger.warning(
             "topic %r has %d partitions now. The models of the new ones begin empty, or with the merged model "
@@ -295,10 +297,19 @@ class Trainer:
         for partition in list(self._partitions.values()):
             started = time.perf_counter()
             n_taken = partition.step()
+            if partition.swap:
+                self._swap(partition, partition.swap)
             if n_taken:
                 self._telemetry.took(n_taken, time.perf_counter() - started)
             n_records += n_taken
         return n_records
+
+    def _swap(self, partition: Partition, swap: Swap) -> None:
+        """Go on with a rebuilt state; a trainer that has to end leaves that to its next run."""
+        with self._health.heartbeat.allow(LOADING_SECONDS):
+            rebuilt = caught_up(partition, swap, self._settings, self._stop)
+        if rebuilt is not None or not self._stop():
+            partition.swapped(rebuilt)
 
     def _is_finished(self) -> bool:
         if self._settings.daemon.follow or self._is_busy or not self._was_assigned:

@@ -26,7 +26,7 @@ Classes
 """
 
 from collections.abc import Callable, Container, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -390,6 +390,25 @@ class LabellingLoop(LoopState):
         else:
             raise ValueError(f"status={answer.status!r} is unknown; use 'label', 'skip', 'ignore' or 'retract'")
         return actions + self._questions.expire(now)
+
+    def rename_class(self, label: Label, new: Label | None, n_support: int, now: int) -> list[Action]:
+        """Let the labels of a class be those of another one; None: take them back.
+
+        Returns
+        -------
+        list of Action
+            What becomes of the labels, as `answer` returns it.
+        """
+        status: Literal["label", "retract"] = "retract" if new is None else "label"
+        mine = [key for key, y in self._questions.labels().items() if y == label]
+        actions: list[Action] = []
+        for key in mine:
+            answer = Answer(key, status, new, "", self._questions.record_of(key).time)
+            actions += self.answer(answer, n_support, now)
+        self.counts.of_classes = [pair for pair in self.counts.of_classes if pair[0] != label]
+        if self._stopping is not None:
+            self._stopping.drop_class(label)
+        return actions
 
     def _label(self, answer: Answer, n_support: int) -> list[Action]:
         if isinstance(answer.y, bool) is self._is_several or answer.y is None:

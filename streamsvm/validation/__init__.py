@@ -1,11 +1,13 @@
 """Honest numbers for a model: cross-validation, grids, and estimates while it learns.
 
 `cross_validate`, `leave_one_out` and `grid_search` solve the model's problem exactly, by the batch solver;
-`StreamingLOO` and `StreamingKFold` estimate the error of a model that is learning.  The room imports from core, batch,
+`StreamingLOO` and `StreamingKFold` estimate the error of a model that is learning.  `AlwaysValidMean` compares two
+models while they learn.  The room imports from core, batch,
 online and metrics; it recognises learners by their attributes.  Start reading at `crossval.cross_validate`, then
 `splits` (where each fold starts) or `streaming.wrapper`.
 """
 
+from streamsvm.validation.always_valid import AlwaysValidMean as AlwaysValidMean
 from streamsvm.validation.crossval import cross_validate as cross_validate
 from streamsvm.validation.crossval import leave_one_out as leave_one_out
 from streamsvm.validation.grids.grid import Search as Search
@@ -22,6 +24,7 @@ from streamsvm.validation.streaming import StreamingKFold as StreamingKFold
 from streamsvm.validation.streaming import StreamingLOO as StreamingLOO
 
 __all__ = [
+    "AlwaysValidMean",
     "ClassResult",
     "ClassSearch",
     "Comparison",

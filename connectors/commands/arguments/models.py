@@ -21,6 +21,20 @@ def report(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: DIR/report.html)")
 
 
+def challengers(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Show how the challengers do beside the model that serves, on the same labels: each metric, the challenger's "
+        "gain, and bounds of the gain that hold at all times together. The newest checkpoints are read; the trainer "
+        "may be running."
+    )
+    command.add_argument(
+        "run_of",
+        type=Path,
+        metavar="DIR|CONFIG.toml",
+        help="the trainer's state folder (daemon.state_dir), or the configuration",
+    )
+
+
 def export(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Write a model as a file for other programs: a C99 file, a Java class, a JavaScript module, an ONNX graph, or "

@@ -61,11 +61,15 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
     ]
     given = [*renamed, f"daemon.state_dir={state_dir}-{app}", "http.port=0", *overrides, *fixed]
     settings = load(path, environment, given)
+    settings = replace(
+        settings,
+        challenger=tuple(replace(own, topic=f"{original.topic_of(own)}-{app}") for own in settings.challenger),
+    )
     written = [settings.log.predictions, settings.log.dlq, settings.log.model, settings.log.scores]
     problems = [
         f"topic {name!r} belongs to the original: choose another one for the replay"
         for name in written
-        if name and name in original.log.topics()
+        if name and name in original.topics()
     ]
     if settings.daemon.state_dir.resolve() == state_dir:
         problems.append(f"daemon.state_dir = {str(state_dir)!r} belongs to the original: choose another folder")
@@ -102,7 +106,8 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
         raise TopicMismatch(f"there is no topic {log.topic!r}; `streamsvm topics CONFIG.toml` lists the topics")
     make_private(settings.daemon.state_dir)
     with lock_folder(settings.daemon.state_dir, "this replay's state"):
-        topics.create(settings, names=[name for name in (log.predictions, log.dlq, log.model) if name])
+        outputs = [*filter(None, (log.predictions, log.dlq, log.model)), *settings.topics_of_challengers()]
+        topics.create(settings, names=outputs)
         spans = _remembered_spans(settings, first, last)
         if not settings.group.assign:  # this process reads every partition
             numbers = ",".join(map(str, spans[log.topic]))

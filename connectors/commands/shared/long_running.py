@@ -33,7 +33,8 @@ def working(settings: Settings) -> Iterator[Stop]:
     begin = time.perf_counter()
     with killable():
         has_classes = settings.label.vocabulary is not None
-        streamsvm.warmup(settings.model.implementation, removal=settings.removes(), classes=has_classes)
+        for own in (settings, *map(settings.serving, settings.models())):
+            streamsvm.warmup(own.model.implementation, removal=own.removes(), classes=has_classes)
         if settings.decide.error:  # its code is compiled by the first label
             ConformalClassifier(streamsvm.LASVM()).learn_one({"x": 1.0}, True)
     logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)

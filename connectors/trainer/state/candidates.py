@@ -221,6 +221,12 @@ class Labelling:
             self.loop.suggest([label.key])  # found by a person, and others must answer, too
         return decided
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None, n_support: int, now: int) -> list[Action]:
+        """Let the answers of a class be those of another one; None: take them back."""
+        self.votes.rename_class(old, new)
+        self.rechecks.rename_class(old, new)
+        return self.loop.rename_class(old, new, n_support, now)
+
     def _asked(self) -> list[int]:
         """The events with open questions."""
         return [question.key for question in self.loop.open_questions()]

@@ -361,6 +361,23 @@ class KeyedModels:
     def __len__(self) -> int:
         return len(self._order)
 
+    @property
+    def order(self) -> list[bytes]:
+        """Keys of the models that have learned, by their last lessons."""
+        return list(self._order)
+
+    def adopt(self, others: "KeyedModels") -> None:
+        """Go on with the models of another folder, in the place of all that are here."""
+        for key in list(self._order):
+            del self._order[key]
+            self._remove(key)
+        for key in others.order:
+            self._write(key, others._trained(key).to_bytes())
+            self._order[key] = None
+        self._unpublished = set(self._order)
+        self._withdrawn -= self._unpublished
+        self.n_dropped = others.n_dropped
+
     def keys(self) -> set[bytes]:
         """Keys of the models that have learned, in memory or not."""
         return set(self._order)

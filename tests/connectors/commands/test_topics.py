@@ -127,7 +127,7 @@ def test_what_is_wrong_with_a_topic_is_found(with_broker, name, shape, level, te
 def test_the_trainer_refuses_topics_that_it_cannot_work_with(with_broker, monkeypatch, caplog):
     found = dict(RIGHT)
     monkeypatch.setattr(topics, "describe", lambda *_: found)
-    names = topics.of_trainers(with_broker.log)
+    names = topics.of_trainers(with_broker)
     assert "scores" not in names
     apart = replace(with_broker.log, estimates="estimates", alarms="alarms")
     assert set(topics.of_trainers(apart)) == {*names, "estimates", "alarms"}

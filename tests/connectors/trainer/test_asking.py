@@ -138,6 +138,23 @@ def test_nothing_is_asked_twice_and_rare_events_are_found(tmp_path):
     assert max(told, key=itemgetter(1))[2] > 0.5
 
 
+def test_a_question_names_the_answers_that_speak_for_its_guess(tmp_path):
+    world = World(configure(tmp_path, open=8), n=100)
+    for _ in range(3):
+        state = world.run()
+        world.answer(*map(world.right, world.open()))
+    answered = {q["id"] for q in world.questions().values()} - {q["id"] for q in world.open()}
+    first, *_, last = world.questions().values()
+    assert "speaking" not in first, "nothing is learned yet"
+    assert 1 <= len(last["speaking"]) <= 3
+    why = state.model.explain_one(last["x"])
+    assert [one["label"] for one in last["speaking"]] == [why.label] * len(last["speaking"])
+    for one in last["speaking"]:
+        assert one["label"] == world.truth[one["id"]]
+        assert one["id"] in answered
+        assert 0.0 < one["share"] <= 1.0
+
+
 def test_skipped_ignored_and_retracted(tmp_path):
     world = World(configure(tmp_path))
     world.run()

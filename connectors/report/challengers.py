@@ -1,0 +1,47 @@
+"""How the challengers of a partition do, from its checkpoint: a table for a terminal, and a panel for the page."""
+
+from collections.abc import Iterator
+
+from ..runtime.text import plural
+from ..trainer.state.challengers import Standing, read_standings, serving_of
+from ..trainer.state.quality.comparison import LOG_LOSS
+from ..trainer.state.stored_state import Stored
+from .panel import Panel
+
+HEAD = ("challenger", "labels", "metric", "serving", "challenger's", "gain", "from", "to", "it is")
+
+_TEXT = (
+    "Each label counts once, with the predictions that both models made before they learned it. A gain is positive "
+    "where the challenger is better. The bounds of the gain hold at all times together, so one may look every day and "
+    "promote when the lower bound is above 0."
+)
+
+
+def rows_of(standings: list[Standing]) -> Iterator[tuple[str, ...]]:
+    """A row for each metric of each challenger."""
+    for challenger in standings:
+        for difference in challenger.differences:
+            show = "{:.4f}" if difference.metric == LOG_LOSS else "{:.2%}"
+            gain = difference.gain
+            numbers = (difference.champion, difference.challenger, gain.value, gain.low, gain.high)
+            shown = (show.format(number) for number in numbers)
+            yield (challenger.name, f"{challenger.n:,}", difference.metric, *shown, difference.says)
+
+
+def remarks(standings: list[Standing]) -> list[str]:
+    """What is to say of challengers beside the table."""
+    found = [f"{each.name} was dropped: {each.dropped}." for each in standings if each.dropped]
+    waiting = [each.name for each in standings if not each.n and not each.dropped]
+    return [*found, *([f"No label yet for {', '.join(waiting)}."] if waiting else [])]
+
+
+def challengers_panels(stored: Stored, prefix: str) -> list[Panel]:
+    """A panel with the comparison; none without challengers."""
+    standings = read_standings(stored.checkpoint.blobs)
+    if not standings:
+        return []
+    n_active = sum(not each.dropped for each in standings)
+    facts = [("serving", serving_of(stored.checkpoint.blobs)), ("in the shadow", plural(n_active, "model"))]
+    rows = list(rows_of(standings))
+    table = [HEAD, *rows] if rows else ()
+    return [Panel(f"{prefix}-challengers", "Challengers", "", [_TEXT, *remarks(standings)], table, facts)]

@@ -1,0 +1,240 @@
+"""The models of a partition that learn in the shadow of the one that serves, and their comparison with it."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+import orjson
+
+from streamsvm.validation.always_valid import Interval
+
+from ...records.classes import KnownClasses
+from ...records.predictions import Said
+from ...records.said import read_said, write_said
+from ...settings.challengers import FIRST, ChallengerSettings
+from ...settings.sections import Settings
+from .counters import Counters
+from .estimates import Estimates
+from .models import SingleModel, new_decider, new_model, read_model
+from .quality.comparison import ERROR, Comparison, Difference
+
+logger = logging.getLogger(__name__)
+
+TERMS = "terms"  # of a checkpoint: which models have served
+_MODEL, _REST, _SAID = "model", "state", "said"  # of a challenger's parts in a checkpoint
+
+
+class Term(NamedTuple):
+    """A model serves from an offset on."""
+
+    name: str
+    offset: int  # of the first event that it predicts
+    control: int  # offset of the record that called it, on the topic of control; -1: none did
+
+
+@dataclass
+class Challenger:
+    """A model in the shadow.
+
+    Attributes
+    ----------
+    settings
+        Its section.
+    models
+        The model.  It has no `Records` of its own: raw events come as the numbers of the model that serves.
+    comparison
+        How it does beside the model that serves.
+    counters, offset, estimates, labelling
+        As those of `State`, for `learning.teach`.
+    said
+        What it said about events that wait for their labels, by key.
+    dropped
+        Why it was dropped; empty while it goes on.
+    """
+
+    settings: ChallengerSettings
+    models: SingleModel
+    comparison: Comparison
+    counters: Counters = field(default_factory=Counters)
+    offset: int = 0
+    estimates: Estimates | None = None
+    labelling: None = None
+    said: dict[int, Said] = field(default_factory=dict)
+    dropped: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def version(self) -> int:
+        """Number of its lessons so far."""
+        return self.counters.learned + self.counters.late
+
+    def drop(self, reason: str) -> None:
+        """Give it up; nothing of it is kept but the reason and the comparison."""
+        logger.error("challenger %r is dropped: %s. The model that serves goes on", self.name, reason)
+        self.dropped = reason[:500]
+        self.said = {}
+
+    def to_blobs(self) -> dict[str, bytes]:
+        """Its parts for a checkpoint; one that is too large is dropped."""
+        prefix = f"challenger.{self.name}."
+        parts = {} if self.dropped else {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)}
+        n_bytes, limit = sum(map(len, parts.values())), self.settings.max_mb * 2**20
+        if n_bytes > limit:
+            self.drop(f"it has {n_bytes / 2**20:.1f} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")
+            parts = {}
+        found = list(self.comparison.differences())
+        rest = {
+            "fingerprint": self.settings.fingerprint(),
+            "counters": asdict(self.counters),
+            "comparison": self.comparison.to_json(),
+            "differences": [[each.metric, each.champion, each.challenger, *each.gain] for each in found],
+            "offset": self.offset,
+            "dropped": self.dropped,
+        }
+        parts[_REST] = orjson.dumps(rest, option=orjson.OPT_NON_STR_KEYS)
+        return {prefix + name: part for name, part in parts.items()}
+
+
+class Challengers:
+    """The challengers of a partition, and which model serves.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    classes
+        The classes of the partition.
+    terms
+        The models that have served so far, the present one last; default: that of [model].
+
+    Attributes
+    ----------
+    all : list of Challenger
+        All models beside the one that serves.
+    said : dict
+        What the model that serves said about events that wait for their labels, by key.
+    """
+
+    def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
+        self._settings = settings
+        self._classes = classes
+        self.terms = [*terms] or [Term(FIRST, 0, -1)]
+        known = settings.models()
+        if self.serving not in (FIRST, *known):
+            self.terms.append(Term(FIRST, 0, self.terms[-1].control))
+        self.all = [self._new(known[name]) for name in known if name != self.serving]
+        self.said: dict[int, Said] = {}
+
+    @property
+    def serving(self) -> str:
+        """The name of the model that serves."""
+        return self.terms[-1].name
+
+    def _new(self, own: ChallengerSettings) -> Challenger:
+        vocabulary = self._settings.label.vocabulary
+        model = new_model(own.model, vocabulary.listed if vocabulary else None)
+        models = SingleModel(model, None, new_decider(model, self._settings.decide.error))
+        return Challenger(own, models, self._compared())
+
+    def _compared(self) -> Comparison:
+        """A comparison in the present term.
+
+        The errors of all challengers and of all terms together are at most that of the settings: 1 / (k (k + 1)) adds
+        up to 1.
+        """
+        wanted, n, term = self._settings.comparison, max(1, len(self._settings.challenger)), len(self.terms)
+        return Comparison(
+            wanted.error / n / (term * (term + 1)),
+            wanted.miss_cost,
+            are_two=self._classes.are_two,
+            decides=self._settings.decide.error > 0.0,
+        )
+
+    @property
+    def active(self) -> list[Challenger]:
+        """Those that were not dropped."""
+        return [challenger for challenger in self.all if not challenger.dropped]
+
+    def erase(self, keys: Sequence[int]) -> int:
+        """Forget events, given by their keys, in every challenger; return how many examples of models that were."""
+        n_forgotten = 0
+        for said in (self.said, *(challenger.said for challenger in self.all)):
+            for key in keys:
+                said.pop(key, None)
+        for challenger in self.active:
+            models = challenger.models
+            n_forgotten += (models.decider(None) or models.model).forget(list(keys))
+        return n_forgotten
+
+    def to_blobs(self) -> dict[str, bytes]:
+        """All of them for a checkpoint."""
+        if not self._settings.challenger:
+            return {}
+        blobs = {TERMS: orjson.dumps([*map(list, self.terms)]), "served.said": write_said(self.said)}
+        for challenger in self.all:
+            blobs |= challenger.to_blobs()
+        return blobs
+
+    def restore(self, blobs: Mapping[str, bytes]) -> None:
+        """Go on from a checkpoint; a challenger that it does not have, or with other settings, begins anew."""
+        if "served.said" in blobs:
+            self.said = read_said(blobs["served.said"])
+        for challenger in self.all:
+            prefix = f"challenger.{challenger.name}."
+            own = {name.removeprefix(prefix): blob for name, blob in blobs.items() if name.startswith(prefix)}
+            if own:
+                self._restore(challenger, own)
+            elif blobs:
+                logger.info("challenger %r begins now", challenger.name)
+
+    def _restore(self, challenger: Challenger, parts: Mapping[str, bytes]) -> None:
+        rest = orjson.loads(parts[_REST])
+        if rest["fingerprint"] != orjson.loads(orjson.dumps(challenger.settings.fingerprint())):
+            logger.info("challenger %r begins anew: its settings have changed", challenger.name)
+            return
+        challenger.counters = Counters(**rest["counters"])
+        challenger.offset, challenger.dropped = int(rest["offset"]), str(rest["dropped"])
+        if not challenger.comparison.restore(rest["comparison"]):
+            logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
+        if not challenger.dropped:
+            is_multiclass = not self._classes.are_two
+            challenger.models = SingleModel(
+                *read_model(challenger.settings.model, parts[_MODEL], is_multiclass=is_multiclass)
+            )
+            challenger.said = read_said(parts[_SAID])
+
+
+class Standing(NamedTuple):
+    """How a challenger of a checkpoint does."""
+
+    name: str
+    n: int  # labels
+    differences: list[Difference]
+    dropped: str
+
+
+def read_standings(blobs: Mapping[str, bytes]) -> list[Standing]:
+    """How the challengers of a checkpoint do, for those who do not know the settings."""
+    found = []
+    for name, blob in blobs.items():
+        if name.startswith("challenger.") and name.endswith(f".{_REST}"):
+            rest = orjson.loads(blob)
+            each = [Difference(metric, a, b, Interval(*gain)) for metric, a, b, *gain in rest["differences"]]
+            n = int(rest["comparison"]["gains"][ERROR][0])
+            found.append(Standing(name[len("challenger.") : -len(_REST) - 1], n, each, rest["dropped"]))
+    return found
+
+
+def read_terms(blobs: Mapping[str, bytes]) -> list[Term]:
+    """Which models have served, by a checkpoint; empty if it knows none."""
+    return [Term(str(name), int(offset), int(at)) for name, offset, at in orjson.loads(blobs.get(TERMS, b"[]"))]
+
+
+def serving_of(blobs: Mapping[str, bytes]) -> str:
+    """The name of the model that serves, by a checkpoint."""
+    terms = read_terms(blobs)
+    return terms[-1].name if terms else FIRST

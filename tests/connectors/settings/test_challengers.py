@@ -1,0 +1,66 @@
+"""The sections [[challenger]]."""
+
+import pytest
+
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import ConfigError
+
+
+def read(folder, text):
+    path = folder / "app.toml"
+    path.write_text(text)
+    return load(path, {})
+
+
+def test_a_challenger_takes_over_what_it_leaves_out_if_its_algorithm_has_it(tmp_path):
+    settings = read(
+        tmp_path,
+        """
+        [model]
+        C = 3.0
+        reprocess = 2
+        [[challenger]]
+        name = "wide"
+        [challenger.model]
+        gamma = 0.1
+        [[challenger]]
+        name = "noisy"
+        topic = "elsewhere"
+        [challenger.model]
+        algorithm = "lasvm-i"
+        """,
+    )
+    first, wide, noisy = settings.models().values()
+    assert (first.name, first.model) == ("model", settings.model)
+    assert (wide.model.C, wide.model.gamma, wide.model.reprocess) == (3.0, 0.1, 2)
+    assert (noisy.model.algorithm, noisy.model.C, noisy.model.reprocess) == ("lasvm-i", 3.0, None)
+    assert settings.topics_of_challengers() == ["predictions-model", "predictions-wide", "elsewhere"]
+    assert settings.serving("wide").model == wide.model
+    assert settings.fingerprint() == read(tmp_path, "[model]\nC = 3.0\nreprocess = 2\n").fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[challenger]\nname = 'a'", "write [[challenger]] with two brackets"),
+        ("[[challenger]]\ntopic = 'a'", "challenger.1 needs a name"),
+        ("[[challenger]]\nname = 'model'", "challenger.model.name = 'model' must be 1 to 50 letters"),
+        ("[[challenger]]\nname = 'a'\n[[challenger]]\nname = 'a'", "the names of challengers must differ"),
+        ("[[challenger]]\nname = 'a'\nmax_md = 3", "challenger.a.max_md is unknown; did you mean 'max_mb'"),
+        ("[[challenger]]\nname = 'a'\n[challenger.model]\nC = -1.0", "challenger.a.model.C"),
+        ("[[challenger]]\nname = 'a'\n[challenger.model]\nsteps = 'x'", "challenger.a.model.steps"),
+        (
+            "[[challenger]]\nname = 'a'\n[challenger.model]\nmetric = 'gmean'",
+            "'a': model.metric is no setting",
+        ),
+        ("[[challenger]]\nname = 'a'\nmodel = 3", "challenger.a.model must be a section"),
+        ("[daemon]\nper = 'key'\n[[challenger]]\nname = 'a'", '[[challenger]] needs daemon.per = "partition"'),
+        ("[log]\nlabels = 'l'\nquestions = 'q'\n[[challenger]]\nname = 'a'", "does not go with log.questions"),
+        ("[log]\nmodel = 'm'\nmerged = 'n'\n[[challenger]]\nname = 'a'", "does not go with log.merged"),
+        ("[[challenger]]\nname = 'a'\ntopic = 'events'", "the topics must differ"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, text, problem):
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text)
+    assert any(problem in line for line in refused.value.problems), refused.value.problems
