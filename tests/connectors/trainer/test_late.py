@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from logged import change
 
-from streamsvm import LASVM, OneVsRest
+from streamsvm import LASVM, AutoLASVM, OneVsRest
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
@@ -18,10 +18,10 @@ START = 1_700_000_000_000  # milliseconds
 LATE = 25  # events from an event to its label
 
 
-def configure(folder, classes):
+def configure(folder, classes, algorithm="lasvm"):
     settings = Settings(
         log=LogSettings(dir=folder / "log", labels="labels"),
-        model=ModelSettings(cache_mb=1.0),
+        model=ModelSettings(algorithm=algorithm, cache_mb=1.0),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
     )
     return change(settings, label={"classes": classes}) if classes else settings
@@ -45,33 +45,39 @@ def stream(n, classes):
         yield i, x, classes[place] if classes else bool(place)
 
 
-def twin(settings, examples, classes):
+def twin(settings, examples, classes, learner=LASVM):
     """The model that a loop in Python teaches."""
-    model = LASVM(**settings.model.parameters())
+    model = learner(**settings.model.parameters())
     model = OneVsRest(model, list(classes)) if classes else model
     waiting = deque()
     for i, x, y in examples:
-        waiting.append((x, y, i, model.decision_function_one(x)))
+        waiting.append((x, y, i, model.margins_one(x) if learner is AutoLASVM else model.decision_function_one(x)))
         if len(waiting) > LATE:
             x, y, i, margin = waiting.popleft()
             model.learn_one(x, y, id=i, margin=margin)
     return model
 
 
-@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
-def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes):
+@pytest.mark.parametrize(
+    ("classes", "learner"), [((), LASVM), (("a", "b", "c"), LASVM), ((), AutoLASVM)], ids=["two", "three", "tuned"]
+)
+def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes, learner):
     """Also over a restart, and over an event that is learned late while others are learned at once."""
-    settings, examples = configure(tmp_path, classes), list(stream(160, classes))
+    settings = configure(tmp_path, classes, "auto" if learner is AutoLASVM else "lasvm")
+    examples = list(stream(160, classes))
     for part in (examples[:90], examples[90:]):
         events = [(START + 10 * i, None, {"id": i, "x": x}) for i, x, _ in part]
         labels = [(START + 10 * i + 5, None, {"id": i - LATE, "y": examples[i - LATE][2]}) for i, *_ in part]
         append(settings, {"events": events, "labels": [label for label in labels if label[2]["id"] >= 0]})
         state = trainer.run(settings)[0]
-    expected = twin(settings, examples, classes)
+    expected = twin(settings, examples, classes, learner)
     assert state.model.n_seen == expected.n_seen == 160 - LATE
     for _, x, _ in examples[:20]:
         assert state.model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
     assert state.model.support_ids.tolist() == expected.support_ids.tolist()
+    if learner is AutoLASVM:
+        assert state.model._tuner.scores == expected._tuner.scores
+        assert LATE <= state.model._tuner.lag < 2 * LATE
 
 
 def test_a_label_that_comes_with_its_event_is_learned_as_before(tmp_path):
