@@ -32,13 +32,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import WarmupScaler
+from streamsvm import Mixture, WarmupScaler
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
 
 from ..records.models import Model, MulticlassModel, ServedModel
 from ..runtime.folders import FileError
@@ -97,6 +97,8 @@ def chosen(model: Model, label: str | None) -> OnlineSVM:
     if not isinstance(model, MulticlassModel):
         if label is not None:
             raise ValueError(f"--label {label} chooses among more than two classes; this model has two")
+        if isinstance(model, Mixture):
+            raise ValueError("a mixture cannot be exported: its experts have no such form; use another algorithm")
         return model
     known = _labels(model)
     if label not in known:
@@ -212,7 +214,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     data = snapshot.read(path)
-    classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), MulticlassModel)}
+    classes: dict[str, Any] = {made.__name__: made for made in (*FOR_TWO_CLASSES.values(), MulticlassModel)}
     kind = snapshot.kind_of(data)
     if kind == ConformalClassifier.__name__:
         decider = ConformalClassifier.from_bytes(data)
