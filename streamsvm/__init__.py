@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest as OneVsRest
     from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
     from streamsvm.loading import load as load
+    from streamsvm.loading import save as save
     from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "get_num_threads",
     "load",
     "merge",
+    "save",
     "set_num_threads",
     "warmup",
 ]
@@ -62,6 +64,7 @@ _HOMES = {  # A name is imported with its first use: numba and river take a seco
     "OneVsOne": "estimators.multiclass.one_vs_one",
     "AutoLASVM": "estimators.tuned.auto",
     "load": "loading",
+    "save": "loading",
     "WarmupScaler": "preprocessing",
 }
 

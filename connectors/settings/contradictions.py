@@ -101,6 +101,8 @@ def _questions(settings: Settings) -> Iterator[str]:
     labelling = settings.labelling
     if labelling.threshold:
         yield from _threshold(settings)
+    if labelling.stop == "recall":
+        yield from _recall(settings)
     if labelling.rare_first and settings.label.vocabulary is None:
         yield "labelling.rare_first = true needs more than two classes: set label.classes or label.max_classes"
     if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
@@ -145,6 +147,15 @@ def _threshold(settings: Settings) -> Iterator[str]:
         yield f"{chosen} chooses the threshold: leave out model.threshold = {settings.model.threshold!r}"
     if settings.estimates.loo or settings.estimates.folds:
         yield f"{chosen} does not go with estimates.loo and estimates.folds, which test the sign of the decision value"
+
+
+def _recall(settings: Settings) -> Iterator[str]:
+    if settings.label.vocabulary is not None:
+        yield 'labelling.stop = "recall" needs two classes: it promises a share of the positives'
+    if settings.model.algorithm != "lasvm":
+        yield 'labelling.stop = "recall" needs model.algorithm = "lasvm", which can be solved without an example'
+    if settings.labelling.selection == "undecided":
+        yield 'labelling.stop = "recall" does not go with labelling.selection = "undecided", which never stops'
 
 
 def _estimates(settings: Settings) -> Iterator[str]:
