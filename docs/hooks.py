@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import live
 import reference
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -24,7 +25,11 @@ PAGES = [
     "benchmarks/evidence.md",
     "benchmarks/papers.md",
 ]
-MADE = {"<!-- the commands -->": reference.commands, "<!-- the configuration -->": reference.configuration}
+MADE = {
+    "<!-- the commands -->": reference.commands,
+    "<!-- the configuration -->": reference.configuration,
+    "<!-- the live model -->": live.demo,
+}
 WIDE = ("benchmarks/", "examples/", "CONTRIBUTING.md")  # their code and tables need the room of the table of contents
 FOUND = {  # a word that people search for, and the guide with a heading that has it
     "image": "events.html",

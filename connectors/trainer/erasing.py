@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from ..logs.transport import Record
-from ..records.erasures import Erasure, read_request
+from ..records.erasures import Erasure, Swap, read_request
 from ..records.formats.base import BadRecord
 from .inputs import Input
 from .state.state import State
@@ -28,12 +28,18 @@ class Erasing:
         Number of the partition.
     refuse
         Called with a record that is no request, and the reason.
+
+    Attributes
+    ----------
+    swap : Swap or None
+        The rebuilt state that has to take the place of this one before anything else happens.
     """
 
     def __init__(self, item: Input, number: int, refuse: Callable[[Record, BadRecord, State], None]) -> None:
         self.item = item
         self._number = number
         self._refuse = refuse
+        self.swap: Swap | None = None
         self._is_current = False  # all requests of the time before this process are here
 
     def begin(self, state: State | None) -> None:
@@ -50,23 +56,32 @@ class Erasing:
     @property
     def is_finished(self) -> bool:
         """Whether every request up to the end was followed."""
-        return self.item.is_at_end and not self.item.records
+        return self.item.is_at_end and not self.item.records and self.swap is None
 
     def follow(self, state: State) -> bool:
-        """Follow the requests that are here; return whether there were any."""
-        records = self.item.take_all()
-        for record in records:
+        """Follow the requests that are here, up to a swap; return whether the state has changed."""
+        begun = state.erased.offset
+        while self.item.records and self.swap is None:
+            [record] = self.item.take(self.item.records[0].offset + 1)
             try:
-                self._follow(record, state)
+                request = read_request(record)
             except BadRecord as error:
                 self._refuse(record, error, state)
+                request = None
+            if isinstance(request, Swap):
+                self.swap = request
+                break
+            if request is not None:
+                self._erase(record, request, state)
             state.erased.offset = record.offset + 1
-        return bool(records)
+        return state.erased.offset > begun
 
-    def _follow(self, record: Record, state: State) -> None:
-        request = read_request(record)
-        if not isinstance(request, Erasure):
-            return
+    def swapped(self, state: State) -> None:
+        """Note that the swap is done, or given up."""
+        self.swap = None
+        state.erased.offset += 1
+
+    def _erase(self, record: Record, request: Erasure, state: State) -> None:
         started = time.process_time()
         n_forgotten = erase(state, request)
         logger.info(

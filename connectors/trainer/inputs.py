@@ -169,10 +169,6 @@ class Input:
         """The offset of the first record that the log has."""
         return self._log.start_offsets(self.topic).get(self._number, 0)
 
-    def take_all(self) -> list[Record]:
-        """Remove and return the records at hand."""
-        return self.take(self.records[-1].offset + 1) if self.records else []
-
     def take(self, offset: int) -> list[Record]:
         """Remove and return the records before `offset`."""
         records, taken = self.records, []

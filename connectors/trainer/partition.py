@@ -14,6 +14,7 @@ from functools import partial
 
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
+from ..records.erasures import Swap
 from ..records.formats.base import BadRecord
 from ..records.models import Model
 from ..records.published import LOADING_SECONDS, Publisher
@@ -269,11 +270,29 @@ class Partition:
             return True
         if not self._erasing.is_ready:
             return False
-        if self._erasing.follow(state):
-            self._has_erased = self.wants_publication = True
-            self._n_to_save = self._settings.daemon.keep
+        if not self._has_erased and self._erasing.follow(state):
+            self._note_erased()
             self._has_asked = self._processor.resume(state) or self._has_asked  # withdraws questions
-        return not self._has_erased
+        return not self._has_erased and self._erasing.swap is None
+
+    def _note_erased(self) -> None:
+        self._has_erased = self.wants_publication = True
+        self._n_to_save = self._settings.daemon.keep
+
+    @property
+    def swap(self) -> Swap | None:
+        """The rebuilt state that the partition waits for, once a checkpoint has all requests before it."""
+        return self._erasing.swap if self._erasing and not self._has_erased else None
+
+    def swapped(self, rebuilt: State | None) -> None:
+        """Go on with a rebuilt state of the same place in the stream; None: with the one that is here."""
+        assert self.state
+        assert self._erasing
+        if rebuilt is not None:
+            self.state = self.state.replaced_by(rebuilt)
+            self._processor.attend(self.state)
+        self._erasing.swapped(self.state)
+        self._note_erased()
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
@@ -368,6 +387,7 @@ class Partition:
     def _remember(self, state: State) -> None:
         if state.history.is_due(state.offset):
             state.history.add(self._snapshot(state))
+        state.decided.note(state.offset)
 
     def _snapshot(self, state: State) -> Snapshot:
         metrics, sizes = state.metrics, state.models.sizes()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.promotions import Request, Served, read_promotion
+from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .inputs import Input
 from .state.state import State
@@ -102,7 +103,7 @@ class Serving:
         return has_changed
 
     def _read(self, state: State) -> None:
-        for record in (record for item in self.items for record in item.take_all()):
+        for record in (record for item in self.items for record in item.take(MAX_INT64)):
             try:
                 found = read_promotion(record)
             except BadRecord as error:

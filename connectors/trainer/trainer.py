@@ -24,6 +24,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
+from ..records.erasures import Swap
 from ..records.published import LOADING_SECONDS, Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
@@ -43,6 +44,7 @@ from .state.remote.objects import ObjectPlace, open_objects
 from .state.remote.places import LedgerPlace, TopicPlace
 from .state.remote.store import RemoteStore
 from .state.state import State, TooManyBadRecords
+from .swapping import caught_up
 from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -295,10 +297,19 @@ class Trainer:
         for partition in list(self._partitions.values()):
             started = time.perf_counter()
             n_taken = partition.step()
+            if partition.swap:
+                self._swap(partition, partition.swap)
             if n_taken:
                 self._telemetry.took(n_taken, time.perf_counter() - started)
             n_records += n_taken
         return n_records
+
+    def _swap(self, partition: Partition, swap: Swap) -> None:
+        """Go on with a rebuilt state; a trainer that has to end leaves that to its next run."""
+        with self._health.heartbeat.allow(LOADING_SECONDS):
+            rebuilt = caught_up(partition, swap, self._settings, self._stop)
+        if rebuilt is not None or not self._stop():
+            partition.swapped(rebuilt)
 
     def _is_finished(self) -> bool:
         if self._settings.daemon.follow or self._is_busy or not self._was_assigned:

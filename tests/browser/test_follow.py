@@ -1,6 +1,7 @@
-"""The example whose page follows the models of a trainer, and scores the events itself."""
+"""Pages whose models are scored by the browser: the example that follows a trainer, and one of the documentation."""
 
 import json
+import sys
 import threading
 from http.server import ThreadingHTTPServer
 from importlib.util import module_from_spec, spec_from_file_location
@@ -13,6 +14,8 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
 from .conftest import wait_for
+
+ROOT = Path(__file__).parents[2]
 
 CONFIG = """
 [log]
@@ -32,7 +35,7 @@ def app(tmp_path):
     settings = load(tmp_path / "app.toml", {})
     produce(tmp_path, range(60), labelled=True)
     trainer.run(settings)
-    spec = spec_from_file_location("follow", Path(__file__).parents[2] / "examples" / "follow" / "follow.py")
+    spec = spec_from_file_location("follow", ROOT / "examples" / "follow" / "follow.py")
     follow = module_from_spec(spec)
     spec.loader.exec_module(follow)
     follow.Handler.settings = settings
@@ -65,3 +68,13 @@ def test_a_page_follows_and_scores(app, visitor, tmp_path):
     produce(tmp_path, range(100, 160), labelled=True)
     trainer.run(load(tmp_path / "app.toml", {}))
     wait_for(page, "document.querySelector('#state').textContent.startsWith('Model 2 ')")
+
+
+@pytest.mark.long
+def test_the_page_of_the_documentation(visitor, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "docs"), *sys.path])
+    import live
+
+    (tmp_path / "page.html").write_text(f'<!doctype html><meta charset="utf-8">{live.demo()}', encoding="utf-8")
+    page = visitor.open((tmp_path / "page.html").as_uri())
+    wait_for(page, "document.querySelector('#live p').textContent.startsWith('3 records were scored here: ')")

@@ -13,6 +13,7 @@ SHADOWS = (
     ChallengerSettings("c1", model=ModelSettings(C=1.0)),
     ChallengerSettings("wide", model=ModelSettings(C=10.0, gamma=0.01)),
     ChallengerSettings("noisy", model=ModelSettings(algorithm="lasvm-i")),
+    ChallengerSettings("auto", model=ModelSettings(algorithm="auto")),
 )
 
 

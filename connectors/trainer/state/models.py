@@ -49,7 +49,7 @@ Arrays = dict[str, np.ndarray]
 
 def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = None) -> Any:
     """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
-    model = settings.implementation(**settings.parameters())
+    model = settings.made()
     return model if classes is None else MulticlassModel(model, list(classes) or None)
 
 
@@ -360,6 +360,23 @@ class KeyedModels:
 
     def __len__(self) -> int:
         return len(self._order)
+
+    @property
+    def order(self) -> list[bytes]:
+        """Keys of the models that have learned, by their last lessons."""
+        return list(self._order)
+
+    def adopt(self, others: "KeyedModels") -> None:
+        """Go on with the models of another folder, in the place of all that are here."""
+        for key in list(self._order):
+            del self._order[key]
+            self._remove(key)
+        for key in others.order:
+            self._write(key, others._trained(key).to_bytes())
+            self._order[key] = None
+        self._unpublished = set(self._order)
+        self._withdrawn -= self._unpublished
+        self.n_dropped = others.n_dropped
 
     def keys(self) -> set[bytes]:
         """Keys of the models that have learned, in memory or not."""

@@ -18,6 +18,7 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer.rerun import Rerun, Stage
 
 TWO = (
     ChallengerSettings("c1", model=ModelSettings(C=1.0)),
@@ -142,6 +143,9 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
         found = run(again)
         assert found.challengers.terms == expected.challengers.terms
         assert digests(found) == digests(expected)
+    rebuilt = Rerun(settings, 0, tmp_path / "rerun").run(Stage(200, 0))  # as `erase --rebuild` does
+    assert rebuilt.challengers.terms == expected.challengers.terms
+    assert digests(rebuilt) == digests(expected)
     assert len(read_json(settings, "control-served")) == 1
 
 

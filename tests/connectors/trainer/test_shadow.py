@@ -133,7 +133,7 @@ def test_a_challenger_that_fails_is_dropped_and_nothing_else_changes(tmp_path, m
     monkeypatch.setattr(shadow, "teach", failing)
     state = run(settings)
     monkeypatch.undo()
-    assert [each.dropped for each in state.challengers.all] == ["MemoryError: no memory is left", "", ""]
+    assert [each.dropped for each in state.challengers.all] == ["MemoryError: no memory is left", "", "", ""]
     intact = change(configure(tmp_path), daemon={"state_dir": tmp_path / "intact"})
     expected = run(intact)
     assert state.model.digest() == expected.model.digest()
@@ -182,7 +182,7 @@ def test_a_challenger_with_other_settings_begins_anew(tmp_path, caplog):
     with caplog.at_level("INFO"):
         state = run(changed)
     assert "challenger 'c1' begins anew: its settings have changed" in caplog.text
-    assert [each.counters.learned for each in state.challengers.all] == [0, *[state.counters.learned] * 2]
+    assert [each.counters.learned for each in state.challengers.all] == [0, *[state.counters.learned] * 3]
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

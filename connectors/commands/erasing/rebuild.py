@@ -1,0 +1,220 @@
+"""The command ``streamsvm rebuild``: make the states that would be if the erased records had never come.
+
+It works beside the trainers, and ends with a request to swap; each trainer then goes on with the rebuilt state.  An
+interrupted rebuild goes on when it is called again.
+"""
+
+import argparse
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...logs.transport import Transport
+from ...records.erasures import Erasure, Swap
+from ...runtime.folders import lock_folder, make_private, write_private
+from ...runtime.process import Stop
+from ...runtime.text import plural
+from ...settings.opening import open_once
+from ...settings.sections import ConfigError, Settings
+from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.state.stored_state import read_state
+from ...trainer.swapping import read_note, rebuilt_folder
+from ..shared.configuration import read_config
+from ..shared.log_access import flush
+from ..shared.long_running import working
+from . import receipts
+from .erase import followed, is_idle, needs_erasures
+
+_NEAR = 2000  # records that the trainer itself may read
+_WAIT_SECONDS = 600.0  # for a trainer that is running to swap
+_LOOK_SECONDS = 0.2
+_STAGES = "stages.json"
+
+
+class Asked(NamedTuple):
+    """The requests of a partition."""
+
+    erasures: list[Erasure]
+    swaps: dict[str, int]  # offset of the request, by the name of the run
+
+
+def run(arguments: argparse.Namespace) -> int | None:
+    settings = read_config(arguments, _needs)
+    key = receipts.read_key(arguments.key)
+    with open_once(settings) as log:
+        asked = {number: _asked(log, settings, number) for number in log.start_offsets(settings.log.topic)}
+        _refuse_beginnings(log, settings)
+    n_requests = sum(len(each.erasures) for each in asked.values())
+    if not n_requests:
+        print("nothing was erased, so nothing has to be rebuilt")
+        return None
+    app = f"rebuilt-{n_requests}"
+    folder = rebuilt_folder(settings, app)
+    make_private(folder)
+    with lock_folder(folder, "this rebuild"), working(settings) as stop:
+        stages = _rebuilt(settings, folder, asked, stop)
+        if stop():
+            print("interrupted: call it again to go on")
+            return 1
+        _ask_to_swap(settings, app, asked, stages)
+        if not _is_swapped(settings, folder, app, stages, stop):
+            print("rebuilt; the trainers swap when they run. Then call this again for the receipt")
+            return None
+        receipt = _receipt(settings, folder, asked, stages)
+    receipts.write(arguments.receipt, receipt, key)
+    _remove_folders(settings)
+    print(f"{plural(len(stages), 'partition')} rebuilt and swapped; wrote the receipt {arguments.receipt}")
+    return None
+
+
+def _needs(settings: Settings) -> Iterator[str]:
+    yield from needs_erasures(settings)
+    why = "a rebuild would not end with the same model"
+    if settings.log.questions:
+        yield f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered"
+    if settings.daemon.start != "earliest":
+        yield f"daemon.start = {settings.daemon.start!r}: {why}, because it is not known where the trainer began"
+    if settings.daemon.begin != "empty":
+        yield f"daemon.begin = {settings.daemon.begin!r}: {why}, because the trainer began with another model"
+    if settings.state.store != "dir":
+        yield f"state.store = {settings.state.store!r}: a trainer takes a rebuilt state from a folder; it must be 'dir'"
+
+
+def _refuse_beginnings(log: Transport, settings: Settings) -> None:
+    problems = [
+        f"{topic}-{number} begins at offset {start}: the records before it are gone, and without them a rebuild would "
+        "not be the model that never saw the erased ones. The log must keep all that the model has learned from"
+        for topic in (settings.log.topic, settings.log.labels)
+        for number, start in (log.start_offsets(topic) if topic else {}).items()
+        if start
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _asked(log: Transport, settings: Settings, number: int) -> Asked:
+    found = list(requests(log, settings.log.erasures, number))
+    erasures = [request for _, request in found if isinstance(request, Erasure)]
+    return Asked(erasures, {request.app: at for at, request in found if isinstance(request, Swap)})
+
+
+# --- rebuilding -------------------------------------------------------------------------------------------------------
+
+
+def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: Stop) -> dict[int, list[Stage]]:
+    """Rebuild the state of each partition that has one; return the stages that were read."""
+    stages: dict[int, list[Stage]] = {}
+    for number, place in _places(settings).items():
+        if number in asked:
+            rerun = Rerun(settings, number, folder, erased_by(settings, asked[number].erasures))
+            stages[number] = _catch_up(settings, rerun, number, place, stop)
+    return stages
+
+
+def _catch_up(settings: Settings, rerun: Rerun, number: int, place: Stage, stop: Stop) -> list[Stage]:
+    """Read until few records are left to the trainer; the stages are written down before they are read."""
+    stages = _read_stages(rerun.folder)
+    if read_note(rerun.folder.parent, number) is not None:  # the trainer has read on
+        return stages
+    for stage in stages:
+        rerun.run(stage, stop)
+    while not stop() and (not stages or sum(place) - sum(stages[-1]) > _NEAR):
+        stages.append(place)
+        make_private(rerun.folder)
+        write_private(rerun.folder / _STAGES, json.dumps(stages).encode())
+        rerun.run(place, stop)
+        place = _places(settings)[number]
+    return stages
+
+
+def _read_stages(folder: Path) -> list[Stage]:
+    path = folder / _STAGES
+    return [Stage(*stage) for stage in json.loads(path.read_bytes())] if path.exists() else []
+
+
+def _places(settings: Settings) -> dict[int, Stage]:
+    """Where the trainers are, as their newest checkpoints say."""
+    with suppress(ConfigError):
+        return {
+            item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"])
+            for item in read_state(settings.daemon.state_dir)
+        }
+    return {}
+
+
+# --- the swap ---------------------------------------------------------------------------------------------------------
+
+
+def _ask_to_swap(settings: Settings, app: str, asked: dict[int, Asked], stages: dict[int, list[Stage]]) -> None:
+    """Ask the trainers to swap, unless they were asked before."""
+    with open_once(settings) as log:
+        for number in stages:
+            if app not in asked[number].swaps:
+                [value] = Swap(app).to_values()
+                log.produce(settings.log.erasures, value, partition=number)
+        flush(log)
+
+
+def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, list[Stage]], stop: Stop) -> bool:
+    """Wait until all trainers have swapped, durably; return whether they have."""
+    with open_once(settings) as log:
+        ends = {number: _asked(log, settings, number).swaps[app] + 1 for number in stages}
+    until = time.monotonic() + _WAIT_SECONDS
+    while any(followed(settings).get(number, 0) < end for number, end in ends.items()):
+        if stop() or time.monotonic() > until or is_idle(settings):
+            return False
+        time.sleep(_LOOK_SECONDS)
+    missing = [number for number in stages if read_note(folder, number) is None]
+    if missing:
+        raise ConfigError([f"the trainer of partition {number} could not swap: its log says why" for number in missing])
+    return True
+
+
+def _receipt(
+    settings: Settings, folder: Path, asked: dict[int, Asked], stages: dict[int, list[Stage]]
+) -> dict[str, Any]:
+    salted = receipts.Salted()
+    partitions = {}
+    with open_once(settings) as log:
+        for number, read in stages.items():
+            note = read_note(folder, number)
+            assert note is not None
+            is_erased = erased_by(settings, asked[number].erasures)
+            partitions[str(number)] = {
+                "stages": read,
+                "place": note["place"],
+                "erased": _hashes(settings, salted, number, asked[number].erasures, Stage(*note["place"])),
+                "log": receipts.log_digests(log, settings, number, Stage(*note["place"]), is_erased),
+                "before": note["before"],
+                "after": note["after"],
+            }
+    return {
+        "format": receipts.FORMAT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": receipts.machine(),
+        "settings": receipts.settings_of(settings),
+        "salt": salted.salt.hex(),
+        "partitions": partitions,
+    }
+
+
+def _hashes(
+    settings: Settings, salted: receipts.Salted, number: int, erasures: list[Erasure], place: Stage
+) -> list[str]:
+    """The positions of the erased records before a place, hashed."""
+    events = {at for erasure in erasures for at in erasure.events if at < place.events}
+    labels = {at for erasure in erasures for at in erasure.labels if at < place.labels}
+    positions = [(settings.log.topic, at) for at in events] + [(settings.log.labels, at) for at in labels]
+    return sorted(salted.hashed(topic, number, at) for topic, at in positions)
+
+
+def _remove_folders(settings: Settings) -> None:
+    """Remove what was rebuilt, which holds examples: the trainers have taken it."""
+    state = settings.daemon.state_dir
+    for path in state.parent.glob(f"{state.name}-rebuilt-*"):
+        shutil.rmtree(path)

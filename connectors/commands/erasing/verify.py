@@ -1,0 +1,90 @@
+"""The command ``streamsvm verify``: replay the log of a receipt without the erased records, and compare the digests."""
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from ...runtime.exit_codes import BAD_DATA
+from ...runtime.process import Stop
+from ...settings.opening import open_once
+from ...settings.sections import Settings
+from ...trainer.rerun import Rerun, Stage
+from ...trainer.state.digests import digests
+from ..shared.configuration import read_config
+from ..shared.long_running import working
+from . import receipts
+
+
+def run(arguments: argparse.Namespace) -> int | None:
+    settings = read_config(arguments)
+    receipt = receipts.load(arguments.receipt, receipts.read_key(arguments.key))
+    problems = list(_other_settings(receipt["settings"], receipts.settings_of(settings)))
+    if not problems:
+        with open_once(settings) as log:
+            for number, part in _partitions(receipt):
+                is_erased = receipts.Salted(bytes.fromhex(receipt["salt"])).among(part["erased"])
+                found = receipts.log_digests(log, settings, number, Stage(*part["place"]), is_erased)
+                problems += _other_log(number, part["log"], found)
+    if not problems:
+        with working(settings) as stop:
+            problems = list(_replayed(settings, receipt, stop))
+        problems += _other_machine(receipt["machine"]) if problems else ()
+    for problem in problems:
+        print(problem)
+    if problems:
+        print(f"{arguments.receipt} does not hold")
+        return BAD_DATA
+    n_erased = sum(len(part["erased"]) for _, part in _partitions(receipt))
+    print(
+        f"{arguments.receipt} holds: without its {n_erased} erased records, this log gives the same state, bit for bit"
+    )
+    return None
+
+
+def _partitions(receipt: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, part in receipt["partitions"].items():
+        yield int(number), part
+
+
+def _replayed(settings: Settings, receipt: dict[str, Any], stop: Stop) -> Iterator[str]:
+    """Replay every partition; what differs, in words."""
+    salted = receipts.Salted(bytes.fromhex(receipt["salt"]))
+    with tempfile.TemporaryDirectory(prefix="streamsvm-verify-") as folder:
+        for number, part in _partitions(receipt):
+            rerun = Rerun(settings, number, Path(folder), salted.among(part["erased"]))
+            for stage in [*part["stages"], part["place"]]:
+                state = rerun.run(Stage(*stage), stop)
+            found = {} if state is None else digests(state)
+            for name, digest in part["after"].items():
+                if found.get(name) != digest:
+                    yield f"partition {number}, {name}: the digest of this replay is {found.get(name)}, not {digest}"
+
+
+def _other_settings(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            yield f"the receipt was made with {name} = {old.get(name)!r}, the configuration says {new.get(name)!r}"
+
+
+def _other_log(number: int, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """The first block of each topic that is not the receipt's."""
+    for topic, blocks in old.items():
+        begin = 0
+        for block, other in zip_longest(blocks, new.get(topic, [])):
+            if block != other:
+                end = (block or other)[0]
+                yield f"the log is another one: records of {topic}-{number} from offset {begin} to {end} differ"
+                break
+            begin = block[0]
+
+
+def _other_machine(old: dict[str, str]) -> Iterator[str]:
+    for name, value in receipts.machine().items():
+        if old.get(name) != value:
+            yield (
+                f"the receipt was made with {name} {old.get(name)}, and this is {value}: that may be why. Processors "
+                "of one level, which STREAMSVM_CPU names, give the same bits"
+            )

@@ -1,0 +1,180 @@
+"""A second model over the log of one partition: it writes no output, and passes over what was erased.
+
+Its records are those of the log, with erased ones as tombstones.  So its state is bit for bit that of a trainer whose
+log never had them.  It reads in *stages*: all events and labels before a pair of offsets, in the order of their
+timestamps, then those before the next pair.  The stages decide in which order late labels come, so a receipt has them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from ..logs.reading import read
+from ..logs.transport import Record, Transport
+from ..records.erasures import Erasure, Swap, read_request
+from ..records.formats.base import BadRecord
+from ..runtime.process import POLL_SECONDS, Stop
+from ..settings.opening import open_once
+from ..settings.sections import Settings
+from .inputs import ReadAhead
+from .partition import Partition
+from .state.checkpoint import CheckpointStore
+from .state.state import State
+
+_POLL_RECORDS = 2000
+
+Erased = Callable[[Record], bool]  # whether a record is to be passed over
+
+
+class Stage(NamedTuple):
+    """The offsets before which a rerun has read everything."""
+
+    events: int
+    labels: int
+
+
+class Quiet:
+    """A log that seems to end earlier, to hold tombstones for what was erased, and to take outputs.
+
+    Parameters
+    ----------
+    log
+        The `Transport`; a `Quiet` can stand in for it.
+    ends
+        The end of one partition, by topic.
+    is_erased
+        Says which records are passed over.
+    """
+
+    def __init__(self, log: Transport, ends: dict[str, dict[int, int]], is_erased: Erased) -> None:
+        self._log = log
+        self._ends = ends
+        self._is_erased = is_erased
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return self._ends.get(topic, {})
+
+    def produce(self, *_: object, **__: object) -> None:
+        pass
+
+    def poll(self, timeout: float, limit: int) -> list[Record]:
+        records = self._log.poll(timeout, limit)
+        return [record._replace(value=None) if self._is_erased(record) else record for record in records]
+
+
+class Rerun:
+    """A model over the log of one partition, in a folder of its own.
+
+    Parameters
+    ----------
+    settings
+        The configuration of the trainer.
+    number
+        Number of the partition.
+    folder
+        The folder of the state; a rerun that was interrupted goes on from what it has.
+    is_erased
+        Says which records are passed over; default: none.
+    """
+
+    def __init__(self, settings: Settings, number: int, folder: Path, is_erased: Erased = lambda record: False) -> None:
+        self._settings = quiet(settings, folder)
+        self._number = number
+        self._is_erased = is_erased
+        self.folder = folder / f"p{number}"
+
+    def run(
+        self, stage: Stage, stop: Stop = lambda: False, see: Callable[[State], object] = lambda state: None
+    ) -> State | None:
+        """Read on to the end of a stage, and write a checkpoint.
+
+        Parameters
+        ----------
+        stage
+            Where to end.
+        stop
+            Asked between cuts; True ends the rerun early.
+        see
+            Called with the state after each cut.
+
+        Returns
+        -------
+        State or None
+            The state; None if there was no event.
+
+        Raises
+        ------
+        OffsetOutOfRange
+            If the log no longer has the records, or not yet.
+        CheckpointError, ConfigError
+            If the folder belongs to another configuration, or is damaged.
+        """
+        topics = self._settings.log
+        ends = {topics.topic: {self._number: stage.events}, topics.labels: {self._number: stage.labels}}
+        with open_once(self._settings) as opened:
+            for answers in topics.control_topics[1:]:  # promotions happen again where they happened
+                ends[answers] = opened.end_offsets(answers)
+            log = cast(Transport, Quiet(opened, ends, self._is_erased))
+            ahead = ReadAhead(self._settings.limits.read_ahead_bytes)
+            store = CheckpointStore(self.folder, keep=1)
+            partition = Partition(self._number, self._settings, self._settings.codec(), log, store, ahead)
+            try:
+                while not stop() and not partition.is_finished:
+                    if self._cycle(log, partition) and partition.state:
+                        see(partition.state)
+                if partition.is_new:
+                    partition.save()
+                return partition.state
+            finally:
+                partition.close()
+
+    def _cycle(self, log: Transport, partition: Partition) -> int:
+        """Consume a cut, if there is one; return the number of its records."""
+        if partition.wants_records:
+            for record in log.poll(POLL_SECONDS, _POLL_RECORDS):
+                partition.offer(record.topic, [record])
+        n_records = partition.step()
+        if partition.is_due:
+            partition.save()
+        return n_records
+
+
+def quiet(settings: Settings, folder: Path) -> Settings:
+    """The settings of a rerun: the same model, a folder of its own, and no topic beside events and labels."""
+    log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
+    daemon = replace(
+        settings.daemon, follow=False, start="earliest", begin="empty", exactly_once=False, state_dir=folder
+    )
+    state = replace(settings.state, store="dir", url="")
+    comparison = replace(settings.comparison, promote="")
+    return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison)
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def requests(log: Transport, topic: str, number: int, end: int | None = None) -> Iterator[tuple[int, Erasure | Swap]]:
+    """The requests of a partition with their offsets, up to an offset; records that are none are left out."""
+    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
+    if number in starts:
+        last = ends[number] if end is None else end
+        for record in read(log, topic, {number: starts[number]}, {number: last}):
+            try:
+                yield record.offset, read_request(record)
+            except BadRecord:
+                continue
+
+
+def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:
+    """Which records these requests erase, all of one partition."""
+    found: dict[str, set[int]] = {settings.log.topic: set(), settings.log.labels: set()}
+    for request in asked:
+        if isinstance(request, Erasure):
+            found[settings.log.topic].update(request.events)
+            if settings.log.labels:
+                found[settings.log.labels].update(request.labels)
+    return lambda record: record.offset in found[record.topic]

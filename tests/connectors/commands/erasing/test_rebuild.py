@@ -1,0 +1,249 @@
+"""A rebuilt state is bit for bit that of a trainer that never saw the erased records, and receipts show it."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from logged import append, read, some_events
+
+from streamsvm.connectors.logs import embedded
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import swapping, trainer
+from streamsvm.connectors.trainer.state.digests import digests
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk", "clock")
+ERASURES = "log.erasures=erasures"
+MODELS = {  # flags of the configuration
+    "lasvm": ["model.C=2"],
+    "lasvm-i": ["model.algorithm=lasvm-i"],
+    "auto": ["model.algorithm=auto"],
+    "budget": ["model.budget=30"],
+    "window": ["model.window=80"],
+    "classes": ['label.classes=["ant", "bee", "wasp"]'],
+    "keys": ["daemon.per=key", "log.model=models"],
+    "raw": ["features.raw=true"],
+    "labels": ["log.labels=labels"],
+    "decide": ["decide.error=0.1"],
+    "estimates": ["estimates.loo=true", "estimates.every=50"],
+}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """`fill` says what time it is."""
+    time = SimpleNamespace(time_ns=lambda: 10**18, monotonic=embedded.time.monotonic, sleep=lambda _: None)
+    monkeypatch.setattr(embedded, "time", time)
+
+
+def records(name, n, seed=0):
+    """Events, and their labels if these come apart, as (topic, key, value); events of 20 users."""
+    rng = np.random.default_rng(seed)
+    for i, value in enumerate(some_events(n, seed)):
+        event = {**json.loads(value), "user": f"u{i % 20}"}
+        key = b"k%d" % (i % 3 if i % 20 != 3 else 9)
+        if name == "classes":
+            event["y"] = ["ant", "bee", "wasp"][(event["x"]["a"] > 0) + (event["x"]["b"] > 0)]
+        if name == "raw":
+            event["x"] |= {"c": f"{rng.choice(['red', 'blue', 'green'])}", "d": None if i % 7 else f"{i}.5"}
+        label = {"id": event["id"], "y": event.pop("y")} if name == "labels" else None
+        yield "events", key, event
+        if label and i % 4:
+            yield "labels", key, label
+
+
+def fill(folder, found, gone=lambda value: False, how="tombstones", first=0):
+    """Write records to a log, a second apart; those that are gone are tombstones, or left out."""
+    ids = {value["id"] for _, _, value in found if gone(value)}
+    with LocalLog(folder) as log:
+        for i, (topic, key, value) in enumerate(found, first):
+            is_gone = value["id"] in ids
+            embedded.time.time_ns = lambda i=i: (10**9 + i) * 10**9
+            if not is_gone or how == "tombstones":
+                log.produce(topic, None if is_gone else json.dumps(value).encode(), key=key)
+
+
+def run(config, *flags):
+    return trainer.run(load(config, {}, list(flags)))
+
+
+def sets(flags):
+    return [part for flag in flags for part in ("--set", flag)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lasvm",
+        "labels",
+        *(pytest.param(each, marks=pytest.mark.long) for each in list(MODELS) if each not in ("lasvm", "labels")),
+    ],
+)
+def test_a_rebuilt_state_never_saw_what_was_erased(tmp_path, config, call, name):
+    flags = [ERASURES, *MODELS[name]]
+    found = list(records(name, 300))
+    fill(tmp_path / "log", found[:-100])
+    run(config, *flags)
+    assert call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))[0] == 0
+    fill(tmp_path / "log", found[-100:], first=len(found) - 100)
+    call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
+    live = digests(run(config, *flags)[0])
+    receipt = tmp_path / "receipt.json"
+    code, out, _ = call("rebuild", config, "--receipt", receipt, *sets(flags))
+    assert (code, receipt.exists()) == (0, False)
+    assert "swap when they run" in out[-1]
+    swapped = run(config, *flags)[0]
+    code, out, _ = call("rebuild", config, "--receipt", receipt, *sets(flags))
+    assert code == 0, out
+    after = json.loads(receipt.read_text())["partitions"]["0"]["after"]
+    assert digests(swapped)["models"] == after["models"]
+    assert live["models"] != after["models"]
+    assert not list(tmp_path.glob("state-rebuilt*"))
+
+    def gone(value):
+        return value.get("user") == "u3"
+
+    for how in ("tombstones", "nothing"):
+        fill(tmp_path / how, found, gone, how)
+        never = run(config, *flags, f"log.dir={tmp_path / how}", f"daemon.state_dir={tmp_path / f'{how}-state'}")[0]
+        expected = digests(never)
+        if how == "tombstones" and name != "labels":  # offsets, too; labels came after a stage
+            assert after == expected
+        assert after["models"] == expected["models"]
+        assert after["running error"] == expected["running error"]
+    code, out, _ = call("verify", receipt, config, *sets(flags))
+    assert (code, "holds" in out[-1]) == (0, True), out
+
+
+@pytest.fixture
+def rebuilt(tmp_path, config, call):
+    """A receipt, and the flags of its configuration."""
+    fill(tmp_path / "log", list(records("lasvm", 200)))
+    run(config, ERASURES)
+    call("erase", config, "--subject", "u3", "--by", "user", "--set", ERASURES)
+    run(config, ERASURES)
+    call("rebuild", config, "--set", ERASURES, "--receipt", tmp_path / "receipt.json")
+    return tmp_path / "receipt.json"
+
+
+def finished(config, call, receipt, *more):
+    run(config, ERASURES)
+    return call("rebuild", config, "--set", ERASURES, "--receipt", receipt, *more)
+
+
+def test_the_trainer_swaps_once_whenever_it_is_killed(tmp_path, config, call, rebuilt, monkeypatch):
+    fill(tmp_path / "log", list(records("lasvm", 40, seed=1)), first=200)
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    for owner, name in ((swapping.Rerun, "run"), (swapping, "write_private"), (trainer.CheckpointStore, "save")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                run(config, ERASURES)
+    state = run(config, ERASURES)[0]
+    assert state.offset == 240
+    note = swapping.read_note(tmp_path / "state-rebuilt-1", 0)
+    again = run(config, ERASURES)[0]
+    assert swapping.read_note(tmp_path / "state-rebuilt-1", 0) == note
+    assert digests(again) == digests(state)
+    assert finished(config, call, rebuilt)[0] == 0
+    sources = [json.loads(record.value)["src"] for record in read(tmp_path / "log", "predictions")]
+    assert sorted(set(sources), key=lambda src: int(src.split("-")[-1])) == [f"events-0-{at}" for at in range(240)]
+
+
+def test_scorers_take_the_rebuilt_model(tmp_path, config, call):
+    flags = [ERASURES, "log.model=models"]
+    fill(tmp_path / "log", list(records("lasvm", 200)))
+    before = run(config, *flags)[0]
+    call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
+    forgot = run(config, *flags)[0]
+    call("rebuild", config, *sets(flags))
+    after = run(config, *flags)[0]
+    assert before.version < forgot.version < after.version
+    manifests = [json.loads(r.value) for r in read(tmp_path / "log", "models") if r.key == b"p0/manifest"]
+    assert manifests[-1]["ver"] == after.version
+
+
+def test_a_request_after_the_swap_is_followed_after_it(tmp_path, config, call, rebuilt):
+    call("erase", config, "--subject", "u5", "--by", "user", "--set", ERASURES)
+    state = run(config, ERASURES)[0]
+    assert not {i for i in range(200) if i % 20 in (3, 5)} & set(state.model.support_ids)
+    assert state.erased.offset == 3
+
+
+def test_a_state_that_is_not_there_is_not_taken(tmp_path, config, call, rebuilt, caplog):
+    shutil.rmtree(tmp_path / "state-rebuilt-1")
+    before = run(config, ERASURES)[0]
+    assert "does not have a rebuilt one" in caplog.text
+    assert not {i for i in range(200) if i % 20 == 3} & set(before.model.support_ids)
+
+
+WHY = {  # what is changed, and what is said about it
+    "setting": "the receipt was made with model.C = 10.0, the configuration says 3.0",
+    "log": "records of events-0 from offset 0 to 200 differ",
+    "less erased": "records of events-0 from offset 0 to 200 differ",
+    "digest": "partition 0, models: the digest of this replay is",
+    "machine": "the receipt was made with processor z80, and this is",
+    "signature": "the signature is missing or wrong",
+    "nothing": "holds: without its 10 erased records",
+    "records gone": "holds: without its 10 erased records",
+}
+
+
+@pytest.mark.long
+def test_a_receipt_says_why_it_does_not_hold(tmp_path, config, call, rebuilt):
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of some length")
+    assert finished(config, call, rebuilt, "--key", secret)[0] == 0
+    for gone in (False, True):
+        found = list(records("lasvm", 200))
+        found[100][2]["x"]["a"] += not gone
+        fill(tmp_path / f"other-{gone}", found, lambda value, gone=gone: gone and value["user"] == "u3")
+    original = rebuilt.read_text()
+    for change, words in WHY.items():
+        receipt = json.loads(original)
+        part = receipt["partitions"]["0"]
+        flags = ["--key", secret] if change in ("signature", "nothing", "records gone") else []
+        if change == "setting":
+            flags = ["--set", "model.C=3"]
+        if change in ("log", "records gone"):
+            flags += ["--set", f"log.dir={tmp_path}/other-{change != 'log'}"]
+        if change == "less erased":
+            part["erased"].pop()
+        if change in ("digest", "machine", "signature"):
+            part["after"]["models"] = "0" * 64
+            receipt["machine"]["processor"] = "z80"
+        rebuilt.write_text(json.dumps(receipt))
+        code, out, err = call("verify", rebuilt, config, *flags)
+        assert words in " ".join([*out, *err])
+        assert bool(code) == (change not in ("nothing", "records gone"))
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("log.questions=questions", "questions depend on when annotators answered"),
+        ("daemon.start=latest", "not known where the trainer began"),
+        ("log.erasures=", "there is no topic of requests"),
+    ],
+)
+def test_what_cannot_be_rebuilt_is_refused(config, call, flag, words):
+    code, _, err = call("rebuild", config, *sets([ERASURES, "log.labels=labels", flag]))
+    assert code
+    assert words in " ".join(err)
+
+
+def test_a_log_without_its_beginning_is_refused(tmp_path, config, call):
+    settings = ["log.segment_mb=0.001", ERASURES]
+    with LocalLog(tmp_path / "log", 1000) as log:
+        for value in some_events(100):
+            log.produce("events", value)
+    append(tmp_path / "log", [{"op": "erase", "events": [], "labels": [], "examples": [], "models": []}], "erasures")
+    embedded.trim(tmp_path / "log" / "events" / "0", 50)
+    code, _, err = call("rebuild", config, *sets(settings))
+    assert code
+    assert "the records before it are gone" in " ".join(err)
