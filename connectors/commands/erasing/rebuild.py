@@ -8,7 +8,7 @@ import argparse
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +41,8 @@ class Asked(NamedTuple):
 
     erasures: list[Erasure]
     swaps: dict[str, int]  # offset of the request, by the name of the run
+    last: str | None  # the name of the run, if a swap is the last request
+    n: int
 
 
 def run(arguments: argparse.Namespace) -> int | None:
@@ -49,11 +51,10 @@ def run(arguments: argparse.Namespace) -> int | None:
     with open_once(settings) as log:
         asked = {number: _asked(log, settings, number) for number in log.start_offsets(settings.log.topic)}
         _refuse_beginnings(log, settings)
-    n_requests = sum(len(each.erasures) for each in asked.values())
-    if not n_requests:
-        print("nothing was erased, so nothing has to be rebuilt")
+    app = _run_of(settings, asked, arguments.receipt)
+    if app is None:
+        print("nothing was erased since the last rebuild")
         return None
-    app = f"rebuilt-{n_requests}"
     folder = rebuilt_folder(settings, app)
     make_private(folder)
     with lock_folder(folder, "this rebuild"), working(settings) as stop:
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int | None:
         if not _is_swapped(settings, folder, app, stages, stop):
             print("rebuilt; the trainers swap when they run. Then call this again for the receipt")
             return None
-        receipt = _receipt(settings, folder, asked, stages)
+        receipt = {"run": app, **_receipt(settings, folder, asked, stages)}
     receipts.write(arguments.receipt, receipt, key)
     _remove_folders(settings)
     print(f"{plural(len(stages), 'partition')} rebuilt and swapped; wrote the receipt {arguments.receipt}")
@@ -100,7 +101,23 @@ def _refuse_beginnings(log: Transport, settings: Settings) -> None:
 def _asked(log: Transport, settings: Settings, number: int) -> Asked:
     found = list(requests(log, settings.log.erasures, number))
     erasures = [request for _, request in found if isinstance(request, Erasure)]
-    return Asked(erasures, {request.app: at for at, request in found if isinstance(request, Swap)})
+    swaps = {request.app: at for at, request in found if isinstance(request, Swap)}
+    last = found[-1][1] if found else None
+    return Asked(erasures, swaps, last.app if isinstance(last, Swap) else None, len(found))
+
+
+def _run_of(settings: Settings, asked: Mapping[int, Asked], receipt: Path) -> str | None:
+    """The name of the run that goes on or begins; None if there is nothing to do."""
+    if not any(each.erasures for each in asked.values()):
+        return None
+    last = {each.last for each in asked.values() if each.n}
+    for app in last if None not in last else ():
+        assert app is not None
+        if rebuilt_folder(settings, app).is_dir():
+            return app
+        if receipt.exists() and receipts.load(receipt, None).get("run") == app:
+            return None
+    return f"rebuilt-{sum(each.n for each in asked.values())}"
 
 
 # --- rebuilding -------------------------------------------------------------------------------------------------------
@@ -171,7 +188,9 @@ def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, li
         time.sleep(_LOOK_SECONDS)
     missing = [number for number in stages if read_note(folder, number) is None]
     if missing:
-        raise ConfigError([f"the trainer of partition {number} could not swap: its log says why" for number in missing])
+        shutil.rmtree(folder)
+        why = "its log says why; call this again to try again"
+        raise ConfigError([f"the trainer of partition {number} could not swap: {why}" for number in missing])
     return True
 
 
