@@ -9,7 +9,6 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from ...runtime.text import plural
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.state.checkpoint import check_fingerprint
 from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
@@ -156,12 +156,12 @@ def _read_stages(folder: Path) -> list[Stage]:
 
 def _places(settings: Settings) -> dict[int, Stage]:
     """Where the trainers are, as their newest checkpoints say."""
-    with suppress(ConfigError):
-        return {
-            item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"])
-            for item in read_state(settings.daemon.state_dir)
-        }
-    return {}
+    if not settings.daemon.state_dir.is_dir():
+        return {}
+    found = read_state(settings.daemon.state_dir)
+    for item in found:  # of a model that was promoted, too
+        check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
+    return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 
 # --- the swap ---------------------------------------------------------------------------------------------------------

@@ -168,6 +168,23 @@ def test_scorers_take_the_rebuilt_model(tmp_path, config, call):
     assert manifests[-1]["ver"] == after.version
 
 
+def test_challengers_stay_as_they_are(tmp_path, config, call):
+    config.write_text(config.read_text() + '[[challenger]]\nname = "other"\n[challenger.model]\nC = 1.0\n')
+    fill(tmp_path / "log", list(records("lasvm", 200)))
+    run(config, ERASURES)
+    call("erase", config, "--subject", "u3", "--by", "user", "--set", ERASURES)
+    before = run(config, ERASURES)[0].challengers.all[0].models.digest()
+    call("rebuild", config, "--set", ERASURES)
+    assert run(config, ERASURES)[0].challengers.all[0].models.digest() == before
+    assert finished(config, call, tmp_path / "receipt.json")[0] == 0
+
+
+def test_a_state_of_other_settings_is_not_rebuilt(config, call, rebuilt):
+    code, _, err = call("rebuild", config, *sets([ERASURES, "model.C=3"]), "--receipt", rebuilt)
+    assert code
+    assert "the checkpoint was written with model.C = 10.0, the configuration says 3.0" in " ".join(err)
+
+
 def test_a_request_after_the_swap_is_followed_after_it(tmp_path, config, call, rebuilt):
     call("erase", config, "--subject", "u5", "--by", "user", "--set", ERASURES)
     state = run(config, ERASURES)[0]
