@@ -6,8 +6,7 @@ from typing import Any
 from streamsvm.alarms import ErrorAlarm, InputAlarm
 from streamsvm.conformal.classifier import ConformalClassifier
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learners import LEARNERS
-from streamsvm.estimators.mixture.mixture import Mixture
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 from streamsvm.features import pipelines
@@ -94,7 +93,7 @@ def _read(data: bytes, where: str, *how: Any) -> Any:
     for transformer in (WarmupScaler, Records, ErrorAlarm, InputAlarm):
         if kind == transformer.__name__:
             return transformer.from_bytes(data)
-    for learner in (*LEARNERS.values(), OneVsRest, OneVsOne, Mixture, ConformalClassifier):
+    for learner in (*FOR_TWO_CLASSES.values(), OneVsRest, OneVsOne, ConformalClassifier):
         if kind == learner.__name__:
             return learner.from_bytes(data, *how)
     raise snapshot.SnapshotError(f"{where}: this is a {kind!r} snapshot; `load` reads what `save` of a model wrote")

@@ -33,13 +33,13 @@ from typing import Any
 import numpy as np
 from river import compose
 
-from streamsvm import WarmupScaler, load
+from streamsvm import Mixture, WarmupScaler, load
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
 from streamsvm.features import Records
 
 from ..records.models import Model, MulticlassModel, ServedModel
@@ -100,6 +100,8 @@ def chosen(model: Model, label: str | None) -> OnlineSVM:
     if not isinstance(model, MulticlassModel):
         if label is not None:
             raise ValueError(f"--label {label} chooses among more than two classes; this model has two")
+        if isinstance(model, Mixture):
+            raise ValueError("a mixture cannot be exported: its experts have no such form; use another algorithm")
         return model
     known = _labels(model)
     if label not in known:
@@ -218,7 +220,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     *before, model = found.steps.values() if isinstance(found, compose.Pipeline) else [found]
     decider = model if isinstance(model, ConformalClassifier) else None
     model = model if decider is None else decider.model
-    classes = (*LEARNERS.values(), MulticlassModel)
+    classes = (*FOR_TWO_CLASSES.values(), MulticlassModel)
     if not isinstance(model, classes) or len(before) > 1 or not isinstance((*before, None)[0], BEFORE):
         raise snapshot.SnapshotError(
             f"{path}: this is a {snapshot.kind_of(snapshot.read(path))!r} snapshot, expected a model "
