@@ -277,6 +277,7 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     return {
         **classes,
         **threshold,
+        **({"recall": verdict.why} if labelling.promises_recall else {}),
         **labelling.outcomes(),
         "open": counts.n_open,
         "offered": counts.n_offered,

@@ -75,8 +75,8 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; `RECHECK` asks again about an
-        answer, and `FOUND` is a person's choice.
+        Why this event was chosen: "seed", "boundary", "novel", "explore", "audit", "review" or "hunt"; `RECHECK` asks
+        again about an answer, and `FOUND` is a person's choice.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -198,6 +198,7 @@ def read_status(record: Record) -> dict[str, Any]:
     -------
     dict
         `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit", "why" and "spent";
+        "recall", what is proved of a promise of recall, if there is one;
         "missed", the fields of `streamsvm.active.Missed`; "curve", a list of points; "agreement" and "annotators" with
         the fields of the classes in `annotators`; with more than two classes, "classes", a list of each class and its
         number of labels.  A trainer of another version may leave some out, or add others.
@@ -362,6 +363,7 @@ _STATUS: dict[str, _Check] = {
     "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),
     "missed": (_is_missed, "an object of at_most, n_audited, n_found and n_unlabelled"),
+    "recall": (lambda value: type(value) is str, "a text"),
     "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
     "agreement": (_is_agreement, "an agreement"),
     "annotators": (lambda value: type(value) is list and all(map(_is_annotator, value)), "a list of annotators"),
