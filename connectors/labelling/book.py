@@ -309,6 +309,7 @@ class Book:
             "remaining": sum(quotas) if quotas else None,
             "verdict": _verdict(self._status),
             "missed": _missed(self._status),
+            "recall": next((part["recall"] for part in parts if "recall" in part), None),
             "curve": fullest.get("curve", []),
             "waiting": len(self.open),
             "unheard": len(self._unheard),

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streamsvm import AutoLASVM
+from streamsvm import AutoLASVM, Mixture
 from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.conformal import ConformalClassifier, Decision
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -104,6 +104,7 @@ class ClassPrediction(NamedTuple):
 
 Said = Prediction | ClassPrediction
 
+WITH_MARGINS = AutoLASVM, Mixture  # models that are told what they said when a label comes late
 UNTAUGHT = Prediction(margin=0.0, score=0.5)  # what a model says that has learned nothing
 NO_CLASS = ClassPrediction(None, 0.0, {}, {})  # the same with more than two classes
 
@@ -116,7 +117,7 @@ def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: b
     if isinstance(model, MulticlassModel):
         return list(class_predictions(scores(model, rows)))
     cut = model.decision_threshold
-    if to_be_learned and isinstance(model, AutoLASVM):
+    if to_be_learned and isinstance(model, WITH_MARGINS):
         margins = model.margins_many(rows)
         values = margins[:, 0]
         table = zip(values.tolist(), model.probability(values).tolist(), margins.tolist(), strict=True)

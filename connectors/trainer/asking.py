@@ -32,6 +32,7 @@ from .state.state import State
 logger = logging.getLogger(__name__)
 
 _UNUSUAL = 3.0  # standard deviations
+_SPEAKING = 3  # labelled events that a question names
 _LEAST_LABELS = 20  # labels, from which too little is known of the deviations
 
 
@@ -156,12 +157,11 @@ class Asking:
                 weights.append(weight)
         rows = state.rows([self._codec.features(value) for value in events.values()], None)
         now = state.join.clock
-        unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}}
+        unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}, "speaking": ()}
         for key in labelling.rechecks.choose(labels, rows, weights, state.model):
             query_id = recheck_id(f"{self._name}-{key}")
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
-            place = (self._events, self._number, state.join.offset_of(key))
-            id_ = self._codec.decode(Record(*place, now, None, events[key], ())).id
+            id_ = self._id_of(key, events[key], state.join)
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
             asked = self._described(question, events[key], id_, state)
             self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
@@ -232,7 +232,25 @@ class Asking:
             model={"ver": state.version, "n_support": state.model.n_support},
             guess=guess,
             probabilities=probabilities,
+            speaking=self._speaking(x, state),
         )
+
+    def _id_of(self, key: int, value: bytes, join: Join) -> EventId:
+        """The id of an event that is here, as the event has it."""
+        place = (self._events, self._number, join.offset_of(key))
+        return self._codec.decode(Record(*place, join.clock, None, value, ())).id
+
+    def _speaking(self, x: Mapping[str, Any], state: State) -> list[dict[str, Any]]:
+        """The labelled events that speak most for the guess, as far as they are still here."""
+        if not state.model.n_support:
+            return []
+        found = []
+        for member in state.model.explain_one(state.rows([x], None)[0], _SPEAKING).members:
+            value = state.join.event_of(member.id)
+            if value is not None and member.label is not None:
+                id_, label = self._id_of(member.id, value, state.join), self._codec.name_of(member.label)
+                found.append({"id": id_, "label": label, "share": round(member.share, 3)})
+        return found
 
     def _unusual(self, x: Mapping[str, Any], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""
@@ -259,6 +277,7 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     return {
         **classes,
         **threshold,
+        **({"recall": verdict.why} if labelling.promises_recall else {}),
         **labelling.outcomes(),
         "open": counts.n_open,
         "offered": counts.n_offered,

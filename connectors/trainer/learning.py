@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from streamsvm import AutoLASVM
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.validation import KernelOverflow
@@ -24,6 +23,7 @@ from streamsvm.features import Records
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
+from ..records.predictions import WITH_MARGINS
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
 from .state.counters import Counters
@@ -215,7 +215,7 @@ def _margin_of(lesson: Lesson, model: Any) -> Any:
         return None
     if isinstance(model, MulticlassModel):
         return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    of_candidates = len(lesson.decision) > 1 and isinstance(model, AutoLASVM)  # another model may have predicted
+    of_candidates = len(lesson.decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
     return lesson.decision if of_candidates else lesson.decision[0]
 
 

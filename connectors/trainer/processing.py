@@ -467,7 +467,9 @@ class Processor:
         """Let the alarms take in the events and the first labels of a cut, and report what they say."""
         alerts = [alert for item in decoded for alert in state.alarms.see(item.event.x, item.record.offset)]
         alerts += state.alarms.learn(
-            (_is_wrong(lesson), lesson.y, lesson.at) for lesson in first if lesson.y is not None
+            (_is_wrong(lesson), lesson.y, lesson.at)
+            for lesson in first
+            if lesson.y is not None and (state.labelling is None or state.labelling.is_alike(lesson))
         )
         for heard in alerts:
             alert = heard.named(self._codec.name_of)

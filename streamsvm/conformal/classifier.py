@@ -89,6 +89,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         self.audit = audit
         self._guard = Guard(float(error), float(audit))
         self._recent = new_recent()
+        self._is_better = False  # whether recent errors correct the probabilities
         self._y_name: Any = None
 
     @property
@@ -141,7 +142,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         own = None
         if p.keys() == TWO:
             own = p[True], corrected(self._recent, p[True])
-            if is_better(self._recent):
+            if self._is_better:
                 p = {False: 1.0 - own[1], True: own[1]}
         return Decision(self._guard.labels(p), p, margin, own, self._guard.n)
 
@@ -215,6 +216,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         self._guard.note(number, said, label)
         if said.own is not None:
             note_label(self._recent, *said.own, bool(label))
+            self._is_better = is_better(self._recent)
 
     def _id_of(self, given: tuple, others: dict) -> int:
         """The id of the next example, as the model counts; a model without ids gets numbers."""
@@ -332,6 +334,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
             saving.restore(self._guard, meta, arrays)
             self._recent[:] = snapshot.require_array(arrays, "recent", np.float64, (SIZE,))
             snapshot.require_finite(arrays, "recent")
+            self._is_better = is_better(self._recent)
         return self
 
     def save(self, path: str | Path) -> None:

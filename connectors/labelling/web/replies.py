@@ -38,7 +38,13 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
         "unusual": dict(shown.unusual),
+        "speaking": [{"id": str(one["id"]), "label": _label_name(one["label"])} for one in shown.speaking],
     }
+
+
+def _label_name(label: Any) -> str:
+    """A label as the page names it: without names of their own, two classes are positive and negative."""
+    return ("positive" if label else "negative") if isinstance(label, bool) else str(label)
 
 
 def answer(step: Step, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:

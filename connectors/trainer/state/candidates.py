@@ -27,6 +27,7 @@ from streamsvm.active import (
     StreamPool,
     SupportStable,
 )
+from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.active.choosing.words import MOST, pattern_of
 from streamsvm.active.run import SMALL, finish_if_small
@@ -43,6 +44,7 @@ from ...settings.sections import Settings
 from .answers.rechecks import Rechecks
 from .answers.votes import Votes
 from .join import Join
+from .lesson import Lesson
 from .models import SingleModel
 from .tuning import Tuning
 from .undecided import OPEN, Undecided, audits
@@ -132,6 +134,7 @@ class Labelling:
         self._words = pattern_of(words) if words else None
         self._text = labelling.text
         self._n_with_words = 0
+        self.promises_recall = labelling.stop == "recall"
         self.votes = Votes(labelling.answers_per_question)
         self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
         self._tuning = Tuning(settings, is_scaled=scaler is not None)
@@ -168,6 +171,12 @@ class Labelling:
         """Whether the label of an event, of which this was decided, says how often decisions are wrong."""
         return self._undecided is None or self._undecided.counts(key, said)
 
+    def is_alike(self, lesson: Lesson) -> bool:
+        """Whether an alarm may compare a label with earlier ones: those of undecided events become harder to guess."""
+        if self._undecided is None or lesson.verdict is None:
+            return True
+        return lesson.verdict.decided and self._undecided.counts(lesson.key, lesson.verdict)
+
     def _look_for_words(self, key: int, value: bytes) -> None:
         """Ask about an event first if its text holds a seed word, and few others did."""
         if self._words is None or self._n_with_words >= MOST:
@@ -203,7 +212,10 @@ class Labelling:
     def choose(self, model: Model, now: int) -> list[Action]:
         """Ask as many questions as the annotators can answer now."""
         self.loop.n_open = self.votes.room(self._open, self._asked())
-        return self.loop.choose(_finished(model) if self.loop.wanted() and not self._undecided else model, now)
+        model = _finished(model) if self.loop.wanted() and not self._undecided else model
+        if self.loop.is_review_due():
+            self.loop.review(model, self._tuning.line(model, self._join, self.loop, self._candidates.features))
+        return self.loop.choose(model, now)
 
     def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
@@ -303,6 +315,8 @@ def _stopping(labelling: LabellingSettings, is_multiclass: bool) -> AnyOf | None
     rules: list[StoppingRule] = []
     if labelling.stop == "audited":
         rules.append(Audited())
+    if labelling.stop == "recall":
+        rules.append(ToRecall(labelling.recall))
     if labelling.stop in ("margin", "either"):
         rules.append(MarginExhausted(labelling.pool))
     if labelling.stop in ("support", "either"):

@@ -257,6 +257,15 @@ def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: 
     return inherited(rules.state())
 
 
+def single_rules(rule: StoppingRule | None) -> Iterator[StoppingRule]:
+    """The rules that a rule is made of."""
+    if isinstance(rule, _Combined):
+        for part in rule.rules:
+            yield from single_rules(part)
+    elif rule is not None:
+        yield rule
+
+
 def _single_rules(state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The states of the rules that a state is made of."""
     for part in state["rules"]:

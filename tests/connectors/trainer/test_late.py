@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from logged import change
 
-from streamsvm import LASVM, AutoLASVM, OneVsRest
+from streamsvm import LASVM, OneVsRest
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
@@ -45,13 +45,17 @@ def stream(n, classes):
         yield i, x, classes[place] if classes else bool(place)
 
 
-def twin(settings, examples, classes, learner=LASVM):
+def said(model, x):
+    return model.margins_one(x) if hasattr(model, "margins_one") else model.decision_function_one(x)
+
+
+def twin(settings, examples, classes):
     """The model that a loop in Python teaches."""
-    model = learner(**settings.model.parameters())
+    model = settings.model.made()
     model = OneVsRest(model, list(classes)) if classes else model
     waiting = deque()
     for i, x, y in examples:
-        waiting.append((x, y, i, model.margins_one(x) if learner is AutoLASVM else model.decision_function_one(x)))
+        waiting.append((x, y, i, said(model, x)))
         if len(waiting) > LATE:
             x, y, i, margin = waiting.popleft()
             model.learn_one(x, y, id=i, margin=margin)
@@ -59,23 +63,26 @@ def twin(settings, examples, classes, learner=LASVM):
 
 
 @pytest.mark.parametrize(
-    ("classes", "learner"), [((), LASVM), (("a", "b", "c"), LASVM), ((), AutoLASVM)], ids=["two", "three", "tuned"]
+    ("classes", "algorithm"),
+    [((), "lasvm"), (("a", "b", "c"), "lasvm"), ((), "auto"), ((), "mixture")],
+    ids=["two", "three", "tuned", "mixture"],
 )
-def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes, learner):
+def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes, algorithm):
     """Also over a restart, and over an event that is learned late while others are learned at once."""
-    settings = configure(tmp_path, classes, "auto" if learner is AutoLASVM else "lasvm")
-    examples = list(stream(160, classes))
+    settings, examples = configure(tmp_path, classes, algorithm), list(stream(160, classes))
     for part in (examples[:90], examples[90:]):
         events = [(START + 10 * i, None, {"id": i, "x": x}) for i, x, _ in part]
         labels = [(START + 10 * i + 5, None, {"id": i - LATE, "y": examples[i - LATE][2]}) for i, *_ in part]
         append(settings, {"events": events, "labels": [label for label in labels if label[2]["id"] >= 0]})
         state = trainer.run(settings)[0]
-    expected = twin(settings, examples, classes, learner)
+    expected = twin(settings, examples, classes)
     assert state.model.n_seen == expected.n_seen == 160 - LATE
     for _, x, _ in examples[:20]:
         assert state.model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
     assert state.model.support_ids.tolist() == expected.support_ids.tolist()
-    if learner is AutoLASVM:
+    if algorithm == "mixture":
+        assert state.model.shares_ == pytest.approx(expected.shares_)
+    if algorithm == "auto":
         assert state.model._tuner.scores == expected._tuner.scores
         assert LATE <= state.model._tuner.lag < 2 * LATE
 

@@ -13,6 +13,8 @@ const REASONS = {
   found: ["Found", "The model did not ask about it."],
   undecided: ["Not decided", "The model cannot tell surely enough to decide this one alone."],
   check: ["A decision is checked", "The model decided this one alone. It is picked at random, to see how often it is wrong."],
+  review: ["Looks positive", "All events that look like this one are asked about."],
+  hunt: ["Like one just found", "A random check has found one that the model did not suspect. This is the most like it."],
   audit: ["Random check", "Picked at random. Answers like this one show how good the model is."],
 };
 
@@ -146,6 +148,9 @@ function guess({ score, margin, guess: label }) {
 function showGuess() {
   const isKnown = shown.margin !== null;
   $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
+  const speaking = (shown.speaking ?? []).map(({ id, label }) => `${id} (${label})`);
+  $("speaking").hidden = $("guess").hidden || !speaking.length;
+  $("speaking").textContent = `${speaking.length > 1 ? "These answers speak" : "This answer speaks"} most for the model’s guess: ${speaking.join(", ")}.`;
   if (!isKnown) return;
   $("marker").parentElement.hidden = classes.is_multiclass;
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
