@@ -205,6 +205,11 @@ def _challengers(settings: Settings) -> Iterator[str]:
     is_met, what = needs.get(metric, (True, ""))
     if not is_met:
         yield f'comparison.promote = "{metric}" needs {what}'
+    if metric and not settings.log.control:
+        yield (
+            f'comparison.promote = "{metric}" needs log.control: on the topic beside it, the trainers note which model '
+            "served when"
+        )
     if settings.log.control and not settings.challenger:
         yield "log.control, the topic of promotions, needs a [[challenger]]"
     if not settings.challenger:

@@ -144,14 +144,18 @@ class Rerun:
 
 
 def quiet(settings: Settings, folder: Path) -> Settings:
-    """The settings of a rerun: the same model, a folder of its own, and no topic beside events and labels."""
+    """The settings of a rerun: the same model, a folder of its own, and only the topics of events and labels.
+
+    Challengers take part only where one may have been promoted.
+    """
     log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
     daemon = replace(
         settings.daemon, follow=False, start="earliest", begin="empty", exactly_once=False, state_dir=folder
     )
     state = replace(settings.state, store="dir", url="")
     comparison = replace(settings.comparison, promote="")
-    return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison)
+    own = settings.challenger if settings.log.control else ()
+    return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison, challenger=own)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
