@@ -108,7 +108,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
     import numpy as np
     import scipy.sparse as sp
 
-    from streamsvm import LASVM, LASVMG, AutoLASVM, Mixture, OneVsOne, OneVsRest
+    from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
     from streamsvm.alarms import InputAlarm
 
     start = _time.perf_counter()
@@ -147,6 +147,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
         for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
+        from streamsvm import Mixture
         from streamsvm.features import Records
         from streamsvm.validation.compilation import compile_ahead
 
