@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest as OneVsRest
     from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
     from streamsvm.loading import load as load
+    from streamsvm.loading import save as save
     from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "get_num_threads",
     "load",
     "merge",
+    "save",
     "set_num_threads",
     "warmup",
 ]
@@ -62,6 +64,7 @@ _HOMES = {  # A name is imported with its first use: numba and river take a seco
     "OneVsOne": "estimators.multiclass.one_vs_one",
     "AutoLASVM": "estimators.tuned.auto",
     "load": "loading",
+    "save": "loading",
     "WarmupScaler": "preprocessing",
 }
 
@@ -83,7 +86,9 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
 
 
-def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = False, classes: bool = False) -> float:
+def warmup(
+    *algorithms: "type[_OnlineSVM] | type[AutoLASVM] | type[Mixture]", removal: bool = False, classes: bool = False
+) -> float:
     """Compile the engine's code before its first use; return the seconds that took.
 
     The code is kept in the user's cache folder, so that later processes start at once.  Call it when an image is built,
@@ -112,7 +117,7 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
     from streamsvm.alarms import InputAlarm
 
     start = _time.perf_counter()
-    chosen = [LASVM if algorithm is AutoLASVM else algorithm for algorithm in algorithms]
+    chosen = [LASVM if algorithm in (AutoLASVM, Mixture) else algorithm for algorithm in algorithms]
     rng = np.random.default_rng(0)
     InputAlarm().update({"a": 1.0})
     for X in (rng.normal(size=(600, 2)), rng.normal(size=(64, 40)), 1.0 * (rng.random((400, 9)) < 0.5)):
@@ -141,6 +146,9 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
                     several.predict_many(X)
                     several.predict_proba_many(X)
                     several.finish()
+    if Mixture in algorithms or not algorithms:
+        mixture = Mixture(LASVM())
+        mixture.learn_many(rng.normal(size=(64, 2)), np.arange(64) % 2 == 0)
     if removal or not algorithms:
         from streamsvm.validation.compilation import compile_removal
 
@@ -155,8 +163,6 @@ def warmup(*algorithms: "type[_OnlineSVM] | type[AutoLASVM]", removal: bool = Fa
         wide = LASVM()
         wide.learn_many(sp.random(400, 100_000, density=1e-4, format="csr", random_state=0), np.arange(400) % 2 == 0)
         assert wide.delta >= 0.0
-        mixture = Mixture(LASVM())
-        mixture.learn_many(rng.normal(size=(64, 2)), np.arange(64) % 2 == 0)
         records = Records({"words": "text"})
         records.learn_one({"words": "some words", "number": 1.0})
         records.transform_one({"words": "some more words"})

@@ -4,7 +4,7 @@ The trainer counts the answers, too, and decides (see `trainer.state.answers.vot
 so that it need not wait for the trainer: it shows a question to further people, and to each person once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from streamsvm.active import majority
 
@@ -24,10 +24,13 @@ class Ballots:
     answers
         Number of answers, each by another person, that a question wants.  With one, nothing is remembered: the newest
         answer replaces the others.
+    meaning
+        What a class counts as now; None: a removed one.
     """
 
-    def __init__(self, answers: int) -> None:
+    def __init__(self, answers: int, meaning: Callable[[ClassLabel], ClassLabel | None]) -> None:
         self.answers = answers
+        self._meaning = meaning
         self._given: dict[str, dict[str, Given]] = {}
 
     def lacks(self, query_id: str) -> bool:
@@ -72,7 +75,8 @@ class Ballots:
     def _votes(self, query_id: str) -> dict[str, ClassLabel]:
         """What each person says, by name."""
         ballot = self._given.get(query_id, {})
-        return {voter: given.word for voter, given in ballot.items() if given.op != "retract"}
+        words = {voter: self._meaning(given.word) for voter, given in ballot.items() if given.op != "retract"}
+        return {voter: word for voter, word in words.items() if word is not None}
 
     def _wanted(self, query_id: str) -> int:
         return 1 if is_recheck(query_id) else self.answers

@@ -8,11 +8,13 @@ import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from streamsvm.active import QuestionBook
 
 from ..logs.transport import Record
+from ..records.class_changes import ClassChange, ClassChanges
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
@@ -64,7 +66,8 @@ class Book:
 
     def __init__(self, lease: int, answers: int, codec: Codec, clock: Callable[[], float], history: History) -> None:
         self.queue = QuestionBook(lease)
-        self.ballots = Ballots(answers)
+        self.changes = ClassChanges()
+        self.ballots = Ballots(answers, lambda word: self.changes.meaning(word))
         self.open: dict[str, Question] = {}
         self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
         self._codec = codec
@@ -127,7 +130,9 @@ class Book:
         """
         self._heard = max(record.timestamp, self._heard or 0)
         if record.key == STATUS:
-            self._status[record.partition] = read_status(record)
+            self._status[record.partition] = status = read_status(record)
+            for change in status.get("changes", ()):
+                self.note_change(ClassChange(*change))
             return
         if record.value is None:
             query_id = read_query_id(record)
@@ -165,6 +170,10 @@ class Book:
         BadRecord
             If the record is damaged.
         """
+        change = self._codec.decode_change(record)
+        if change is not None:
+            self.note_change(change)
+            return
         query_id = answered_question(record)
         if query_id is None:
             return
@@ -179,6 +188,11 @@ class Book:
             self.note(query_id, given)
         else:
             self._write_down(query_id, given)
+
+    def note_change(self, change: ClassChange) -> None:
+        """Take up a change of the classes, once: every partition has it."""
+        if change not in self.changes.all:
+            self.changes = ClassChanges(sorted([*self.changes.all, change], key=attrgetter("rev")))
 
     def last(self, query_id: str, who: str) -> Given | None:
         """The answer that another one of `who` would replace: the newest one, or their own if several are wanted."""
@@ -291,9 +305,11 @@ class Book:
             **counts,
             **_people(parts),
             **_classes(parts),
+            "changes": self.changes.all,
             "remaining": sum(quotas) if quotas else None,
             "verdict": _verdict(self._status),
             "missed": _missed(self._status),
+            "recall": next((part["recall"] for part in parts if "recall" in part), None),
             "curve": fullest.get("curve", []),
             "waiting": len(self.open),
             "unheard": len(self._unheard),

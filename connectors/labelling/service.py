@@ -18,6 +18,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Unavailable
+from ..records.class_changes import ClassChange
 from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..records.people.annotators import person
@@ -247,6 +248,57 @@ class LabellingService:
             return "changed"
         return self._say_locked(query_id, op, y, who, None, None, anew=True)
 
+    # --- classes ------------------------------------------------------------------------------------------------------
+
+    def change_class(self, change: ClassChange, who: str) -> None:
+        """Rename, merge or remove a class, or let a removed one come again; it is durable when this returns.
+
+        Parameters
+        ----------
+        change
+            What changes; its time and its author are set here.
+        who
+            Name of the person.
+
+        Raises
+        ------
+        ValueError
+            If the trainer could not follow.
+        Unavailable
+            If the change cannot be written now: try again.
+        """
+        check_name(who)
+        settings = self._settings
+        has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
+        has_more = settings.challenger or settings.decide.error or settings.estimates.loo or settings.estimates.folds
+        if has_more or not has_one:
+            raise ValueError(
+                'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
+                "tune itself, and without [decide], [estimates] and challengers"
+            )
+        with self._writing:
+            self._change_class(change, who)
+
+    def class_changes(self) -> list[ClassChange]:
+        """How people have changed the classes, in order."""
+        with self._changed:
+            return self._book.changes.all
+
+    def meaning(self, label: ClassLabel | None) -> ClassLabel | None:
+        """The class that a label counts as now; None: it is none, or the class was removed."""
+        with self._changed:
+            return self._book.changes.meaning(label)
+
+    def _change_class(self, change: ClassChange, who: str) -> None:
+        with self._changed:
+            newest = max((each.rev for each in self._book.changes.all), default=0)
+        change = change._replace(rev=max(self._now(), newest + 1), who=who)
+        self._writer.append_change(change)
+        self._flush()
+        with self._changed:
+            self._book.note_change(change)
+            self._reader.tell()
+
     # --- looking back -------------------------------------------------------------------------------------------------
 
     def undoable(self, who: str) -> Step | None:
@@ -387,6 +439,8 @@ class LabellingService:
     ) -> Outcome:
         check_name(who)
         with self._writing:
+            if y in self._book.changes.gone and self._book.changes.meaning(y) is None:  # the class comes again
+                self._change_class(ClassChange("restore", y, y, 0, ""), who)
             return self._say_locked(query_id, op, y, who, at, place)
 
     def _say_locked(

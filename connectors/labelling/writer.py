@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OutputsLost, TopicMismatch, Transport, Unavailable
+from ..records.class_changes import ClassChange, write_change
 from ..records.labels import write_answer
 from ..runtime.folders import AlreadyInUse
 from ..settings.opening import open_once
@@ -33,11 +34,16 @@ class AnswerWriter:
         """Append an answer, on the partition of its question; raises `Unavailable` as `flush` does."""
         value = write_answer(query_id, given.place, given.op, given.y, given.rev, given.who)
         with self._translated():
-            if self._log is None:
-                self._opened = open_once(self._settings)
-                self._log = self._opened.__enter__()
-            self._log.produce(self._settings.log.labels, value, partition=given.place.partition)
+            self._open().produce(self._settings.log.labels, value, partition=given.place.partition)
         self.pending[query_id] = given
+
+    def append_change(self, change: ClassChange) -> None:
+        """Append a change of the classes to every partition; raises `Unavailable` as `flush` does."""
+        names = self._settings.log
+        with self._translated():
+            log = self._open()
+            for number in set().union(*map(log.end_offsets, (names.topic, names.questions, names.labels))):
+                log.produce(names.labels, write_change(change), partition=number)
 
     def flush(self) -> dict[str, Given]:
         """Make the pending answers durable, and return them.
@@ -52,6 +58,12 @@ class AnswerWriter:
             self._log.flush()
         durable, self.pending = self.pending, {}
         return durable
+
+    def _open(self) -> Transport:
+        if self._log is None:
+            self._opened = open_once(self._settings)
+            self._log = self._opened.__enter__()
+        return self._log
 
     def close(self) -> None:
         """Close the log; the next answer opens it again."""

@@ -125,10 +125,16 @@ class KnownClasses:
     def __init__(self, labels: Sequence[ClassLabel], limit: int = 0) -> None:
         self._numbers: dict[ClassLabel, int] = {label: number for number, label in enumerate(labels)}
         self.labels: list[ClassLabel] = list(labels)
+        self.gone: set[ClassLabel] = set()  # classes that were renamed, merged or removed; they keep their numbers
         self._limit = limit
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def present(self) -> list[ClassLabel]:
+        """The classes that were not renamed, merged or removed."""
+        return [label for label in self.labels if label not in self.gone]
 
     @property
     def are_two(self) -> bool:
@@ -155,17 +161,40 @@ class KnownClasses:
         """
         if label in self._numbers:
             return
-        if len(self.labels) >= self._limit:
-            raise BadRecord(
-                "too-many-classes", f"y = {show(label)} would be class {len(self.labels) + 1}; see label.max_classes"
-            )
+        self._require_room(label)
         self._doubt(label)
         self._numbers[label] = len(self.labels)
         self.labels.append(label)
 
+    def make_way(self, old: ClassLabel, new: ClassLabel | None) -> None:
+        """Give up a class, and take in the one that takes its place; None: there is none.
+
+        Raises
+        ------
+        BadRecord
+            If there is no room for the other one.
+        """
+        before = set(self.gone)
+        self.gone.add(old)
+        if new is None or (new in self._numbers and new not in self.gone):
+            return
+        try:
+            self._require_room(new)
+        except BadRecord:
+            self.gone = before
+            raise
+        self.gone.discard(new)
+        self.admit(new)
+
+    def _require_room(self, label: ClassLabel) -> None:
+        if len(self.present) >= self._limit:
+            raise BadRecord(
+                "too-many-classes", f"y = {show(label)} would be class {len(self.present) + 1}; see label.max_classes"
+            )
+
     def _doubt(self, label: ClassLabel) -> None:
         """Say so if a new class is probably a mistake."""
-        twins = [known for known in self.labels if alike(str(known)) == alike(str(label))]
+        twins = [known for known in self.present if alike(str(known)) == alike(str(label))]
         if twins:
             logger.warning("the new class %r looks like the class %r in other letters", label, twins[0])
         if is_blank(label):

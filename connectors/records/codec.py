@@ -25,6 +25,7 @@ from streamsvm.estimators.inputs.named_rows import NamedValues
 from ..logs.transport import Record
 from ..runtime.numbers import MAX_INT64
 from ..runtime.text import to_number
+from .class_changes import ClassChange, read_change
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
 from .formats.base import BadRecord, Fields, Format, show
@@ -181,6 +182,16 @@ class Codec:
         if self._is_read_plainly:
             return self._named(self._format.features(value))
         return self._format.read(value, (), lambda fields: self._features(self._reading.features(fields)))
+
+    def decode_change(self, record: Record) -> ClassChange | None:
+        """The change of classes that a record of the topic of labels makes; None for a label.
+
+        Raises
+        ------
+        BadRecord
+            If the record is a damaged change, or if there are only two classes.
+        """
+        return read_change(record, self._classes)
 
     def decode_label(self, record: Record) -> Label:
         """Read a label.

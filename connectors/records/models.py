@@ -15,7 +15,7 @@ from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
 from streamsvm.features import Records
 
 MulticlassModel = OneVsRest  # the only place that chooses it
@@ -162,7 +162,7 @@ def pack_model(
     SnapshotError
         If `meta` would not survive JSON unchanged.
     """
-    names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
+    names: dict[type, str] = {implementation: name for name, implementation in FOR_TWO_CLASSES.items()}
     algorithm = _SEVERAL if isinstance(model, MulticlassModel) else names[type(model)]
     blobs = {"model": (decider or model).to_bytes()}
     if scaler is not None:
@@ -184,7 +184,7 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
     header, arrays = snapshot.unpack(data, _KIND)
     try:
         algorithm = header["algorithm"]
-        implementation: Any = MulticlassModel if algorithm == _SEVERAL else LEARNERS[algorithm]
+        implementation: Any = MulticlassModel if algorithm == _SEVERAL else FOR_TWO_CLASSES[algorithm]
         model, decider = _model_of(implementation, arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
         records = Records.from_bytes(arrays["records"].tobytes()) if "records" in arrays else None

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from streamsvm import AutoLASVM, Mixture
 from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.conformal import ConformalClassifier, Decision
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -49,12 +50,15 @@ class Prediction(NamedTuple):
         Its decision value.
     verdict
         What is decided with it, if [decide] asks for it.
+    margins
+        What the candidates of a model that tunes itself say, if the label comes later; see `AutoLASVM.margins_one`.
     """
 
     margin: float
     score: float
     value: float = 0.0
     verdict: Decision | None = None
+    margins: tuple[float, ...] = ()
 
     @property
     def class_label(self) -> None:
@@ -62,8 +66,8 @@ class Prediction(NamedTuple):
 
     @property
     def decision(self) -> tuple[float, ...]:
-        """The decision value."""
-        return (self.value,)
+        """The decision value, or what the candidates say."""
+        return self.margins or (self.value,)
 
 
 class ClassPrediction(NamedTuple):
@@ -100,21 +104,30 @@ class ClassPrediction(NamedTuple):
 
 Said = Prediction | ClassPrediction
 
+WITH_MARGINS = AutoLASVM, Mixture  # models that are told what they said when a label comes late
 UNTAUGHT = Prediction(margin=0.0, score=0.5)  # what a model says that has learned nothing
 NO_CLASS = ClassPrediction(None, 0.0, {}, {})  # the same with more than two classes
 
 
-def predictions_of(model: Any, rows: NamedRows | list[dict]) -> list[Said]:
-    """What a model of two classes, or of more, says about these events; dicts are taken one by one."""
+def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: bool = False) -> list[Said]:
+    """What a model of two classes, or of more, says about these events; dicts are taken one by one.
+
+    A model that tunes itself also says what its candidates say of events that are to be learned later.
+    """
     if isinstance(model, MulticlassModel):
         return list(class_predictions(scores(model, rows)))
     cut = model.decision_threshold
+    if to_be_learned and isinstance(model, WITH_MARGINS):
+        margins = model.margins_many(rows)
+        values = margins[:, 0]
+        table = zip(values.tolist(), model.probability(values).tolist(), margins.tolist(), strict=True)
+        return [Prediction(value - cut, score, value, margins=tuple(said)) for value, score, said in table]
     if isinstance(rows, NamedRows):
         values = model.decision_function_many(rows)
         parts = (values - cut).tolist(), model.probability(values).tolist(), values.tolist()
         return list(map(Prediction, *parts))
-    margins = [model.decision_function_one(x) for x in rows]
-    return [Prediction(margin - cut, model.probability_one(margin), margin) for margin in margins]
+    found = [model.decision_function_one(x) for x in rows]
+    return [Prediction(value - cut, model.probability_one(value), value) for value in found]
 
 
 def with_verdict(said: Said, decider: ConformalClassifier | None) -> Said:

@@ -50,7 +50,8 @@ class Answers:
 
 def history_of(settings: Settings) -> LabelHistory:
     """A reader of the labels that decides as the trainers do which label holds."""
-    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
+    hearing = Hearing(settings.labelling.answers_per_question)
+    return LabelHistory(settings.codec(), hearing.hear, hearing.change_class)
 
 
 def read_answers(settings: Settings) -> dict[int, Answers]:

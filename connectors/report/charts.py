@@ -170,7 +170,7 @@ def decisions_of(states: Mapping[str, State], settings: Settings) -> list[str]:
         f"decided of {name}, class {settings.label.shown_as(label)}: {tally.decided / tally.n:.2%} of {tally.n:,} "
         f"events, {tally.wrong / tally.n:.2%} wrongly"
         for name, state in states.items()
-        for label, tally in state.tallies.items()
+        for label, tally in state.decided.tallies.items()
         if tally.n
     ]
 

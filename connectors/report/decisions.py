@@ -1,37 +1,140 @@
-"""The panel about decisions: how those of each class fared."""
+"""The panels about decisions: how those of each class fared, also along the stream, and what others would decide."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from streamsvm.conformal import ConformalClassifier
+
+from ..trainer.state.decided import Decided, Point
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored
+from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes, picture, set_numbers
 from .panel import Panel
 
 _TEXT = (
     "An event is decided if one label is left. Only labelled events are counted here, each with what was said when it "
-    "was predicted. The last column is what is promised; with late labels, errors on their way come on top."
+    "was predicted."
 )
+_PROMISED = "The last column is what is promised; with late labels, errors on their way come on top."
+_ASKED = (
+    "Only what people were asked about has labels: all events that were not decided, and {:.0%} of the others, at "
+    "random. The shares are estimates for all events: each checked decision stands for {:.0f}."
+)
+_KEYS = "Each key has its own model, and its own promise."
+_COURSE = (
+    "Each point looks back over a tenth of the stream. The dotted line is `decide.error`. Over a short stretch, the "
+    "errors of a class may lie above it."
+)
+_WOULD = (
+    "What another `decide.error` would decide of events like the last 1000 labelled ones of each class, by fixed "
+    "thresholds. The dot is the error in use."
+)
+_PARTS = 10  # of the course that a point looks back over
+_ERRORS = np.geomspace(0.002, 0.3, 25).tolist()  # shares of each class that may go wrong
+_COLORS = (FIRST, SECOND, THIRD)  # of the classes that are drawn, the most frequent ones
 
 
 def decisions_panels(stored: Stored, prefix: str) -> list[Panel]:
-    """A panel with the decisions of a single model; none without [decide], or if each key has a model."""
+    """The panels of a trainer that decides; none without [decide]."""
     decider = stored.models.decider(None) if isinstance(stored.models, SingleModel) else None
-    if decider is None:
+    error, audit = stored.setting("decide.error"), stored.setting("labelling.audit") or 1.0
+    if not error:
         return []
-    tallies = {label: tally for label, tally in decider.tallies.items() if tally.n}
-    rows = [
-        (
-            _name_of(stored, label)[:60],
-            f"{tally.n:,}",
-            f"{tally.decided:,} ({tally.decided / tally.n:.1%})",
-            f"{tally.wrong:,} ({tally.wrong / tally.n:.2%})",
-            f"{decider.promised(tally.n):,.0f}",
-        )
-        for label, tally in tallies.items()
+    decided = _read(stored, decider)
+    panels = [_fared(stored, decided, decider, audit, f"{prefix}-decisions")]
+    points = [*decided.course, Point(stored.checkpoint.offsets["events"], decided.tallies)]
+    if len(points) > 1:
+        panels.append(_course(stored, points, error, audit, f"{prefix}-decided"))
+    if decider is not None and audit == 1.0 and not math.isnan(decider.would_decide(error)):
+        panels.append(_would(decider, f"{prefix}-would"))
+    return panels
+
+
+def _read(stored: Stored, decider: ConformalClassifier | None) -> Decided:
+    arrays = stored.arrays("decided")
+    if arrays:
+        return Decided.from_arrays(arrays, stored.classes)
+    return Decided(decider.tallies if decider else None)
+
+
+def _shares(tallies: Any, audit: float) -> tuple[float, float]:
+    """The shares of events that were decided, and decided wrongly, of some tallies; NaN without a labelled event."""
+    n, decided, wrong = (sum(getattr(tally, name) for tally in tallies) for name in ("n", "decided", "wrong"))
+    every = n - decided + decided / audit
+    return (decided / audit / every, wrong / audit / every) if every else (math.nan, math.nan)
+
+
+def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None, audit: float, name: str) -> Panel:
+    """A table of the classes."""
+    tallies = {label: tally for label, tally in decided.tallies.items() if tally.n}
+    rows = []
+    for label, tally in tallies.items():
+        of_class, wrong = _shares([tally], audit)
+        shown = (f"{tally.decided:,} ({of_class:.1%})", f"{tally.wrong:,} ({wrong:.2%})")
+        most = [f"{decider.promised(tally.n):,.0f}"] if decider and audit == 1.0 else []
+        rows.append((_name_of(stored, label)[:60], f"{tally.n:,}", *shown, *most))
+    share, _ = _shares(tallies.values(), audit)
+    facts = [
+        ("decided", "–" if math.isnan(share) else f"{share:.1%}"),
+        ("at most wrong", f"{stored.setting('decide.error'):.1%} of each class"),
     ]
-    n, decided = (sum(getattr(tally, name) for tally in tallies.values()) for name in ("n", "decided"))
-    facts = [("decided", f"{decided / n:.1%}" if n else "–"), ("at most wrong", f"{decider.error:.1%} of each class")]
-    head = ("class", "labelled", "decided", "wrong", "at most wrong")
-    return [Panel(f"{prefix}-decisions", "Decisions", "", [_TEXT], [head, *rows], facts)]
+    more = _ASKED.format(audit, 1 / audit) if audit < 1.0 else _PROMISED if decider else _KEYS
+    head = ("class", "labelled", "decided", "wrong", "at most wrong")[: len(rows[0]) if rows else None]
+    return Panel(name, "Decisions", "", [_TEXT, more], [head, *rows], facts)
+
+
+def _course(stored: Stored, points: Sequence[Point], error: float, audit: float, name: str) -> Panel:
+    """The share decided, and the errors of each class, along the stream."""
+    back = -(-len(points) // _PARTS)
+    spans = [(points[max(0, i - back)], point) for i, point in enumerate(points)][1:]
+    n = [after.n for _, after in spans]
+    common = sorted(points[-1].tallies, key=lambda label: -points[-1].tallies[label].n)[: len(_COLORS)]
+
+    def plot(figure: Any) -> None:
+        above, below = figure.subplots(2, 1, sharex=True)
+        above.set(ylabel="% decided")
+        below.set(xlabel="records", ylabel="% of class wrong")
+        share = [100 * _shares(_between(*span), audit)[0] for span in spans]
+        draw_curve(above, n, share, INK, "", "-")
+        for label, color in zip(common, _COLORS, strict=False):
+            wrong = [100 * _shares(_between(*span, label), audit)[1] for span in spans]
+            draw_curve(below, n, wrong, color, _name_of(stored, label)[:20], "-")
+        below.axhline(100 * error, color=INK, linewidth=0.8, linestyle=":")
+        for axes in (above, below):
+            set_numbers(axes)
+            fit(axes, zoom=False)
+
+    share, wrong = _shares(points[-1].tallies.values(), audit)
+    alt = f"Share decided and errors of each class over the records; in all {share:.1%} decided, {wrong:.2%} wrongly."
+    return Panel(name, "Decisions along the stream", picture(plot, name, alt), [_COURSE])
+
+
+def _between(before: Point, after: Point, *labels: Any) -> list[Any]:
+    """What was counted from one point to another, of these classes, or of all."""
+    found = []
+    for label in labels or after.tallies:
+        new, old = after.tallies.get(label), before.tallies.get(label)
+        if new is not None:
+            found.append(new if old is None else type(new)(*(a - b for a, b in zip(new, old, strict=True))))
+    return found
+
+
+def _would(decider: ConformalClassifier, name: str) -> Panel:
+    """The share decided against the error."""
+    shares = [100 * decider.would_decide(error) for error in _ERRORS]
+    in_use = decider.error, 100 * decider.would_decide(decider.error)
+
+    def plot(figure: Any) -> None:
+        axes = new_axes(figure, "% of each class wrong", "% decided")
+        draw_curve(axes, [100 * error for error in _ERRORS], shares, FIRST, "", "-")
+        axes.plot(100 * in_use[0], in_use[1], "o", color=INK)
+        fit(axes, zoom=False)
+
+    alt = f"The share decided against the error of each class: {in_use[1]:.0f} % at {in_use[0]:.1%}."
+    return Panel(name, "More decisions or fewer errors", picture(plot, name, alt), [_WOULD])
 
 
 def _name_of(stored: Stored, label: Any) -> str:

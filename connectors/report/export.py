@@ -31,14 +31,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from river import compose
 
-from streamsvm import WarmupScaler
+from streamsvm import Mixture, WarmupScaler, load
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.kernel_table import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.features import Records
 
 from ..records.models import Model, MulticlassModel, ServedModel
 from ..runtime.folders import FileError
@@ -47,6 +49,7 @@ from ..trainer.state.models import KeyedModels
 from ..trainer.state.stored_state import choose_model, read_state
 
 _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
+BEFORE = (WarmupScaler, Records, type(None))  # what may stand before a model in a pipeline
 _MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
 
 
@@ -97,6 +100,8 @@ def chosen(model: Model, label: str | None) -> OnlineSVM:
     if not isinstance(model, MulticlassModel):
         if label is not None:
             raise ValueError(f"--label {label} chooses among more than two classes; this model has two")
+        if isinstance(model, Mixture):
+            raise ValueError("a mixture cannot be exported: its experts have no such form; use another algorithm")
         return model
     known = _labels(model)
     if label not in known:
@@ -183,7 +188,7 @@ def _scale(model: OnlineSVM, scaler: WarmupScaler | None, name: Hashable) -> dic
 
 
 def read_model(path: Path, partition: int | None = None, key: str | None = None) -> ServedModel:
-    """Read a model from a file that `OnlineSVM.save` wrote, or from a trainer's state folder.
+    """Read a model from a file that `streamsvm.save` wrote, or from a trainer's state folder.
 
     Parameters
     ----------
@@ -211,14 +216,16 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
         raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
-    data = snapshot.read(path)
-    classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), MulticlassModel)}
-    kind = snapshot.kind_of(data)
-    if kind == ConformalClassifier.__name__:
-        decider = ConformalClassifier.from_bytes(data)
-        return ServedModel(decider.model, None, {}, None, decider)
-    if kind not in classes:
+    found = load(path)
+    *before, model = found.steps.values() if isinstance(found, compose.Pipeline) else [found]
+    decider = model if isinstance(model, ConformalClassifier) else None
+    model = model if decider is None else decider.model
+    classes = (*FOR_TWO_CLASSES.values(), MulticlassModel)
+    if not isinstance(model, classes) or len(before) > 1 or not isinstance((*before, None)[0], BEFORE):
         raise snapshot.SnapshotError(
-            f"{path}: this is a {kind!r} snapshot, expected a model ({', '.join(classes)}) or a trainer's state folder"
+            f"{path}: this is a {snapshot.kind_of(snapshot.read(path))!r} snapshot, expected a model "
+            f"({', '.join(made.__name__ for made in classes)}), also behind Records or a WarmupScaler, or a trainer's "
+            "state folder"
         )
-    return ServedModel(classes[kind].from_bytes(data), None, {})
+    scaler = next((step for step in before if isinstance(step, WarmupScaler)), None)
+    return ServedModel(model, scaler, {}, next((step for step in before if isinstance(step, Records)), None), decider)

@@ -134,6 +134,7 @@ METRICS = (
             ("labelled", "Labelled events of a class"),
             ("decided", "Labelled events of a class that were decided"),
             ("wrong", "Labelled events of a class that were decided for another one"),
+            ("promised", "How many may be wrong at most, if each label comes at once and one model decides"),
         )
     ),
     Metric(

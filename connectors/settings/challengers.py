@@ -1,6 +1,5 @@
 """The sections [[challenger]], models in the shadow of the one that serves, and [comparison], how they are compared."""
 
-import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -141,6 +140,6 @@ def _values(
 def _as_in(champion: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
     """The model with these values, and the champion's for what its algorithm also has."""
     algorithm = given.get("algorithm", champion.algorithm)
-    has = {"algorithm", *inspect.signature(ModelSettings(algorithm=algorithm).implementation).parameters}
+    has = {"algorithm", *ModelSettings(algorithm=algorithm).known}
     names = {item.name for item in fields(ModelSettings)} & has
     return ModelSettings(**{name: value for name, value in asdict(champion).items() if name in names} | dict(given))

@@ -42,6 +42,10 @@ def fraction(value: float) -> str | None:
     return None if 0 <= value <= 1 else "a fraction between 0 and 1"
 
 
+def share(value: float) -> str | None:
+    return None if 0.0 < value < 1.0 else "a share between 0 and 1, without these"
+
+
 def up_to_a_half(value: float) -> str | None:
     return None if 0 <= value <= 0.5 else "a number between 0 and 0.5"
 

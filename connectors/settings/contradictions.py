@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from .opening import backend_of
 from .sections import Settings
 
+SEVERAL = ("auto", "mixture")  # algorithms of several models
+
 
 def find_contradictions(settings: Settings) -> list[str]:
     """Every contradiction in a configuration, except inside [kafka] and [model]."""
@@ -17,6 +19,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_questions(settings),
         *_decide(settings),
         *_estimates(settings),
+        *_mixture(settings),
         *_schema(settings),
         *_features(settings),
         *_others(settings),
@@ -58,8 +61,9 @@ def _topics(settings: Settings) -> Iterator[str]:
         yield 'daemon.begin = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
     if settings.log.merged and settings.daemon.per == "key":
         yield 'log.merged needs daemon.per = "partition": models of different keys are not merged'
-    if settings.log.merged and settings.model.algorithm == "auto":
-        yield 'log.merged needs one kind of model, and model.algorithm = "auto" has several; choose another one'
+    if settings.log.merged and settings.model.algorithm in SEVERAL:
+        chosen = settings.model.algorithm
+        yield f'log.merged needs one kind of model, and model.algorithm = "{chosen}" has several; choose another one'
     if repeated:
         yield f"the topics must differ; there is more than one {', '.join(map(repr, repeated))}"
 
@@ -97,6 +101,8 @@ def _questions(settings: Settings) -> Iterator[str]:
     labelling = settings.labelling
     if labelling.threshold:
         yield from _threshold(settings)
+    if labelling.stop == "recall":
+        yield from _recall(settings)
     if labelling.rare_first and settings.label.vocabulary is None:
         yield "labelling.rare_first = true needs more than two classes: set label.classes or label.max_classes"
     if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
@@ -143,16 +149,35 @@ def _threshold(settings: Settings) -> Iterator[str]:
         yield f"{chosen} does not go with estimates.loo and estimates.folds, which test the sign of the decision value"
 
 
+def _recall(settings: Settings) -> Iterator[str]:
+    if settings.label.vocabulary is not None:
+        yield 'labelling.stop = "recall" needs two classes: it promises a share of the positives'
+    if settings.model.algorithm != "lasvm":
+        yield 'labelling.stop = "recall" needs model.algorithm = "lasvm", which can be solved without an example'
+    if settings.labelling.selection == "undecided":
+        yield 'labelling.stop = "recall" does not go with labelling.selection = "undecided", which never stops'
+
+
 def _estimates(settings: Settings) -> Iterator[str]:
     is_wanted = settings.estimates.loo or settings.estimates.folds
     if is_wanted and settings.daemon.per == "key":
         yield 'estimates.loo and estimates.folds need daemon.per = "partition": they are estimates of one model'
     if is_wanted and settings.model.threshold != 0.0:
         yield "estimates.loo and estimates.folds need model.threshold = 0: they test the sign of the decision value"
-    if is_wanted and settings.model.algorithm == "auto":
-        yield 'estimates.loo and estimates.folds are estimates of one learner; model.algorithm = "auto" has several'
+    if is_wanted and settings.model.algorithm in SEVERAL:
+        chosen = f'model.algorithm = "{settings.model.algorithm}"'
+        yield f"estimates.loo and estimates.folds are estimates of one learner; {chosen} has several"
     if settings.log.estimates and not is_wanted:
         yield "log.estimates needs estimates.loo = true or estimates.folds = 2 or more"
+
+
+def _mixture(settings: Settings) -> Iterator[str]:
+    if settings.model.algorithm != "mixture":
+        return
+    if settings.decide.error:
+        yield 'decide.error does not go with model.algorithm = "mixture", whose experts it does not know; use "auto"'
+    if settings.log.questions:
+        yield 'log.questions needs one model to ask about, and model.algorithm = "mixture" has experts; use "auto"'
 
 
 def _classes(settings: Settings) -> Iterator[str]:

@@ -70,9 +70,13 @@ class LabellingSettings:
     stop
         When to stop asking.  ``"audited"``: when no event is left near the boundary, and the last 120 answers have
         agreed with the model.  ``"margin"``: when 59 questions found no event near the boundary, and 59 random ones
-        agree; ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them; or
-        ``"never"``.
+        agree; ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them;
+        ``"recall"``: when the share `recall` of the positives is known, with 95 % confidence; or ``"never"``.
         With more than two classes, the last 10 answers about each class must have agreed with the model as well.
+    recall
+        Share of all positives, between 0 and 1, that ``stop = "recall"`` promises to know in the end.  After 150
+        questions it reviews what looks positive, then asks about random events.  From then on it takes in no events:
+        the promise is about those of the reservoir, and those that were labelled.
     max_labels
         Label quota: number of answers to ask for; 0: no limit.
     max_fraction
@@ -113,7 +117,8 @@ class LabellingSettings:
     recheck: int = key(5, checks.at_least(1))
     reservoir: int = key(10_000, checks.at_least(1))
     expires_seconds: float = key(86400.0, checks.seconds)
-    stop: str = key("audited", checks.one_of("audited", "margin", "support", "either", "never"))
+    stop: str = key("audited", checks.one_of("audited", "margin", "support", "either", "recall", "never"))
+    recall: float = key(0.8, checks.share)
     max_labels: int = key(0, checks.at_least(0))
     max_fraction: float = key(0.0, checks.fraction)
     lease_seconds: float = key(120.0, checks.seconds)

@@ -1,6 +1,7 @@
 """The [model] section: an algorithm and its parameters."""
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
 
 def _learners() -> dict[str, Any]:
     """The learners by name; this loads the engine, which a command that needs no model does without."""
-    from streamsvm.estimators.learners import LEARNERS
+    from streamsvm.estimators.learners import FOR_TWO_CLASSES
 
-    return LEARNERS
+    return FOR_TWO_CLASSES
 
 
 def _algorithm(value: str) -> str | None:
@@ -44,7 +45,8 @@ class ModelSettings:
     Parameters
     ----------
     algorithm
-        ``"lasvm"``; ``"auto"``, which chooses C, gamma and the window itself; or, without a bias, ``"lasvm-g"``,
+        ``"lasvm"``; ``"auto"``, which chooses C, gamma and the window itself; ``"mixture"``, which asks simple experts
+        beside ``"auto"``, and takes its parameters; or, without a bias, ``"lasvm-g"``,
         ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
     scaling
         ``"standard"``: the model scales each feature to mean 0 and standard deviation 1, by running statistics that
@@ -97,8 +99,20 @@ class ModelSettings:
             given["window"] = parse_window(self.window)
         if self.scaling == "none":
             given["scaling"] = None
-        known = inspect.signature(self.implementation).parameters
+        known = self.known
         return {name: given.get(name, known[name].default) for name in known}
+
+    @property
+    def known(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters that the algorithm has; those of the learner in it, if it asks experts beside one."""
+        made = _learners()["auto"] if self.algorithm == "mixture" else self.implementation
+        return inspect.signature(made).parameters
+
+    def made(self) -> Any:
+        """A model that has learned nothing."""
+        if self.algorithm == "mixture":
+            return self.implementation(_learners()["auto"](**self.parameters()))  # type: ignore[call-arg]
+        return self.implementation(**self.parameters())
 
     def bounds(self) -> dict[str, Any]:
         """The settings that bound the model's size, as the file has them; None for those without effect."""
@@ -110,7 +124,7 @@ class ModelSettings:
 
         `is_multiclass` says whether there are more than two classes.
         """
-        known = inspect.signature(self.implementation).parameters
+        known = self.known
         given = [of.name for of in fields(self) if getattr(self, of.name) != of.default]
         found = [
             f"model.{name} is no setting of {self.algorithm!r}; it belongs to {_having(name)}"
@@ -120,7 +134,9 @@ class ModelSettings:
         if found:
             return found
         try:
-            model = self.implementation(**self.parameters())
+            model = self.made()
+            if is_multiclass and self.algorithm == "mixture":
+                return ['model.algorithm = "mixture" needs two classes; with more, use "auto"']
             if is_multiclass:
                 from ..records.models import MulticlassModel
 

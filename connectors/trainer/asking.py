@@ -18,6 +18,7 @@ from streamsvm import active
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
 
 from ..logs.transport import Record, Transport
+from ..records.classes import ClassLabel
 from ..records.codec import Codec, Event
 from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
@@ -31,6 +32,7 @@ from .state.state import State
 logger = logging.getLogger(__name__)
 
 _UNUSUAL = 3.0  # standard deviations
+_SPEAKING = 3  # labelled events that a question names
 _LEAST_LABELS = 20  # labels, from which too little is known of the deviations
 
 
@@ -60,6 +62,7 @@ class Asking:
         # The answers of this cut, each with whether its event was forgotten.  All have the same time, so that the last
         # of several answers holds, as in the join.
         self._heard: list[tuple[Answer, bool]] = []
+        self._has_changed = False  # a class
 
     def hear(self, key: int, operation: str, who: str, join: Join) -> None:
         """Note which label of an event holds after a record.
@@ -84,6 +87,17 @@ class Asking:
             self._heard.append((Answer(key, "label", y, who, 0), late is not None))
         elif operation == "retract":
             self._heard.append((Answer(key, "retract", None, who, 0), late is not None))
+
+    def change_class(self, old: ClassLabel, new: ClassLabel | None, actions: Iterable[Action], state: State) -> None:
+        """Carry out what a change of the classes means to the questions; `actions` are the loop's."""
+        self._heard = [
+            (answer._replace(y=new) if answer.y == old else answer, is_late)
+            for answer, is_late in self._heard
+            if new is not None or answer.y != old
+        ]
+        self._has_changed = True
+        if state.labelling:
+            self._execute(actions, state, state.labelling)
 
     def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> bool:
         """Tell the loop what was heard, offer it the events of a cut, and ask its questions.
@@ -115,7 +129,8 @@ class Asking:
             self._execute(labelling.refresh(state.model), state, labelling)
         self._execute(labelling.choose(state.model, now), state, labelling)
         is_news = self._recheck(state, labelling)
-        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news
+        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news or self._has_changed
+        self._has_changed = False
         if is_news:
             self._publish(STATUS, write_status(status(state, labelling)))
             self._log_verdict(loop)
@@ -142,12 +157,11 @@ class Asking:
                 weights.append(weight)
         rows = state.rows([self._codec.features(value) for value in events.values()], None)
         now = state.join.clock
-        unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}}
+        unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}, "speaking": ()}
         for key in labelling.rechecks.choose(labels, rows, weights, state.model):
             query_id = recheck_id(f"{self._name}-{key}")
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
-            place = (self._events, self._number, state.join.offset_of(key))
-            id_ = self._codec.decode(Record(*place, now, None, events[key], ())).id
+            id_ = self._id_of(key, events[key], state.join)
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
             asked = self._described(question, events[key], id_, state)
             self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
@@ -218,7 +232,25 @@ class Asking:
             model={"ver": state.version, "n_support": state.model.n_support},
             guess=guess,
             probabilities=probabilities,
+            speaking=self._speaking(x, state),
         )
+
+    def _id_of(self, key: int, value: bytes, join: Join) -> EventId:
+        """The id of an event that is here, as the event has it."""
+        place = (self._events, self._number, join.offset_of(key))
+        return self._codec.decode(Record(*place, join.clock, None, value, ())).id
+
+    def _speaking(self, x: Mapping[str, Any], state: State) -> list[dict[str, Any]]:
+        """The labelled events that speak most for the guess, as far as they are still here."""
+        if not state.model.n_support:
+            return []
+        found = []
+        for member in state.model.explain_one(state.rows([x], None)[0], _SPEAKING).members:
+            value = state.join.event_of(member.id)
+            if value is not None and member.label is not None:
+                id_, label = self._id_of(member.id, value, state.join), self._codec.name_of(member.label)
+                found.append({"id": id_, "label": label, "share": round(member.share, 3)})
+        return found
 
     def _unusual(self, x: Mapping[str, Any], state: State) -> dict[str, float]:
         """The scaled features that are far from their mean, in standard deviations."""
@@ -237,12 +269,15 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     loop = labelling.loop
     counts, verdict = loop.counts, loop.verdict()
     n_labels = dict(counts.of_classes)
-    classes = {} if state.classes.are_two else {"classes": [[y, n_labels.get(y, 0)] for y in state.classes.labels]}
+    of_classes = [[y, n_labels.get(y, 0)] for y in state.classes.labels]
+    changes = {"changes": list(map(list, state.changes.all))} if state.changes.all else {}
+    classes = {} if state.classes.are_two else {"classes": of_classes, **changes}
     objective = labelling.objective
     threshold = {"threshold": [objective, state.model.decision_threshold]} if objective else {}
     return {
         **classes,
         **threshold,
+        **({"recall": verdict.why} if labelling.promises_recall else {}),
         **labelling.outcomes(),
         "open": counts.n_open,
         "offered": counts.n_offered,

@@ -23,6 +23,7 @@ from streamsvm.features import Records
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
+from ..records.predictions import WITH_MARGINS
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
 from .state.counters import Counters
@@ -100,6 +101,7 @@ def teach(
     estimates, refused
         The estimates that were made, and the tasks that the model cannot learn, each with the reason.
     """
+    decider = state.models.decider(entity)
     here = [task for task in tasks if task.lesson.value is not None]
     found: list[Estimate] = []
     refused: list[Refused] = []
@@ -107,16 +109,16 @@ def teach(
         model = state.models.to_learn(entity)
         revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # by event: the last one
         if revisions:
-            (state.models.decider(entity) or model).forget(list(revisions))
+            (decider or model).forget(list(revisions))
         if revisions and state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
         fitting, refused = _fitting(model, holding, rows, max_features)
-        found, too_large = _learn_events(model, fitting, rows, state, state.models.decider(entity))
+        found, too_large = _learn_events(model, fitting, rows, state, decider)
         refused += too_large
         state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
     for lesson, *_ in tasks:
-        holder = state.models.decider(entity) or state.models.to_predict(entity)
+        holder = decider or state.models.to_predict(entity)
         if lesson.value is None and _revise_member(lesson, holder, state):
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
@@ -213,7 +215,8 @@ def _margin_of(lesson: Lesson, model: Any) -> Any:
         return None
     if isinstance(model, MulticlassModel):
         return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    return lesson.decision[0]
+    of_candidates = len(lesson.decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
+    return lesson.decision if of_candidates else lesson.decision[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:

@@ -351,6 +351,7 @@ class Partition:
     def _remember(self, state: State) -> None:
         if state.history.is_due(state.offset):
             state.history.add(self._snapshot(state))
+        state.decided.note(state.offset)
 
     def _snapshot(self, state: State) -> Snapshot:
         metrics, sizes = state.metrics, state.models.sizes()

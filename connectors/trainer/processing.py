@@ -29,6 +29,7 @@ import numpy as np
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
+from ..records.class_changes import ClassChange
 from ..records.classes import KnownClasses
 from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
@@ -126,7 +127,7 @@ class Processor:
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
         n_late, learned = state.counters.late, []
-        for places, answers in self._steps(decoded, given, state):
+        for places, answers, change in self._steps_and_changes(decoded, given, state):
             said, predicted_rows, row_of = self._predict({place: decoded[place] for place in places}, rows, state)
             here = [(place, decoded[place], prediction) for place, prediction in said.items()]
             if places:
@@ -139,6 +140,8 @@ class Processor:
                 seen = [Seen(item.record, item.event, row_of[place], each) for place, item, each in here]
                 steps.append(Step(seen, predicted_rows, taught, known_rows))
             learned += [task.lesson for task in tasks if task.lesson.is_first]
+            if change:
+                self._change_class(change, state)
         self._note(learned, state.counters.late - n_late, state)
         self._listen(decoded, learned, state)
         if self._asking and state.labelling:
@@ -226,12 +229,17 @@ class Processor:
         """Features as the models take them, made once for all that is done with them; those of raw events are not."""
         return RawRows(xs) if self._settings.features.raw else state.rows(xs, None)
 
-    def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label]]:
-        """The labels, with their records; refuse the other records."""
-        decoded = []
+    def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label | ClassChange]]:
+        """The labels and the changes of classes, with their records; refuse the other records."""
+        decoded: list[tuple[Record, Label | ClassChange]] = []
         are_bad = [False] * len(records)
         for i, record in enumerate(records):
             try:
+                change = self._codec.decode_change(record)
+                if change is not None:
+                    state.admit(change)
+                    decoded.append((record, change))
+                    continue
                 label = self._codec.decode_label(record)
                 if label.y is not None:
                     state.classes.admit(label.y)
@@ -242,9 +250,29 @@ class Processor:
         state.breaker.observe(are_bad)
         return decoded
 
+    def _steps_and_changes(
+        self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]], ClassChange | None]]:
+        """The steps, which end at each change of the classes: what came before it is learned before it."""
+        for places, answers in self._steps(decoded, labels, state):
+            part: list[tuple[Record, Label]] = []
+            for record, said in answers:
+                if isinstance(said, ClassChange):
+                    yield places, part, said
+                    places, part = [], []
+                else:
+                    part.append((record, said))
+            yield places, part, None
+
+    def _change_class(self, change: ClassChange, state: State) -> None:
+        actions = state.change_class(change)
+        logger.info("partition %d: %s changes the classes: %s", self._number, change.who, change)
+        if self._asking:
+            self._asking.change_class(change.old, change.new, actions, state)
+
     def _steps(
-        self, decoded: list[Decoded], labels: list[tuple[Record, Label]], state: State
-    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]]]]:
+        self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label | ClassChange]]]]:
         """The records in the order of their timestamps, in steps: places of events, then labels.
 
         Only the last event of a step may teach.  So a model can predict the events of a step together, and still each
@@ -277,7 +305,8 @@ class Processor:
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
             try:
-                predicted = predictions_of(model, rows_at(own, [row for row, _ in taken.values()]))
+                chosen_rows = rows_at(own, [row for row, _ in taken.values()])
+                predicted = predictions_of(model, chosen_rows, to_be_learned=self._joins)
                 said = dict(zip(taken, predicted, strict=True))
             except ValueError:
                 said = self._one_by_one(model, taken, own, state)
@@ -313,7 +342,7 @@ class Processor:
         found: dict[int, Said] = {}
         for place, (row, item) in taken.items():
             try:
-                [found[place]] = predictions_of(model, rows_at(rows, [row]))
+                [found[place]] = predictions_of(model, rows_at(rows, [row]), to_be_learned=self._joins)
             except ValueError as error:
                 self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
         return found
@@ -356,7 +385,7 @@ class Processor:
             lesson = state.join.add_event(
                 event.key,
                 record.value,
-                y=event.y,
+                y=state.changes.meaning(event.y),
                 w=event.w,
                 margin=said.margin,
                 predicted=said.class_label,
@@ -396,6 +425,7 @@ class Processor:
 
     def _decided(self, record: Record, label: Label, state: State) -> Label | None:
         """What the answers to a question say together; None: nothing new.  Any other label decides alone."""
+        label = state.changes.as_now(label)
         query_id = answered_question(record)
         if state.labelling is None or not label.source or query_id is None:
             return label
@@ -416,7 +446,11 @@ class Processor:
         numbers = _NO_ROWS
         for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
             own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
+            decider = state.models.decider(entity)
+            before = decider.tallies if decider else {}
             estimates, refused = teach(own, numbers, entity, state, self._max_features)
+            if decider:
+                state.decided.change(before, decider.tallies)
             self._publish(estimates)
             self._refuse(refused, state)
         return own, numbers

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.conformal import Tally
-
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
@@ -24,11 +22,14 @@ from .state.candidates import OUTCOMES, Labelling
 from .state.challengers import Challengers
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
+from .state.models import SingleModel
 from .state.quality.multiclass import ClassPrequential, Confusion
+from .state.state import State
 
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total", "streamsvm_odd_times_total")
 _BY_KIND = ("streamsvm_alarms_total",)
+_OUTCOMES = {"n": "labelled", "decided": "decided", "wrong": "wrong"}  # of decisions, by the fields of a tally
 _ODD_TIMES = ("cut", "doubted", "unknown")
 _FROM_THE_START = (
     "streamsvm_records_total",
@@ -181,17 +182,21 @@ class Telemetry:
             self._measure_estimates(state.estimates, number)
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
-        self._measure_decisions(state.tallies, number)
+        self._measure_decisions(state, number)
         self._measure_challengers(state.challengers, number)
         if isinstance(state.metrics, ClassPrequential):
             self._measure_classes(state.metrics.rolling(), number)
 
-    def _measure_decisions(self, tallies: dict[Any, Tally], number: int) -> None:
-        """How the decisions on each class fared."""
+    def _measure_decisions(self, state: State, number: int) -> None:
+        """How the decisions on each class fared, and how many may be wrong if one model makes them."""
+        decider = state.models.decider(None) if isinstance(state.models, SingleModel) else None
+        tallies = state.decided.tallies
         for label, name in self._names(tallies).items():
-            for outcome, n in tallies[label]._asdict().items():
-                metric = f"streamsvm_decisions_{'labelled' if outcome == 'n' else outcome}"
-                self._metrics.set(metric, n, partition=number, **{"class": name})
+            counts: dict[str, float] = {_OUTCOMES[outcome]: n for outcome, n in tallies[label]._asdict().items()}
+            if decider is not None:
+                counts["promised"] = decider.promised(tallies[label].n)
+            for outcome, n in counts.items():
+                self._metrics.set(f"streamsvm_decisions_{outcome}", n, partition=number, **{"class": name})
 
     def _measure_classes(self, confusion: Confusion, number: int) -> None:
         """The metrics of each class, and the confusion matrix if it is small enough to be looked at."""
@@ -243,7 +248,7 @@ class Telemetry:
         n_support = sum(state.models.sizes().n_support for state in states)
         errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
         shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
-        tallies = [tally for state in states for tally in state.tallies.values()]
+        tallies = [tally for state in states for tally in state.decided.tallies.values()]
         if n := sum(tally.n for tally in tallies):
             shown["decided"] = f"{sum(tally.decided for tally in tallies) / n:.1%}"
         return {**shown, "support_vectors": n_support}

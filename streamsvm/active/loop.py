@@ -11,7 +11,8 @@ Reasons
     "seed": until examples of both classes are labelled, far from the labelled examples or at random.  "boundary": near
     the decision boundary.  "novel": unlike the labelled examples.  "explore": far from them or at random, to find what
     the model does not suspect.  "audit": at random, to check the model.  The selection decides; beside its questions
-    there may be random ones, which explore if the selection does not, and audit if it does.
+    there may be random ones, which explore if the selection does not, and audit if it does.  "review" and "hunt": for
+    a promise of recall, see `choosing.recall_rule`.
 Quota
     An open question reserves one label of the stopping rule's quota.  The first label for it spends the reservation;
     the next ones cost nothing, and a retraction gives nothing back.  A question that ends without a label gives its
@@ -25,7 +26,7 @@ Classes
 """
 
 from collections.abc import Callable, Container, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,12 +34,13 @@ from streamsvm.active.answers import labels
 from streamsvm.active.answers.events import Action, Answer, Ask, Label, Question, Refuse, Retract, SetLabel, Withdraw
 from streamsvm.active.answers.progress import CHOSEN, RANDOM, Progress
 from streamsvm.active.answers.questions import Questions
-from streamsvm.active.answers.register import Record
+from streamsvm.active.answers.register import LATER, Record
 from streamsvm.active.choosing.decisions import guesses, margins
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
+from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
-from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
+from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict, single_rules
 from streamsvm.active.loop_state import LoopState
 from streamsvm.core import arguments
 
@@ -129,6 +131,7 @@ class LabellingLoop(LoopState):
         self._pool: Any = pool
         self._selection = selection
         self._stopping = stopping
+        self._promise = next((rule for rule in single_rules(stopping) if isinstance(rule, ToRecall)), None)
         self._explore = explore
         self._seeds = seeds
         self._is_several = is_several
@@ -157,8 +160,11 @@ class LabellingLoop(LoopState):
         Returns
         -------
         bool
-            Whether the example is new: not in the pool, and neither asked about nor answered before.
+            Whether the example is new: not in the pool, and neither asked about nor answered before.  A rule that
+            promises a recall takes in no examples from its review on.
         """
+        if self._promise is not None and self._promise.phase != "questions":
+            return False
         if key in self._pool or self._questions.find(key) is not None:
             return False
         self._pool.add(key, x, now, self._rng)
@@ -202,6 +208,22 @@ class LabellingLoop(LoopState):
         Their reason is "seed", since they were not drawn at random.  Keys that are not in the pool are left out.
         """
         self._suggested += [key for key in keys if key in self._pool and key not in self._suggested]
+
+    def is_review_due(self) -> bool:
+        """Whether the stopping rule waits for `review`."""
+        self._judge()
+        return self._promise is not None and self._promise.is_review_due()
+
+    def review(self, model: Any, line: float) -> None:
+        """Ask about all examples of the pool with a decision value above a line from now on, the highest first.
+
+        Only a rule that promises a recall asks for it (`is_review_due`).
+        """
+        assert self._promise is not None
+        keys = self._pool.keys()
+        f = margins(model, self._pool.rows(keys)) if keys else np.empty(0)
+        order = np.argsort(-f, kind="stable")[: np.count_nonzero(f > line)]
+        self._promise.begin_review([keys[i] for i in order.tolist()])
 
     def pool_values(self, model: Any) -> np.ndarray:
         """The decision values of the pool, or of some examples that are spread over it, as `pool_cut` takes them."""
@@ -277,7 +299,9 @@ class LabellingLoop(LoopState):
         while self._suggested:
             key = self._suggested.pop(0)
             if key in self._pool:
-                return Choice(key, float(margins(model, self._pool.rows([key]))[0]), 1, "seed")
+                return self._chosen(model, key, "seed")
+        if self._promise is not None and self._promise.phase != "questions":
+            return self._promised(model, self._promise)
         if self._is_seeding():
             return self._selection.begin(*about)
         if wanted:
@@ -289,6 +313,26 @@ class LabellingLoop(LoopState):
         if self._rng.random() < self._explore:
             return _RANDOM.choose(*about)._replace(reason="audit" if self._selection.explores else "explore")
         return self._selection.choose(*about)
+
+    def _promised(self, model: Any, promise: ToRecall) -> Choice:
+        """The next example of a rule that promises a recall: of the review, of a hunt, or a random one."""
+        while (key := promise.next_review()) is not None:
+            if key in self._pool:
+                return self._chosen(model, key, "review")
+        if promise.phase == "review":
+            promise.freeze(len(self._pool))
+        if promise.hunts():
+            keys = self._pool.keys()
+            best = keys[int(np.argmax(margins(model, self._pool.rows(keys))))]
+            return self._chosen(model, best, "hunt")
+        (key,) = self._pool.draw(1, self._rng)
+        return self._chosen(model, key, "audit")
+
+    def _chosen(self, model: Any, key: int, reason: Reason) -> Choice:
+        """The choice of an example; it is no longer of the set that a promise is about."""
+        if self._promise is not None:
+            self._promise.take(key, is_random=reason == "audit")
+        return Choice(key, float(margins(model, self._pool.rows([key]))[0]), 1, reason)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -314,6 +358,25 @@ class LabellingLoop(LoopState):
         ValueError
             If the status is unknown, or if a label is neither True nor False.
         """
+        if self._promise is not None:
+            return self._answer_of_promise(answer, n_support, now, self._promise)
+        return self._answer(answer, n_support, now)
+
+    def _answer_of_promise(self, answer: Answer, n_support: int, now: int, promise: ToRecall) -> list[Action]:
+        """Enter an answer, and tell the rule whether one more positive is known among the examples of its promise."""
+        n_positive, is_there = self.counts.n_positive, answer.key in self._pool
+        is_later = promise.phase == "random" and not is_there and self._questions.find(answer.key) is None
+        if is_there:
+            promise.take(answer.key, is_random=False)  # a person has found it
+        actions = self._answer(answer, n_support, now)
+        record = self._questions.record_of(answer.key)
+        if is_later:
+            record.status = LATER
+        if record.status != LATER:
+            promise.note(self.counts.n_positive - n_positive)
+        return actions
+
+    def _answer(self, answer: Answer, n_support: int, now: int) -> list[Action]:
         if answer.status == "label":
             actions = self._label(answer, n_support)
         elif answer.status == "retract":
@@ -327,6 +390,25 @@ class LabellingLoop(LoopState):
         else:
             raise ValueError(f"status={answer.status!r} is unknown; use 'label', 'skip', 'ignore' or 'retract'")
         return actions + self._questions.expire(now)
+
+    def rename_class(self, label: Label, new: Label | None, n_support: int, now: int) -> list[Action]:
+        """Let the labels of a class be those of another one; None: take them back.
+
+        Returns
+        -------
+        list of Action
+            What becomes of the labels, as `answer` returns it.
+        """
+        status: Literal["label", "retract"] = "retract" if new is None else "label"
+        mine = [key for key, y in self._questions.labels().items() if y == label]
+        actions: list[Action] = []
+        for key in mine:
+            answer = Answer(key, status, new, "", self._questions.record_of(key).time)
+            actions += self.answer(answer, n_support, now)
+        self.counts.of_classes = [pair for pair in self.counts.of_classes if pair[0] != label]
+        if self._stopping is not None:
+            self._stopping.drop_class(label)
+        return actions
 
     def _label(self, answer: Answer, n_support: int) -> list[Action]:
         if isinstance(answer.y, bool) is self._is_several or answer.y is None:

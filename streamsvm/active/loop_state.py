@@ -9,6 +9,7 @@ from streamsvm.active.answers.events import CurvePoint, Label, LoopCounts, Misse
 from streamsvm.active.answers.progress import Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.choosing.audited import missed_at_most
+from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.active.choosing.selection import Selection
 from streamsvm.active.choosing.stopping import StoppingRule, Verdict
 
@@ -28,6 +29,8 @@ class LoopState:
     _questions: Questions
     _progress: Progress
     _suggested: list[int]  # keys to ask about first
+    _promise: ToRecall | None  # the rule that promises a recall
+    _looked_at: tuple[Any, ...] = ()  # what that rule has seen
 
     @property
     def counts(self) -> LoopCounts:
@@ -41,7 +44,7 @@ class LoopState:
     def verdict(self) -> Verdict:
         """Whether to stop, and why, in a sentence for the annotators."""
         verdict = self._judge()
-        if verdict.stop or not self._is_seeding():
+        if verdict.stop or self._promise is not None or not self._is_seeding():
             return verdict
         counts, n = self.counts, self._seeds
         if self._is_several:
@@ -78,7 +81,18 @@ class LoopState:
         if self._stopping is None:
             return Verdict(False, False, "there is no stopping rule")
         self._stopping.offered(self.counts.n_offered)
+        if self._promise is not None:
+            self._look(self._promise)
         return self._stopping.verdict()
+
+    def _look(self, promise: ToRecall) -> None:
+        """Show the labels to a rule that promises a recall, if any has changed."""
+        counts = self.counts
+        seen = (len(self._pool), counts.n_changes, counts.n_open, counts.ignored, counts.elsewhere, promise.phase)
+        if seen != self._looked_at:
+            n_doubtful = self._questions.n_without_label() - promise.n_taken(self._questions.is_without_label)
+            promise.look(len(self._pool), counts.n_open, n_doubtful, self._questions.said)
+            self._looked_at = seen
 
     def remaining(self) -> int | None:
         """Number of labels left in the quota, including those that open questions reserve; None without a quota."""

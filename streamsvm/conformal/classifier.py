@@ -81,8 +81,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     def __init__(self, model: Any, error: float = 0.1, audit: float = 1.0) -> None:
         if not (hasattr(model, "predict_proba_one") and hasattr(model, "learn_one")):
             raise TypeError(f"model={model!r} must be a classifier with predict_proba_one and learn_one, as LASVM()")
-        if not (arguments.is_number(error) and 0.0 < error <= LARGEST_ERROR):
-            raise ValueError(f"error={error!r} must be a share above 0 and at most {LARGEST_ERROR}")
+        _require_error(error)
         if not (arguments.is_number(audit) and 0.0 < audit <= 1.0):
             raise ValueError(f"audit={audit!r} must be a share above 0 and at most 1")
         self.model = model
@@ -90,6 +89,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         self.audit = audit
         self._guard = Guard(float(error), float(audit))
         self._recent = new_recent()
+        self._is_better = False  # whether recent errors correct the probabilities
         self._y_name: Any = None
 
     @property
@@ -142,7 +142,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         own = None
         if p.keys() == TWO:
             own = p[True], corrected(self._recent, p[True])
-            if is_better(self._recent):
+            if self._is_better:
                 p = {False: 1.0 - own[1], True: own[1]}
         return Decision(self._guard.labels(p), p, margin, own, self._guard.n)
 
@@ -216,6 +216,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         self._guard.note(number, said, label)
         if said.own is not None:
             note_label(self._recent, *said.own, bool(label))
+            self._is_better = is_better(self._recent)
 
     def _id_of(self, given: tuple, others: dict) -> int:
         """The id of the next example, as the model counts; a model without ids gets numbers."""
@@ -293,6 +294,25 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         arguments.require_count("m", m, 0)
         return self._guard.promised(m)
 
+    def would_decide(self, error: float) -> float:
+        """The share of examples like the last ones that another `error` would decide; NaN before the first label.
+
+        It judges the last 1000 labelled examples of each class by the thresholds that let this share of them go wrong.
+
+        Examples
+        --------
+        >>> from river import datasets
+        >>> from streamsvm import LASVM
+        >>> from streamsvm.conformal import ConformalClassifier
+        >>> model = ConformalClassifier(LASVM(), error=0.02)
+        >>> for x, y in datasets.Bananas().take(3000):
+        ...     model.learn_one(x, y)
+        >>> [round(model.would_decide(error), 2) for error in (0.01, 0.02, 0.05, 0.1)]
+        [0.63, 0.71, 0.86, 0.96]
+        """
+        _require_error(error)
+        return self._guard.would_decide(error)
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def to_bytes(self) -> bytes:
@@ -314,6 +334,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
             saving.restore(self._guard, meta, arrays)
             self._recent[:] = snapshot.require_array(arrays, "recent", np.float64, (SIZE,))
             snapshot.require_finite(arrays, "recent")
+            self._is_better = is_better(self._recent)
         return self
 
     def save(self, path: str | Path) -> None:
@@ -331,3 +352,8 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         arrays["recent"] = self._recent
         own = snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
         return hashlib.sha256(own + self.model.digest().encode()).hexdigest()
+
+
+def _require_error(error: float) -> None:
+    if not (arguments.is_number(error) and 0.0 < error <= LARGEST_ERROR):
+        raise ValueError(f"error={error!r} must be a share above 0 and at most {LARGEST_ERROR}")

@@ -104,6 +104,10 @@ class Guard:
 
     def labels(self, p: Mapping[Hashable, float]) -> tuple[Hashable, ...]:
         """The labels that cannot be excluded, the most probable first."""
+        if len(p) == 2:  # the usual case, twice as fast
+            (c, p_c), (d, p_d) = p.items()
+            best, other, least = (c, d, p_d) if p_c >= p_d else (d, c, p_c)
+            return (best, other) if least >= self.threshold(other) else (best,)
         best = max(p, key=p.__getitem__, default=None)
         others = [c for c in p if c != best and p[c] >= self.threshold(c)]
         if best is None:
@@ -115,7 +119,8 @@ class Guard:
         own = self.classes.get(c)
         if own is None:
             return -1.0
-        return self._scores_of(own).threshold(own.level)
+        scores = own.scores if len(self.classes) == 2 else self._scores_of(own)
+        return scores.threshold(own.level)
 
     def _scores_of(self, own: OfClass) -> Scores:
         """The scores that a class is compared with: its own, or those of all classes while it has few and is common."""
@@ -123,6 +128,17 @@ class Guard:
         if k > 2 and 2 * k * own.n >= self.n and LEAST <= len(own.scores) < POOLED / self.alpha:
             return self.pool
         return own.scores
+
+    def would_decide(self, alpha: float) -> float:
+        """The share of records like the last ones of each class that thresholds for this share of errors decide."""
+        thresholds = {c: own.scores.threshold(alpha) for c, own in self.classes.items()}
+        known = [own for own in self.classes.values() if own.records]
+        shares = [
+            sum(len(_left(record.said.p, thresholds)) == 1 for record in own.records) / len(own.records)
+            for own in known
+        ]
+        n = sum(own.n for own in known)
+        return sum(share * own.n for share, own in zip(shares, known, strict=True)) / n if n else math.nan
 
     # ------------------------------------------------------------------------------------------------------ learning
 
@@ -202,3 +218,9 @@ class Guard:
         """
         chance = 1.65 * math.sqrt(self.alpha * (1.0 - self.audit) * m / self.audit)
         return self.alpha * m + self.excess + chance
+
+
+def _left(p: Mapping[Hashable, float], thresholds: Mapping[Hashable, float]) -> list[Hashable]:
+    """The labels that these thresholds do not exclude, with the most probable one."""
+    best = max(p, key=p.__getitem__, default=None)
+    return [c for c in p if c == best or p[c] >= thresholds.get(c, -1.0)]

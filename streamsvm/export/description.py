@@ -47,6 +47,7 @@ from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.learner.state import State
+from streamsvm.estimators.mixture.mixture import Mixture
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest, TunedOneVsRest
 from streamsvm.export.guarantee import Guarantee, guarantee_of
@@ -138,6 +139,8 @@ def describe(model: Any) -> Description:
 def _learned(model: Any) -> Description:
     if isinstance(model, OneVsRest | OneVsOne):
         return _several(model)
+    if isinstance(model, Mixture):
+        raise TypeError("a Mixture cannot be exported: its experts have no such form; export a LASVM or an AutoLASVM")
     if not isinstance(model, Predictor):
         raise TypeError(f"a {type(model).__name__} cannot be exported; give a learner of streamsvm")
     state = model._state

@@ -25,6 +25,7 @@ from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import Setting
+from streamsvm.validation.scores import OF_CLASSES
 
 FEW_LEFT_OUT = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
 MAX_PASSES = 100
@@ -97,11 +98,22 @@ class ClassResult:
         return round(float(np.trace(self.confusion) / self.confusion.sum()), 3)
 
     def scores(self, metric: Callable[[Any, Any], float] | str = "accuracy") -> np.ndarray:
-        """A metric of each split, (n_splits,): ``"accuracy"``, or a function of the labels and the predictions."""
-        if metric != "accuracy" and not callable(metric):
-            raise ValueError(f'metric={metric!r} is for two classes; use "accuracy" or a function (y, predicted)')
-        measure = metric if callable(metric) else _share_right
-        return np.array([measure(self.y[part.test], part.predictions) for part in self.per_fold])
+        """A metric of each split, (n_splits,).
+
+        It is ``"accuracy"``, ``"g_mean"`` or ``"balanced_accuracy"``, of the recalls of the classes that a split tests,
+        or a function of the labels and the predictions.
+        """
+        measure = _measure_of(metric)
+        return np.array([measure(y, predicted) for y, predicted in self._tests])
+
+    def score(self, metric: Callable[[Any, Any], float] | str) -> float:
+        """A metric, as for `scores`, over the tests of all splits together."""
+        y, predicted = (np.concatenate(parts) for parts in zip(*self._tests, strict=True))
+        return float(_measure_of(metric)(y, predicted))
+
+    @property
+    def _tests(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(self.y[part.test], part.predictions) for part in self.per_fold]
 
     @property
     def confusion(self) -> np.ndarray:
@@ -132,8 +144,13 @@ class ClassResult:
             return self.confusion.diagonal() / self.confusion.sum(axis=1)
 
 
-def _share_right(y: np.ndarray, predicted: np.ndarray) -> float:
-    return float(np.mean(y == predicted))
+def _measure_of(metric: Any) -> Callable[[Any, Any], float]:
+    if callable(metric):
+        return metric
+    if metric not in OF_CLASSES:
+        known = ", ".join(map(repr, OF_CLASSES))
+        raise ValueError(f"metric={metric!r} is for two classes; use {known}, or a function (y, predicted)")
+    return OF_CLASSES[metric]
 
 
 class Problems(NamedTuple):

@@ -103,9 +103,19 @@ def accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def g_mean(y: np.ndarray, predicted: np.ndarray) -> float:
-    """The geometric mean of the recalls of both classes; the recall of one if the other is missing."""
-    recalls = [np.mean(predicted[y == label] == label) for label in (False, True) if (y == label).any()]
+    """The geometric mean of the recalls of the classes that occur."""
+    recalls = recalls_of(y, predicted)
     return float(np.prod(recalls) ** (1.0 / len(recalls)))
+
+
+def mean_recall(y: np.ndarray, predicted: np.ndarray) -> float:
+    """The mean of the recalls of the classes that occur."""
+    return float(np.mean(recalls_of(y, predicted)))
+
+
+def recalls_of(y: np.ndarray, predicted: np.ndarray) -> list[float]:
+    """The share of right predictions of each class that occurs."""
+    return [float(np.mean(predicted[y == label] == label)) for label in np.unique(y)]
 
 
 def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
@@ -123,6 +133,13 @@ BY_NAME: dict[str, Any] = {  # A larger value is better for all of them.
     "recall": "Recall",
     "balanced_accuracy": "BalancedAccuracy",
     "mcc": "MCC",
+}
+
+
+OF_CLASSES: dict[str, Any] = {  # for several classes
+    "accuracy": accuracy,
+    "g_mean": g_mean,
+    "balanced_accuracy": mean_recall,
 }
 
 

@@ -103,3 +103,70 @@ def test_more_than_twenty_classes_are_searched(make_office_of_classes, visitor):
     expect(page.locator("#said")).to_have_text("There is no class “fish”.")
     page.keyboard.press("Escape")
     assert shown(page) == second
+
+
+def test_classes_are_renamed_merged_and_removed_by_keyboard(make_office_of_classes, visitor):
+    office = make_office_of_classes(["owl"], "label.max_classes=5")
+    counts = [["owl", 4], ["crow", 3], ["Crow ", 2], ["tern", 1], ["rook", 7]]
+    counts[2][0] = "CROW"
+    office.trainer.status(classes=counts, labels=17)
+    ask(office, [])
+    for number in (1, 2, 3):
+        office.trainer.ask(number, guess="crow", score=0.5, margin=0.1)
+    page = arrive(visitor, office, "Ann")
+    assert shown(page) == "e1"
+    keys = {"owl": "1", "crow": "2", "CROW": "3", "tern": "4", "rook": "5"}
+    for name, key in keys.items():
+        expect(page.get_by_role("button", name=f"{name} (key {key})", exact=True)).to_be_visible()
+    page.keyboard.press("n")  # there is no room: the letters that follow answer nothing
+    page.keyboard.type("125 gulls")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_contain_text("There is no room for “125 gulls”: 5 classes are the limit")
+    page.keyboard.press("Escape")
+    press(page, "3", "e1")
+    page.keyboard.press("#")
+    page.get_by_role("button", name="Merge CROW", exact=True).focus()
+    expect(page.locator("#classes-list li").nth(2)).to_contain_text("Is this the same as “crow”?")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#classes-said")).to_have_text("Done: “CROW” was merged into “crow”.")
+    page.get_by_role("button", name="Rename tern").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("ROOK")
+    page.keyboard.press("Enter")
+    expect(page.locator("#classes-said")).to_contain_text("'ROOK' is or was a name of 'rook'")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("gull")
+    page.keyboard.press("Enter")
+    expect(page.locator("#classes-said")).to_have_text("Done: “tern” was renamed to “gull”.")
+    page.get_by_role("button", name="Remove rook").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Remove rook")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.locator("#classes-said")).to_have_text("Done: “rook” was removed.")
+    expect(page.locator("#classes-changes li")).to_have_count(3)
+    page.keyboard.press("Escape")
+    assert shown(page) == "e2"
+    for name, key in {"owl": "1", "crow": "2", "gull": "4"}.items():  # the keys keep their meaning
+        expect(page.get_by_role("button", name=f"{name} (key {key})", exact=True)).to_be_visible()
+    expect(page.locator("#labels button")).to_have_count(3)
+    page.keyboard.press("3")
+    page.keyboard.press("5")
+    assert shown(page) == "e2"
+    press(page, "4", "e2")
+    page.keyboard.press("n")
+    page.keyboard.type(" OWL")
+    page.keyboard.press("Enter")
+    expect(page.locator("#said")).to_have_text("Saved: owl for event e3.")
+    records = office.trainer.answers()
+    assert [(record["op"], record["from"], record["to"]) for record in records if "from" in record] == [
+        ("merge", "CROW", "crow"), ("rename", "tern", "gull"), ("remove", "rook", None),
+    ]  # fmt: skip
+    assert [record["y"] for record in records if "y" in record] == ["CROW", "gull", "owl"]
+    visitor.complaints.clear()  # of the browser, about the name that was refused
+    page.keyboard.press("h")
+    expect(page.locator("#history-list .given")).to_have_text(["owl", "gull", "CROW (now crow)"])

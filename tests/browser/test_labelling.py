@@ -337,12 +337,17 @@ def test_two_annotators_who_disagree(office, visitor):
 
 
 def test_the_guess_can_be_hidden_until_the_answer(office, visitor):
+    speaking = [{"id": "e17", "label": "genuine", "share": 0.05}, {"id": 4, "label": "genuine", "share": 0.04}]
     for number in range(2):
-        office.trainer.ask(number)
+        office.trainer.ask(number, speaking=speaking)
     page = visitor.open(office.url)
     expect(page.locator("#guess")).to_be_visible()
+    expect(page.locator("#speaking")).to_have_text(
+        "These answers speak most for the model’s guess: e17 (genuine), 4 (genuine)."
+    )
     page.get_by_label("Hide the model’s guess").check()
     expect(page.locator("#guess")).to_be_hidden()
+    expect(page.locator("#speaking")).to_be_hidden()
     page.reload()
     event = shown(page)
     expect(page.locator("#guess")).to_be_hidden()

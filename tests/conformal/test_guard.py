@@ -201,3 +201,23 @@ def test_a_class_that_is_new_is_never_excluded():
         guard.note(t, decide(guard, {0: 0.9, 1: 0.1}), 0)
     assert guard.labels({0: 0.999, 1: 0.001}) == (0, 1)
     assert guard.labels({}) == ()
+
+
+def test_what_another_error_would_decide():
+    """Of the last records of each class, those whose other label is below the class's share of scores."""
+    rng, guard = np.random.default_rng(1), Guard(0.05, 1.0)
+    assert math.isnan(guard.would_decide(0.1))
+    given = {True: [], False: []}
+    for i in range(3000):
+        y = bool(rng.random() < 0.3)
+        p = float(rng.beta(4, 2) if y else rng.beta(2, 4))
+        given[y].append(p)
+        guard.note(i, decide(guard, {False: 1.0 - p, True: p}), y)
+    for alpha in (0.01, 0.05, 0.2):
+        share = 0.0
+        last = {y: given[y][-WINDOW:] for y in given}
+        cut = {y: sorted(p if y else 1.0 - p for p in last[y])[int(alpha * (len(last[y]) + 1)) - 1] for y in given}
+        for y in given:
+            alone = np.mean([1.0 - p < cut[False] if p > 0.5 else p < cut[True] for p in last[y]])
+            share += alone * len(given[y]) / 3000
+        assert guard.would_decide(alpha) == pytest.approx(share)

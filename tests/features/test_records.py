@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import checks
+from river.feature_extraction import BagOfWords
 
-from streamsvm import LASVM, SnapshotError, StreamWarning, load
+from streamsvm import LASVM, OneVsRest, SnapshotError, StreamWarning, load, save
 from streamsvm.core.saving import snapshot
 from streamsvm.features import Records
 from streamsvm.features.field import JUDGED, OWN_VALUES, SHARED
@@ -100,6 +101,38 @@ def test_a_snapshot_of_any_moment_goes_on_bit_for_bit(tmp_path):
         assert loaded.to_bytes() == records.to_bytes()
         assert [loaded.transform_one(x) for x in rows] == [other.transform_one(x) for x in rows]
         assert str(loaded.summary()) == str(other.summary())
+
+
+@pytest.mark.parametrize("model", [LASVM(), OneVsRest(LASVM())], ids=["two", "several"])
+def test_a_pipeline_in_one_file_goes_on_bit_for_bit(tmp_path, model):
+    pipeline, path = Records(indicators=True) | model, tmp_path / "pipeline.ssvm"
+    rows = events()
+    for t, x in enumerate(rows):
+        if t in (3, 60):
+            save(pipeline, path)
+            again = load(path)
+            assert list(again.steps) == list(pipeline.steps)
+            pipeline = again if t == 3 else pipeline
+        for each in (pipeline, again) if t >= 60 else (pipeline,):
+            each.learn_one(x, t % 3 == 0)
+    assert [step.digest() for step in again.steps.values()] == [step.digest() for step in pipeline.steps.values()]
+    assert [again.predict_proba_one(x) for x in rows] == [pipeline.predict_proba_one(x) for x in rows]
+
+
+def test_a_pipeline_with_a_step_that_cannot_be_saved_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="step 'BagOfWords' is a BagOfWords, which a snapshot cannot hold"):
+        save(BagOfWords() | LASVM(), tmp_path / "pipeline.ssvm")
+    with pytest.raises(TypeError, match="42 \\(int\\) is neither a model nor a pipeline"):
+        save(42, tmp_path / "pipeline.ssvm")
+    assert not (tmp_path / "pipeline.ssvm").exists()
+
+
+def test_a_damaged_pipeline_is_refused(tmp_path):
+    steps = {"a": np.frombuffer(Records().to_bytes(), np.uint8)}
+    for names, arrays in ((["b"], steps), (["a", "a"], steps), ([], {}), (5, steps), (["a"], {"a": np.zeros(3)})):
+        (tmp_path / "p").write_bytes(snapshot.pack("Pipeline", {"steps": names}, arrays))
+        with pytest.raises(SnapshotError):
+            load(tmp_path / "p")
 
 
 def test_the_order_of_fields_does_not_matter():

@@ -10,6 +10,7 @@ from . import options
 CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear kernel has no gamma
 FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
 METRICS = "accuracy, g_mean, roc_auc, prbep, f1, precision, recall, balanced_accuracy, mcc"
+FOR_CLASSES = "for several classes: accuracy, g_mean, balanced_accuracy"
 SOLVERS = ("auto", "shared", "newton", "strategy-1", "strategy-2", "cholesky")
 FROM_THE_FOLD_BEFORE = ("reuse", "sir", "mir", "ato", "chained")
 SEEDINGS = ("auto", "none", *FROM_THE_FOLD_BEFORE, "skip", "avg", "top", "greedy", "best", "path")
@@ -50,7 +51,7 @@ def crossval(command: argparse.ArgumentParser) -> None:
         type=options.names,
         default="accuracy,g_mean",
         metavar="NAMES",
-        help=f"one or several of {METRICS} (default: accuracy,g_mean)",
+        help=f"one or several of {METRICS}; {FOR_CLASSES} (default: accuracy,g_mean)",
     )
     command.add_argument(
         "--compare",
@@ -104,7 +105,11 @@ def search(command: argparse.ArgumentParser) -> None:
         "auto)",
     )
     command.add_argument(
-        "--metric", type=str.strip, default="accuracy", metavar="NAME", help=f"one of {METRICS} (default: accuracy)"
+        "--metric",
+        type=str.strip,
+        default="accuracy",
+        metavar="NAME",
+        help=f"one of {METRICS}; {FOR_CLASSES} (default: accuracy)",
     )
     command.add_argument("--out", type=Path, metavar="FILE", help="write scores and costs to this .csv or .jsonl file")
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the scores as a .png, .pdf or .svg file")

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ...logs.reading import read
 from ...logs.transport import Record, Transport, Unavailable
-from ...records.codec import DIFFERENT_IDS, Event
+from ...records.codec import DIFFERENT_IDS, Codec, Event
 from ...records.formats.base import BadRecord
 from ...records.labels import Label
 from ...records.times import event_time, is_known
@@ -28,6 +28,7 @@ def sample(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
     read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)
+    labels = [record for record in labels if not _is_change(read_labels, record)]
     found = [*_decoded(events, read_events.decode), *_decoded(labels, read_labels.decode_label)]
     yield from _refused(found)
     yield from check_features(settings, [message for _, message in found if isinstance(message, Event)])
@@ -35,6 +36,14 @@ def sample(settings: Settings, log: Transport) -> Findings:
     yield from _ids(settings, events, labels)
     if len(log.start_offsets(settings.log.topic)) > 1:
         yield from _keys(settings, events, labels)
+
+
+def _is_change(codec: Codec, record: Record) -> bool:
+    """Whether a record of the topic of labels changes the classes."""
+    try:
+        return codec.decode_change(record) is not None
+    except BadRecord:  # it is shown as a damaged label
+        return False
 
 
 def _give_up(reason: str) -> None:

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import LASVM
+from streamsvm import LASVM, OneVsOne
 from streamsvm.batch import SmoothSVM
 from streamsvm.core.kernel_table import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.held_out.outcome import Fold
+from streamsvm.validation.multiclass import ClassResult
 from streamsvm.validation.scale import resolve_scaling
 
 from ...runtime.text import aligned, plural
 from ...settings.sections import ConfigError
 from ..shared.tables import write_table
+from . import class_tables
 from .training_set import TrainingSet
 from .validate import (
     arguments_refused,
@@ -58,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         _show_result(second, other, arguments.metric)
         _show_comparison(result, other, arguments.metric)
     if arguments.out:
-        rows = _tests(examples, result)
+        rows = class_tables.rows_of(examples, result) if isinstance(result, ClassResult) else _tests(examples, result)
         write_table(arguments.out, list(rows[0]), rows)
 
 
@@ -76,7 +78,7 @@ def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None
 
 def _validated(
     examples: TrainingSet, splits: folds.Folds, setting: dict[str, Any], arguments: argparse.Namespace
-) -> Result:
+) -> Result | ClassResult:
     parameters = {name: setting[name] for name in _KERNEL_SETTING}
     scaling = "auto" if arguments.scale == "none" else None
     if arguments.tol is not None:
@@ -91,11 +93,16 @@ def _validated(
         parameters["gamma"] = binary.gamma
         smooth = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
         return cross_validate(smooth, inputs, examples.y, **given)
-    model = LASVM(**parameters, scaling=scaling, cache_mb=arguments.cache_mb, device=arguments.device)
+    model: Any = LASVM(**parameters, scaling=scaling, cache_mb=arguments.cache_mb, device=arguments.device)
+    if examples.is_multiclass:
+        model = OneVsOne(model)
     return cross_validate(model, inputs, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
 
 
-def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:
+def _show_result(setting: dict[str, Any], result: Result | ClassResult, metrics: Sequence[str]) -> None:
+    if isinstance(result, ClassResult):
+        class_tables.show(_title(setting), result, metrics)
+        return
     parts, full = result.per_fold, [] if result.first is None else [result.first]
     scores = np.array([result.scores(metric) for metric in metrics])
     together = [result.score(metric) for metric in metrics]
@@ -150,7 +157,7 @@ def _title(setting: dict[str, Any]) -> str:
     return ", ".join([name, *map(" = ".join, zip(shown, values, strict=True))])
 
 
-def _show_comparison(first: Result, second: Result, metrics: Sequence[str]) -> None:
+def _show_comparison(first: Any, second: Any, metrics: Sequence[str]) -> None:
     header = ("metric", "first", "second", "better on average", "folds won", "lost", "tied", "better by votes")
     lines: list[tuple[str, ...]] = [header]
     for name in metrics:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import LASVM
+from streamsvm import LASVM, OneVsOne
 from streamsvm.core.kernel_table import KERNELS
-from streamsvm.validation import Search, folds, grid_search
+from streamsvm.validation import Result, Search, folds, grid_search
 from streamsvm.validation.grids.grid import Cell
+from streamsvm.validation.grids.multiclass import ClassSearch
 from streamsvm.validation.scores import measure
 
 from ...report import charts as report
@@ -38,7 +39,8 @@ def run(arguments: argparse.Namespace) -> None:
     gammas = _gammas(arguments)
     _require_picture(arguments.plot)
     examples, splits = read_with_folds(arguments)
-    _require_scores(arguments.metric, splits, examples.y)
+    if not examples.is_multiclass:
+        _require_scores(arguments.metric, splits, examples.y)
     prepare()
     with arguments_refused():
         model = LASVM(
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
             device=arguments.device,
         )
         found = grid_search(
-            model,
+            OneVsOne(model) if examples.is_multiclass else model,
             examples.X,
             examples.y,
             Cs=arguments.C,
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
             n_jobs=arguments.jobs,
             progress=True,
         )
-    _show(found, arguments)
+    _show(found, arguments, "OneVsOne(LASVM({}))" if examples.is_multiclass else "LASVM({})")
     if arguments.out:
         rows = [_row(cell, arguments.metric) for cell in found.table]
         write_table(arguments.out, list(rows[0]), rows)
@@ -105,23 +107,19 @@ def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
 
 
 def _row(cell: Cell, metric: str) -> dict[str, Any]:
-    return {
-        "C": cell.C,
-        "gamma": cell.gamma,
-        metric: cell.score,
-        "deviation": cell.spread,
-        "iterations": cell.result.iterations,
-        "kernel_evaluations": cell.result.kernel_evaluations,
-        "seconds": cell.result.seconds,
-    }
+    row = {"C": cell.C, "gamma": cell.gamma, metric: cell.score, "deviation": cell.spread}
+    costs = ("iterations", "kernel_evaluations") if isinstance(cell.result, Result) else ()
+    return row | {cost: getattr(cell.result, cost) for cost in (*costs, "seconds")}
 
 
-def _show(found: Search, arguments: argparse.Namespace) -> None:
+def _show(found: Search | ClassSearch, arguments: argparse.Namespace, learner: str) -> None:
     best, has_gamma = found.best, _has(arguments.kernel, "gamma")
+    costs = ""
+    if isinstance(found, Search):
+        costs = f", {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
     print(
         f"{plural(len(found.table), 'setting')} of the {arguments.kernel} kernel, "
-        f"{plural(len(best.result.per_fold), 'fold')} each: "
-        f"{found.seconds:.3f} seconds, {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
+        f"{plural(len(best.result.per_fold), 'fold')} each: {found.seconds:.3f} seconds{costs}"
     )
     print(f"\n{arguments.metric}, mean of the folds; * marks the best setting")
     print(aligned(_lines(found, has_gamma)))
@@ -132,10 +130,10 @@ def _show(found: Search, arguments: argparse.Namespace) -> None:
     )
     for name, value in setting.items():
         _note_edge(name, value, found.Cs if name == "C" else found.gammas)
-    _show_use(setting, arguments)
+    _show_use(setting, arguments, learner)
 
 
-def _lines(found: Search, has_gamma: bool) -> list[tuple[str, ...]]:
+def _lines(found: Search | ClassSearch, has_gamma: bool) -> list[tuple[str, ...]]:
     """The grid as a table: a line for each C, a column for each gamma."""
     columns = report.axis_labels(found.gammas) if has_gamma else ["score"]
     at = found.table.index(found.best)
@@ -152,7 +150,7 @@ def _note_edge(name: str, value: float, tried: Sequence[float]) -> None:
         print(f"this {name} is at the edge of the grid; a {side} one may be better")
 
 
-def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
+def _show_use(setting: dict[str, float], arguments: argparse.Namespace, learner: str) -> None:
     """Print how to train a model with the setting, by the trainer and in Python."""
     named = {"kernel": arguments.kernel} if arguments.kernel != "rbf" else {}
     values = {name: number(value) for name, value in setting.items()}
@@ -171,4 +169,4 @@ def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
     scaler = 'WarmupScaler("minmax") | ' if arguments.scale == "minmax" else ""
     if arguments.raw:
         scaler = f"Records() | {scaler}"
-    print(f"or in Python:  {scaler}LASVM({', '.join(keywords)})")
+    print(f"or in Python:  {scaler}{learner.format(', '.join(keywords))}")

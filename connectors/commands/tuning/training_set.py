@@ -33,7 +33,7 @@ class TrainingSet(NamedTuple):
     X
         Features of the examples, (n, D); missing features are 0.
     y
-        Labels, (n,) bool.
+        Labels, (n,) bool; with more than two classes the classes, (n,) whole numbers or texts.
     w
         Weights, (n,); None if all are 1.
     ids
@@ -56,6 +56,11 @@ class TrainingSet(NamedTuple):
     features: list[str]
     n_complete: int
     n_fields: int = 0
+
+    @property
+    def is_multiclass(self) -> bool:
+        """Whether the labels are those of more than two classes."""
+        return self.y.dtype != bool
 
 
 def read_training_set(
@@ -85,17 +90,13 @@ def read_training_set(
     Raises
     ------
     FileError, OSError
-        If the file cannot be read, or if it lacks examples of one class.
+        If the file cannot be read, or if it has examples of one class only.
     """
     _require_label(path, file_format, columns)
     bar = tqdm(read_examples(path, file_format, columns), "reading", unit=" records", disable=None)
     examples = list(bar)
     events = [example.event for example in examples]
-    y = np.array([event.y for event in events], bool)
-    n_positive = int(y.sum())
-    if n_positive in (0, len(y)):
-        found = f"all {len(y)} labels are {'positive' if n_positive else 'negative'}" if examples else "no examples"
-        raise FileError(f"{path}: {found}; examples of both classes are needed")
+    y = _labels(path, [event.y for event in events], columns)
     rows = [event.x for event in events]
     if records is not None:
         try:
@@ -117,6 +118,21 @@ def read_training_set(
         sum(len(x) == len(features) for x in rows),
         0 if records is None else len(records.summary()),
     )
+
+
+def _labels(path: Path, labels: list[Any], columns: Columns) -> np.ndarray:
+    """The labels as an array; a FileError if all are of one class."""
+    if columns.classes:
+        is_whole = all(isinstance(label, int) for label in labels)
+        y = np.array(labels if is_whole else [str(label) for label in labels])
+        needed, all_are = "two classes", "of one class"
+    else:
+        y = np.array(labels, bool)
+        needed, all_are = "both classes", "positive" if y.any() else "negative"
+    if len(np.unique(y)) < 2:
+        found = f"all {len(y)} labels are {all_are}" if len(y) else "no examples"
+        raise FileError(f"{path}: {found}; examples of {needed} are needed")
+    return y
 
 
 def _numbers(rows: Sequence[Any], records: Records) -> list[dict[str, float]]:

@@ -5,6 +5,7 @@ import math
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from streamsvm import LASVM
 from streamsvm.features import Records
 from streamsvm.validation import folds
 from streamsvm.validation.compilation import compile_ahead
-from streamsvm.validation.scores import BY_NAME
+from streamsvm.validation.scores import BY_NAME, OF_CLASSES
 
 from ...records.columns import Columns
 from ...records.raw import Reading
@@ -28,6 +29,7 @@ from ..shared.configuration import check_file, raw_columns
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
 
+MOST_LISTED = 10  # classes
 _FOLD_OPTIONS = {  # the kinds of folds that each option belongs to
     "k": ("stratified", "v-fold", "grouped"),
     "group": ("grouped",),
@@ -66,8 +68,7 @@ def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.F
     if examples.n_fields:
         made = f" of {plural(examples.n_fields, 'raw field')}, whose kinds are judged by all of them"
     scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"
-    n_positive = np.count_nonzero(examples.y)
-    print(f"{plural(n, 'example')}, {n_positive} positive, {plural(n_features, 'feature')}{made}{scaled}")
+    print(f"{plural(n, 'example')}, {_counted(examples.y)}, {plural(n_features, 'feature')}{made}{scaled}")
     unwise = advice(examples, arguments.scale)
     if unwise:
         _say(unwise)
@@ -87,12 +88,33 @@ def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Re
         main = (arguments.label, arguments.id, arguments.positive, arguments.group)
         return Columns(*main, rest=arguments.rest), None, None
     if settings.label.vocabulary:
-        raise ConfigError(
-            ["[label] classes: only two classes are tested; leave --config out, and use --raw --positive"]
-        )
+        _require_for_classes(arguments)
     records = replace(settings.features, raw=True).records()
     columns = replace(raw_columns(arguments, settings), raw="event", group=arguments.group)
     return columns, records, _reading(settings)
+
+
+def _counted(y: np.ndarray) -> str:
+    """How many examples each class has."""
+    if y.dtype == bool:  # two classes
+        return f"{np.count_nonzero(y)} positive"
+    counts = [f"{label} {n:,}x" for label, n in Counter(y.tolist()).most_common()]
+    more = f", {len(counts) - MOST_LISTED} others" if len(counts) > MOST_LISTED else ""
+    return f"{len(counts)} classes ({', '.join(counts[:MOST_LISTED])}{more})"
+
+
+def _require_for_classes(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError if an option is for two classes only."""
+    metrics = [arguments.metric] if isinstance(arguments.metric, str) else arguments.metric
+    problems = [
+        f"--metric {name} is for two classes; [label] lists more, for which there are {', '.join(OF_CLASSES)}"
+        for name in metrics
+        if name not in OF_CLASSES
+    ]
+    if getattr(arguments, "model", "svm") != "svm":
+        problems.append("--model ssvm is for two classes; [label] lists more")
+    if problems:
+        raise ConfigError(problems)
 
 
 def _reading(settings: Settings) -> Reading | None:

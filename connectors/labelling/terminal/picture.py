@@ -19,6 +19,8 @@ WHY = {
     "explore": "it was picked to find mistakes that the model does not suspect",
     "undecided": "the model cannot decide this event alone",
     "check": "the model decided it alone, and it was picked at random to check that",
+    "review": "it looks positive, and all such events are asked about",
+    "hunt": "it is like one that a random check has just found",
     "audit": "it was picked at random, to check that the model is good enough",
     "recheck": "an earlier answer does not fit the others: please look again",
 }

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...records.class_changes import ClassChange
+from ...records.classes import ClassLabel
 from ...records.people.questions import FOUND, RECHECK, Question
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
@@ -36,20 +38,33 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
         "unusual": dict(shown.unusual),
+        "speaking": [{"id": str(one["id"]), "label": _label_name(one["label"])} for one in shown.speaking],
     }
 
 
-def answer(step: Step, label: LabelSettings) -> dict[str, Any]:
-    """An answer that was given."""
+def _label_name(label: Any) -> str:
+    """A label as the page names it: without names of their own, two classes are positive and negative."""
+    return ("positive" if label else "negative") if isinstance(label, bool) else str(label)
+
+
+def answer(step: Step, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:
+    """An answer that was given, and the class that it counts as now."""
     return {
         "number": step.number,
         "query_id": step.query_id,
         "id": str(step.id),
         "op": step.op,
         "label": None if step.y is None else label.shown_as(step.y),
+        "now": None if now is None else label.shown_as(now),
         "by": _name(step.who),
         "at": step.rev,
     }
+
+
+def class_change(change: ClassChange, label: LabelSettings) -> dict[str, Any]:
+    """A change of the classes by a person."""
+    new = None if change.new is None else label.shown_as(change.new)
+    return {"op": change.op, "from": label.shown_as(change.old), "to": new, "by": _name(change.who), "at": change.rev}
 
 
 def said(shown: Question, given: Given | None, label: LabelSettings) -> dict[str, Any]:

@@ -60,10 +60,11 @@ from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..choices import Choices
 from ..finding.query import BadQuery
+from ..history import Step
 from ..service import LabellingService
 from . import markdown
 from .files import page_files, policy
-from .replies import answer, preview, question, said
+from .replies import answer, class_change, preview, question, said
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,7 @@ class _Handler(Handler):
             "/api/stats": self._stats,
             "/api/history": self._history,
             "/api/review": self._review,
+            "/api/classes": self._class_changes,
             "/api/find": self._find,
         }
         path = self._address().path
@@ -142,6 +144,7 @@ class _Handler(Handler):
             "/api/correct": self._correct,
             "/api/undo": self._undo,
             "/api/release": self._release,
+            "/api/classes": self._change_class,
         }
         route = routes.get(self.path)
         if route is None:
@@ -156,7 +159,35 @@ class _Handler(Handler):
         """What the page needs to know of the classes."""
         choices, stats = self.server.choices, self.server.service.stats()
         several, may_add, keys = choices.is_multiclass, choices.may_add(stats), choices.keys(stats)
-        return {"labels": list(keys), "is_multiclass": several, "may_add": may_add, "keys": list(keys.values())}
+        limit = {"is_open": choices.is_open, "limit": choices.limit}
+        return {
+            "labels": list(keys),
+            "is_multiclass": several,
+            "may_add": may_add,
+            "keys": list(keys.values()),
+            **limit,
+        }
+
+    def _class_changes(self) -> dict[str, Any]:
+        """The classes with their numbers of labels, and how people have changed them, newest first."""
+        choices, stats = self.server.choices, self.server.service.stats()
+        n_labels, changes = dict(stats.get("classes", ())), self.server.service.class_changes()
+        classes = zip(choices.names(stats), choices.classes(stats), strict=True)
+        return {
+            "classes": [{"name": name, "n": n_labels.get(label, 0)} for name, label in classes],
+            "changes": [class_change(change, choices.label) for change in reversed(changes)],
+        }
+
+    def _change_class(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        old, new, choices = body.get("from"), body.get("to"), self.server.choices
+        if not isinstance(old, str) or not (new is None or isinstance(new, str)):
+            raise Refused(HTTPStatus.BAD_REQUEST, "from must be the name of a class, and to a name or null")
+        try:
+            change = choices.change(old, None if new is None else new.strip(), self.server.service.stats())
+            self.server.service.change_class(change, self._who())
+        except ValueError as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        return {"op": change.op, **self._class_changes()}
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
@@ -170,7 +201,7 @@ class _Handler(Handler):
         step = service.undoable(who)
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
-            "undo": None if step is None else answer(step, self.server.choices.label),
+            "undo": None if step is None else self._answer_of(step),
             "stats": service.stats(),
             **self._classes(),
             "seen": seen,
@@ -190,15 +221,19 @@ class _Handler(Handler):
         before = self._number("before")
         steps = service.history(who, None if before < 0 else int(before), PAGE + 1)
         found = [(step, service.review(step.query_id)[0]) for step in steps[:PAGE]]
-        answers = [answer(step, self.server.choices.label) | preview(shown, labelling) for step, shown in found]
+        answers = [self._answer_of(step) | preview(shown, labelling) for step, shown in found]
         return {"answers": answers, "is_all": len(steps) <= PAGE}
 
     def _review(self) -> dict[str, Any]:
         shown, steps = self.server.service.review(_query_id({"query_id": self._parameter("query_id")}))
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
-            "answers": [answer(step, self.server.choices.label) for step in steps],
+            "answers": [self._answer_of(step) for step in steps],
         }
+
+    def _answer_of(self, step: Step) -> dict[str, Any]:
+        """An answer as the page shows it: what it said, and what it counts as now."""
+        return answer(step, self.server.service.meaning(step.y), self.server.choices.label)
 
     def _find(self) -> dict[str, Any]:
         service, labelling, like = self.server.service, self.server.labelling, self._parameter("like")
@@ -221,7 +256,10 @@ class _Handler(Handler):
         }
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"outcome": self.server.service.answer(_query_id(body), self._class(body), self._who())}
+        label = self._class(body)
+        outcome = self.server.service.answer(_query_id(body), label, self._who())
+        named = {"label": str(label)} if self.server.choices.is_multiclass else {}  # perhaps in other capitals
+        return {"outcome": outcome, **named}
 
     def _without_label(self, say: Callable[[str, str], str], body: Mapping[str, Any]) -> dict[str, Any]:
         return {"outcome": say(_query_id(body), self._who())}
@@ -250,7 +288,7 @@ class _Handler(Handler):
         undone = self.server.service.undo(self._who(), number)
         if undone is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such answer of yours")
-        return {"outcome": undone.outcome, "answer": answer(undone.step, self.server.choices.label)}
+        return {"outcome": undone.outcome, "answer": self._answer_of(undone.step)}
 
     def _release(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The page is closed: another annotator may have its question."""

@@ -6,6 +6,7 @@ annotators, they decide together first (see `trainer.state.answers.votes`).
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import orjson
 
 from ...logs.reading import read_all
 from ...logs.transport import Record, Transport
+from ..class_changes import ClassChange, ClassChanges
 from ..classes import ClassLabel
 from ..codec import Codec
 from ..formats.base import BadRecord
@@ -68,6 +70,8 @@ class LabelHistory:
     decide
         Takes an event, the question about it or None, a label, the label that holds, and the time; returns what the
         labels say together, as `trainer.state.answers.hearing` does, or None if that is nothing new.
+    follow
+        Takes a partition, and a change of its classes.
 
     Attributes
     ----------
@@ -77,9 +81,11 @@ class LabelHistory:
         Records that are no labels.
     """
 
-    def __init__(self, codec: Codec, decide: Decide) -> None:
+    def __init__(self, codec: Codec, decide: Decide, follow: Callable[[int, ClassChange], None]) -> None:
         self._codec = codec
         self._decide = decide
+        self._follow = follow
+        self._changes: defaultdict[int, ClassChanges] = defaultdict(ClassChanges)  # of the classes, by partition
         self.holding: dict[Place, Entry] = {}
         self.n_refused = 0
 
@@ -89,7 +95,11 @@ class LabelHistory:
             if record.value is None:
                 continue
             try:
-                yield self._enter(record)
+                change = self._codec.decode_change(record)
+                if change is not None:
+                    self._change(record.partition, change)
+                else:
+                    yield self._enter(record)
             except BadRecord:
                 self.n_refused += 1
 
@@ -97,14 +107,25 @@ class LabelHistory:
         """The labels that hold, those of events that were labelled first come first."""
         return (entry for entry in self.holding.values() if entry.label.op == "set")
 
+    def _change(self, partition: int, change: ClassChange) -> None:
+        """Let the labels of a class be those of another one; None: as if they had been taken back."""
+        self._changes[partition].add(change)
+        self._follow(partition, change)
+        for place, entry in self.holding.items():
+            if place.partition == partition and entry.after == change.old:
+                op = "retract" if change.new is None else entry.label.op
+                label = entry.label._replace(y=change.new, op=op)
+                self.holding[place] = entry._replace(label=label, after=change.new)
+
     def _enter(self, record: Record) -> Entry:
-        label, query_id = self._codec.decode_label(record), answered_question(record)
+        said, query_id = self._codec.decode_label(record), answered_question(record)
+        label = self._changes[record.partition].as_now(said)
         place = Place(record.partition, label.id)
         held = self.holding.get(place)
         before = held.label.y if held else None
         time = event_time(label.time, record.timestamp)
         decided = self._decide(place, query_id, label, before, label.rev or max(record.timestamp, 0))
-        entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
+        entry = Entry(said, place, _revision(label, held), time, query_id, before, before)
         if decided is None or decided.op not in ("set", "retract"):
             return entry
         rev = _revision(decided, held)

@@ -8,6 +8,7 @@ record's own::
      "model": {"ver": ..., "n_support": ...}, "event": {...}}
 
 With more than two classes, it also has ``"guess": the predicted class or null, "probabilities": {CLASS: ...}``.
+If labelled events speak for the guess, it has ``"speaking": [{"id": ..., "label": ..., "share": ...}, ...]``.
 A record without a value closes the question of its key: it was answered, withdrawn or has expired.  The record with the
 key "status" is no question: it tells how far the partition's labelling is.
 
@@ -16,7 +17,7 @@ Readers check every field, because a damaged record must not reach the page or t
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -74,8 +75,8 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; `RECHECK` asks again about an
-        answer, and `FOUND` is a person's choice.
+        Why this event was chosen: "seed", "boundary", "novel", "explore", "audit", "review" or "hunt"; `RECHECK` asks
+        again about an answer, and `FOUND` is a person's choice.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -85,6 +86,8 @@ class Question:
     guess, probabilities
         With more than two classes: the predicted one, None if the model knows none, and the probabilities by class, as
         text.  `score` is then that of the guess.
+    speaking
+        The labelled events that speak most for the guess: "id", "label", and "share", their part in the decision.
     """
 
     query_id: str
@@ -101,6 +104,7 @@ class Question:
     model: Mapping[str, int]
     guess: ClassLabel | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
+    speaking: Sequence[Mapping[str, Any]] = ()
 
     @property
     def place(self) -> Place:
@@ -147,8 +151,9 @@ def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
 
 
 def _write(question: Question) -> bytes:
-    several = _OF_CLASSES if question.guess is not None or question.probabilities else ()
-    return _dump({name: getattr(question, name) for name in (*_QUESTION, *several)})
+    several = ("guess", "probabilities") if question.guess is not None or question.probabilities else ()
+    speaking = ("speaking",) if question.speaking else ()
+    return _dump({name: getattr(question, name) for name in (*_QUESTION, *several, *speaking)})
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
@@ -193,6 +198,7 @@ def read_status(record: Record) -> dict[str, Any]:
     -------
     dict
         `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit", "why" and "spent";
+        "recall", what is proved of a promise of recall, if there is one;
         "missed", the fields of `streamsvm.active.Missed`; "curve", a list of points; "agreement" and "annotators" with
         the fields of the classes in `annotators`; with more than two classes, "classes", a list of each class and its
         number of labels.  A trainer of another version may leave some out, or add others.
@@ -210,10 +216,10 @@ def _to_question(record: Record, found: Fields) -> Question:
         _check_field(found, name, is_right, wanted)
     if found["query_id"] != read_query_id(record):
         raise BadRecord("bad-question", f"the key of question {show(found['query_id'])} is {show(record.key)}")
-    several = {name: found[name] for name in _OF_CLASSES if found.get(name) is not None}
-    for name in several:
-        _check_field(found, name, *_OF_CLASSES[name])
-    return Question(partition=record.partition, **{name: found[name] for name in _QUESTION}, **several)
+    others = {name: found[name] for name in _OTHERS if found.get(name) is not None}
+    for name in others:
+        _check_field(found, name, *_OTHERS[name])
+    return Question(partition=record.partition, **{name: found[name] for name in _QUESTION}, **others)
 
 
 def _to_status(found: Fields) -> dict[str, Any]:
@@ -312,6 +318,13 @@ def _is_class(value: Any) -> bool:
         return False
 
 
+def _speaks(value: Any) -> bool:
+    """Whether this is an event that speaks for a guess."""
+    if type(value) is not dict or value.keys() != {"id", "label", "share"} or type(value["id"]) not in (str, int):
+        return False
+    return type(value["label"]) in (str, int, bool) and _is_share(value["share"])
+
+
 def _are_classes(value: Any) -> bool:
     """Whether these are classes and numbers of labels."""
     return type(value) is list and all(
@@ -339,9 +352,10 @@ _QUESTION: dict[str, _Check] = {
     "model": (lambda value: type(value) is dict and all(map(_is_count, value.values())), "an object of counts"),
     "event": (_is_plain, "an object without infinite numbers"),
 }
-_OF_CLASSES: dict[str, _Check] = {  # of questions with more than two classes
+_OTHERS: dict[str, _Check] = {  # that a question may lack; the first two are of more than two classes
     "guess": (lambda value: value is None or _is_class(value), "a class or null"),
     "probabilities": (are_numbers, "an object of finite numbers"),
+    "speaking": (lambda value: type(value) is list and all(map(_speaks, value)), "a list of id, label and share"),
 }
 _STATUS: dict[str, _Check] = {
     "classes": (_are_classes, "a list of classes, each with its number of labels"),
@@ -349,6 +363,7 @@ _STATUS: dict[str, _Check] = {
     "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),
     "missed": (_is_missed, "an object of at_most, n_audited, n_found and n_unlabelled"),
+    "recall": (lambda value: type(value) is str, "a text"),
     "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
     "agreement": (_is_agreement, "an agreement"),
     "annotators": (lambda value: type(value) is list and all(map(_is_annotator, value)), "a list of annotators"),

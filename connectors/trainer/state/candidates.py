@@ -27,6 +27,7 @@ from streamsvm.active import (
     StreamPool,
     SupportStable,
 )
+from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.active.choosing.words import MOST, pattern_of
 from streamsvm.active.run import SMALL, finish_if_small
@@ -132,6 +133,7 @@ class Labelling:
         self._words = pattern_of(words) if words else None
         self._text = labelling.text
         self._n_with_words = 0
+        self.promises_recall = labelling.stop == "recall"
         self.votes = Votes(labelling.answers_per_question)
         self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
         self._tuning = Tuning(settings, is_scaled=scaler is not None)
@@ -203,7 +205,10 @@ class Labelling:
     def choose(self, model: Model, now: int) -> list[Action]:
         """Ask as many questions as the annotators can answer now."""
         self.loop.n_open = self.votes.room(self._open, self._asked())
-        return self.loop.choose(_finished(model) if self.loop.wanted() and not self._undecided else model, now)
+        model = _finished(model) if self.loop.wanted() and not self._undecided else model
+        if self.loop.is_review_due():
+            self.loop.review(model, self._tuning.line(model, self._join, self.loop, self._candidates.features))
+        return self.loop.choose(model, now)
 
     def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
@@ -215,6 +220,12 @@ class Labelling:
         if decided is None and label.op != "retract":
             self.loop.suggest([label.key])  # found by a person, and others must answer, too
         return decided
+
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None, n_support: int, now: int) -> list[Action]:
+        """Let the answers of a class be those of another one; None: take them back."""
+        self.votes.rename_class(old, new)
+        self.rechecks.rename_class(old, new)
+        return self.loop.rename_class(old, new, n_support, now)
 
     def _asked(self) -> list[int]:
         """The events with open questions."""
@@ -297,6 +308,8 @@ def _stopping(labelling: LabellingSettings, is_multiclass: bool) -> AnyOf | None
     rules: list[StoppingRule] = []
     if labelling.stop == "audited":
         rules.append(Audited())
+    if labelling.stop == "recall":
+        rules.append(ToRecall(labelling.recall))
     if labelling.stop in ("margin", "either"):
         rules.append(MarginExhausted(labelling.pool))
     if labelling.stop in ("support", "either"):

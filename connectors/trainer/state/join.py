@@ -247,6 +247,21 @@ class Join:
         self._labels.entries.move_to_end(key)
         return None
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None, place: int | None) -> None:
+        """Let the labels of a class be those of another one, which the model has learned; None: they count no longer.
+
+        `place` is that of the class among those of the model; None: it stays there.
+        """
+        for entry in (*self._events.entries.values(), *self._labels.entries.values()):
+            if entry.y == old:
+                entry.y = new
+            if entry.taught is not None and entry.taught[0] == old:
+                entry.taught = FORGET if new is None else (new, entry.taught[1])
+            if entry.predicted == old:
+                entry.predicted = new
+            if place is not None and entry.decision is not None:
+                entry.decision = entry.decision[:place] + entry.decision[place + 1 :]
+
     def _is_newer(self, entry: Entry, rev: int, offset: int, y: ClassLabel | None) -> bool:
         """Whether this label holds from now on; if not, count it."""
         if rev == entry.rev and y == entry.y:

@@ -49,7 +49,7 @@ Arrays = dict[str, np.ndarray]
 
 def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = None) -> Any:
     """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
-    model = settings.implementation(**settings.parameters())
+    model = settings.made()
     return model if classes is None else MulticlassModel(model, list(classes) or None)
 
 

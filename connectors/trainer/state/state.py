@@ -11,14 +11,16 @@ import numpy as np
 import orjson
 
 from streamsvm import WarmupScaler
-from streamsvm.conformal import Tally
+from streamsvm.active import Action
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.features import Records
 
+from ...records.class_changes import ClassChange, ClassChanges
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
-from ...records.models import Model, rows_of
+from ...records.formats.base import BadRecord, show
+from ...records.models import Model, MulticlassModel, rows_of
 from ...settings.checks import parse_window
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
@@ -27,6 +29,7 @@ from .candidates import Labelling
 from .challengers import Challengers, read_terms
 from .checkpoint import Checkpoint, CheckpointStore, reading
 from .counters import Counters as Counters
+from .decided import Decided
 from .erased import Erased
 from .estimates import Estimates
 from .join import Join
@@ -35,6 +38,7 @@ from .quality.multiclass import ClassPrequential
 from .quality.prequential import History, Prequential
 
 CLASSES = "classes"  # of a checkpoint: the labels of more than two classes
+CHANGES = "class changes"  # of a checkpoint: what people have made of them
 
 _BREAKER_WINDOW = 1000  # records
 
@@ -100,6 +104,8 @@ class State:
     history: History
     breaker: Breaker
     alarms: Alarms = field(default_factory=Alarms)
+    changes: ClassChanges = field(default_factory=ClassChanges)
+    decided: Decided = field(default_factory=Decided)
     labelling: Labelling | None = None
     estimates: Estimates | None = None
     offset: int = 0  # of the next event
@@ -115,8 +121,46 @@ class State:
         A promotion counts as one, so that scorers take the other model for newer.
         """
         counters = self.counters
-        n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased
+        n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased + counters.renamed
         return n_lessons + len(self.challengers.terms) - 1
+
+    def admit(self, change: ClassChange) -> None:
+        """Make room for a change of the classes, which `change_class` will make.
+
+        Raises
+        ------
+        BadRecord
+            If the class is unknown, if there is no room for the new one, or if no single model can follow.
+        """
+        if change.old not in self.classes.labels:
+            raise BadRecord("bad-label", f"from must be a class that has come, got {show(change.old)}")
+        is_one = isinstance(self.models, SingleModel) and type(self.model) is MulticlassModel
+        if not is_one or self.estimates or self.models.decider(None) or self.challengers.all:
+            raise BadRecord("bad-label", "this trainer cannot change its classes")
+        self.classes.make_way(change.old, change.new)
+
+    def change_class(self, change: ClassChange) -> list[Action]:
+        """Follow a change of the classes: the model, the metrics and the labels that wait or hold.
+
+        Returns
+        -------
+        list of Action
+            What becomes of the labels that were asked for.
+        """
+        old, new = change.old, change.new
+        assert isinstance(self.models, SingleModel)
+        assert isinstance(self.metrics, ClassPrequential)
+        self.changes.add(change)
+        self.counters.renamed += 1
+        if change.op == "restore":
+            return []
+        model: Any = self.models.to_learn(None)
+        place = model.labels.index(old) if old in model.labels else None
+        is_left = new is not None and new not in model.labels  # its name alone changes
+        self.join.rename_class(old, new, None if is_left else place)
+        self.metrics.rename_class(old, new)
+        model.rename_class(old, new)
+        return self.labelling.rename_class(old, new, self.model.n_support, self.join.clock) if self.labelling else []
 
     @property
     def model(self) -> Any:
@@ -128,12 +172,6 @@ class State:
     def records(self) -> Records | None:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
         return self.models.records(None) if isinstance(self.models, SingleModel) else None
-
-    @property
-    def tallies(self) -> dict[Any, Tally]:
-        """How the decisions on each class fared; empty without [decide], or if each key has a model."""
-        decider = self.models.decider(None) if isinstance(self.models, SingleModel) else None
-        return {} if decider is None else decider.tallies
 
     def replaced_by(self, other: "State") -> "State":
         """Another state of the same place in the stream, as the next one of this partition.
@@ -165,7 +203,7 @@ class State:
     @classmethod
     def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":
         """The state of a partition before the first record, with an empty model or this one."""
-        classes = _known_classes(settings, [] if model is None else getattr(model, "labels", []))
+        classes = _known_classes(settings, [] if model is None else getattr(model, "labels", []), ClassChanges())
         join = Join(*_limits(settings), classes, _leap(settings))
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
@@ -209,7 +247,8 @@ class State:
         parts = split(checkpoint.arrays)
         blobs = checkpoint.blobs
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
-        classes = _restored_classes(checkpoint, settings)
+        changes = read_changes(checkpoint)
+        classes = _known_classes(settings, read_classes(checkpoint), changes)
         challengers = Challengers(settings, classes, read_terms(blobs))
         challengers.restore(blobs)
         models: SingleModel | KeyedModels
@@ -231,11 +270,13 @@ class State:
             scaler=scaler,
             join=join,
             classes=classes,
+            changes=changes,
             challengers=challengers,
             metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
             alarms=Alarms.of_blobs(blobs),
+            decided=_decided(parts, models, classes),
             labelling=labelling,
             estimates=estimates,
             offset=snapshot.count(checkpoint.offsets, "events"),
@@ -257,8 +298,12 @@ class State:
             "history": self.history.to_arrays(),
             "breaker": {"recent": self.breaker.to_array()},
         }
+        if self.decided.tallies:
+            parts["decided"] = self.decided.to_arrays(self.classes)
         if not self.classes.are_two:
             blobs[CLASSES] = orjson.dumps(self.classes.labels)
+        if self.changes.all:
+            blobs[CHANGES] = orjson.dumps(list(map(list, self.changes.all)))
         if isinstance(self.models, SingleModel):
             blobs["model"] = self.models.to_bytes()
         else:
@@ -295,6 +340,16 @@ def prequential(
     )
 
 
+def _decided(
+    parts: Mapping[str, Mapping[str, np.ndarray]], models: SingleModel | KeyedModels, classes: KnownClasses
+) -> Decided:
+    """How decisions fared; an older version left that to the single model."""
+    if "decided" in parts:
+        return Decided.from_arrays(parts["decided"], classes)
+    decider = models.decider(None) if isinstance(models, SingleModel) else None
+    return Decided(decider.tallies if decider else None)
+
+
 def _counters(stored: dict[str, Any]) -> Counters:
     if not all(type(number) in (int, float) and 0 <= number <= LARGEST_COUNT for number in stored.values()):
         raise ValueError(f"the counters of a checkpoint must be numbers from 0 to 2^62, got {stored!r:.100}")
@@ -326,18 +381,21 @@ def read_classes(checkpoint: Checkpoint) -> list[ClassLabel]:
     return labels
 
 
-def _restored_classes(checkpoint: Checkpoint, settings: Settings) -> KnownClasses:
-    """The classes of a checkpoint, and those that the settings, which may be new, list beside them."""
-    return _known_classes(settings, read_classes(checkpoint))
+def read_changes(checkpoint: Checkpoint) -> ClassChanges:
+    """What people have made of the classes of a checkpoint."""
+    return ClassChanges(orjson.loads(checkpoint.blobs[CHANGES]) if CHANGES in checkpoint.blobs else ())
 
 
-def _known_classes(settings: Settings, labels: Sequence[ClassLabel]) -> KnownClasses:
-    """These classes, and those that the settings list beside them; of two classes, these two."""
+def _known_classes(settings: Settings, labels: Sequence[ClassLabel], changes: ClassChanges) -> KnownClasses:
+    """These classes, and those that the settings, which may be new, list beside them; of two classes, these two."""
     vocabulary = settings.label.vocabulary
     if vocabulary is None:
         return two_classes()
     labels = list(dict.fromkeys([*labels, *vocabulary.listed]))
-    return KnownClasses(labels, max(vocabulary.limit, len(labels)))
+    n_present = sum(label not in changes.gone for label in labels)
+    known = KnownClasses(labels, max(vocabulary.limit, n_present))
+    known.gone |= changes.gone
+    return known
 
 
 def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:

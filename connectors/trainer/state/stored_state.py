@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
 from ...records.models import Model
@@ -85,7 +85,7 @@ def _read_once(folder: Path, number: int) -> Stored | None:
     path, checkpoint = checkpoint_path(folder, found[0]), found[1]
     file = path.stat()
     algorithm = checkpoint.fingerprint.get("model.algorithm")
-    if algorithm not in LEARNERS:
+    if algorithm not in FOR_TWO_CLASSES:
         raise CheckpointError(f"{path}: this version does not know the algorithm {algorithm!r}")
     with reading(path):
         scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.active import LabellingLoop
-from streamsvm.active.choosing.cut import PoolCut, cut_of, objective_of
+from streamsvm.active.choosing.cut import LOWEST, PoolCut, cut_of, objective_of
 from streamsvm.active.choosing.kernel_width import GammaTuner
 from streamsvm.estimators.leave_one_out import left_out_positives
 
@@ -103,6 +103,16 @@ class Tuning:
             left_out = left_out_positives(model, rows, labelled.y, labelled.weights)
             cut = cut_of(left_out, loop.pool_values(finished(model)), self._cut.objective)
         model.set_threshold(cut)
+
+    def line(self, model: Any, join: Join, loop: LabellingLoop, features: Features) -> float:
+        """The decision value above which a promise of recall reviews all events, as `pool_cut` for the recall."""
+        labelled = _labelled(join, loop)
+        y = np.array(labelled.y, bool)
+        if min(np.count_nonzero(y), np.count_nonzero(~y)) < 2 or len(y) > MOST:
+            return LOWEST
+        return cut_of(
+            left_out_positives(model, features(labelled.values), labelled.y, labelled.weights), np.zeros(1), "recall"
+        )
 
     @property
     def objective(self) -> str | None:

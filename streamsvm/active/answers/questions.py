@@ -65,6 +65,18 @@ class Questions:
         """Number of examples that have left the pool and have no label, except those to be ignored."""
         return len(self.unanswered()) + self._register.n_unasked()
 
+    def is_without_label(self, key: int) -> bool:
+        """Whether `n_without_label` counts this example."""
+        record = self._register.find(key)
+        return record is not None and record.y is None and record.status != "ignored"
+
+    def said(self, key: int) -> bool | None:
+        """What is known of an example: whether it is positive; None if it may be.  An ignored one is not."""
+        record = self._register.find(key)
+        if record is None:
+            return None
+        return False if record.status == "ignored" else None if record.y is None else record.y is True
+
     def labels(self) -> dict[int, Label]:
         """All labels that hold, as `Register.labels`."""
         return self._register.labels()

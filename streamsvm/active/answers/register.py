@@ -14,6 +14,7 @@ from typing import Any
 
 from streamsvm.active.answers.events import Label, Question
 
+LATER = "later"
 ENDED = 10_000  # examples whose question has ended, and as many that were labelled without one
 
 _NEVER = -(1 << 63)  # before all times
@@ -27,7 +28,8 @@ class Record:
     question
         None if it was never asked about.
     status
-        "open", or how the question ended; "elsewhere" if there was none.
+        "open", or how the question ended; "elsewhere" if there was none, or `LATER` if the example came when a promise
+        of recall took in no examples any more.
     y
         The label that holds.
     time

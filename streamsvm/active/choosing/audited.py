@@ -134,6 +134,9 @@ class EachClass(StoppingRule):
         if label not in self._used_up:
             self._used_up.append(label)
 
+    def drop_class(self, label: Class) -> None:
+        self._calm = [pair for pair in self._calm if pair[0] != label]
+
     def verdict(self) -> Verdict:
         behind, waits_for = self._behind(), self.waits_for()
         if waits_for:

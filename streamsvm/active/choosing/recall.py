@@ -160,6 +160,7 @@ class RecallProof:
     _lefts: list[int] = field(default_factory=list, init=False, repr=False)  # at each random answer
     _founds: list[int] = field(default_factory=list, init=False, repr=False)
     _said: list[bool] = field(default_factory=list, init=False, repr=False)
+    _hidden: int | None = field(default=None, init=False, repr=False)  # positives that the rest may have
 
     def __post_init__(self) -> None:
         arguments.require_share("recall", self.recall)
@@ -168,7 +169,7 @@ class RecallProof:
     def begin(self, n_left: int, n_known: int, n_doubtful: int = 0) -> None:
         """Begin with a set of so many examples; outside of it, some positives are known, and some answers no label."""
         self.n_left, self.n_known, self._found, self._doubtful = n_left, n_known, 0, n_doubtful
-        self._lefts, self._founds, self._said = [], [], []
+        self._lefts, self._founds, self._said, self._hidden = [], [], [], None
 
     def random(self, y: bool | None) -> None:
         """Take the answer about a random example of the set; None: it has no label, so it may be positive."""
@@ -182,6 +183,7 @@ class RecallProof:
         self._take(y)
 
     def _take(self, y: bool | None) -> None:
+        self._hidden = None
         self.n_left -= 1
         self._found += y is not False
         self.n_known += y is True
@@ -189,6 +191,12 @@ class RecallProof:
 
     def missed_at_most(self) -> int:
         """How many positives are at most not known, with this confidence."""
+        if self._hidden is None:
+            self._hidden = self._most_hidden()
+        return self._hidden + self._doubtful
+
+    def _most_hidden(self) -> int:
+        """The largest number of positives in the rest that is not rejected."""
         least, most = 0, self.n_left
         if self._stake(most) >= 1.0 / (1.0 - self.confidence):
             while least < most:
@@ -197,7 +205,7 @@ class RecallProof:
                     least = middle
                 else:
                     most = middle - 1
-        return most + self._doubtful
+        return most
 
     def _stake(self, missed: int) -> float:
         """What the bets against so many positives in the rest have become, from 1."""

@@ -29,7 +29,9 @@ from streamsvm.core.blocks import BLOCK, MIN_QUERIES
 CHUNK = 4 * BLOCK  # rows that are scored together when all examples are searched
 
 
-Reason = Literal["seed", "boundary", "novel", "explore", "audit", "undecided", "check"]  # why it is asked; see `loop`
+Reason = Literal[  # why it is asked; see `loop`
+    "seed", "boundary", "novel", "explore", "audit", "undecided", "check", "review", "hunt"
+]
 
 
 class Choice(NamedTuple):

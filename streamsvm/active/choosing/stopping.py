@@ -100,6 +100,9 @@ class StoppingRule(ABC):
     def used_up(self, label: Class) -> None:  # noqa: B027 # only `EachClass` needs to know
         """Take note that the pool has no example left that the model takes for this class."""
 
+    def drop_class(self, label: Class) -> None:  # noqa: B027 # only `EachClass` needs to know
+        """Take note that there is no such class any more: it was renamed, merged or removed."""
+
     def state(self) -> dict[str, Any]:
         """What was observed, as JSON can hold it."""
         observed = {name[1:]: copy.deepcopy(getattr(self, name)) for name in self._observed()}
@@ -150,6 +153,10 @@ class _Combined(StoppingRule):
     def used_up(self, label: Class) -> None:
         for rule in self.rules:
             rule.used_up(label)
+
+    def drop_class(self, label: Class) -> None:
+        for rule in self.rules:
+            rule.drop_class(label)
 
     def state(self) -> dict[str, Any]:
         return {"rule": type(self).__name__, "rules": [rule.state() for rule in self.rules]}
@@ -248,6 +255,15 @@ def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: 
         return {**fresh, **known[fresh["rule"]]} if fresh["rule"] in known else new
 
     return inherited(rules.state())
+
+
+def single_rules(rule: StoppingRule | None) -> Iterator[StoppingRule]:
+    """The rules that a rule is made of."""
+    if isinstance(rule, _Combined):
+        for part in rule.rules:
+            yield from single_rules(part)
+    elif rule is not None:
+        yield rule
 
 
 def _single_rules(state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

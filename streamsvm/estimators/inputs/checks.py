@@ -14,6 +14,7 @@ from streamsvm.core import arguments, blocks
 from streamsvm.core.inputs import floats_of
 
 LONGEST_SHOWN = 100  # characters of a feature's name in an error message
+NOT_NUMBERS = "features must be numbers; streamsvm.features.Records() in front of the model makes them"
 
 # --------------------------------------------------------------------------------------------------- kinds of batches
 
@@ -62,7 +63,7 @@ def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
     frame = frame_of(X)
     for column in frame.iter_columns():
         if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
-            raise TypeError(f"column {column.name!r} has dtype {column.dtype}; features must be numbers")
+            raise TypeError(f"column {column.name!r} has dtype {column.dtype}; {NOT_NUMBERS}")
     return tuple(frame.columns), floats_of(dataframe.to_numpy(frame))
 
 
@@ -100,7 +101,7 @@ def _numbers(x: Mapping[Hashable, Any], takes_gaps: bool) -> np.ndarray:
 
 def not_a_number(name: Hashable, value: Any) -> TypeError:
     """The error for a feature that is not a number."""
-    return TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers")
+    return TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); {NOT_NUMBERS}")
 
 
 def table_of(rows: Sequence[Any]) -> tuple[tuple[Hashable, ...], np.ndarray] | None:

@@ -39,9 +39,9 @@ class Experts:
         return self.lines, self.pairs, self.fits[0].span, self.fits[1].span, self.rule, self._room
 
     @property
-    def model_probability(self) -> float:
-        """The probability that the model gave the record that was predicted last."""
-        return float(self._p[0])
+    def probabilities(self) -> np.ndarray:
+        """The probabilities that the model and the experts gave the record that was predicted last, (K,)."""
+        return self._p.copy()
 
     # ----------------------------------------------------------------------------------------------------- one record
 
@@ -51,10 +51,10 @@ class Experts:
         self._p[0] = p
         return float(experts.predict(self._x, self._p, *self._state))
 
-    def learn(self, y: bool) -> None:
-        """Learn the record that was predicted last."""
+    def learn(self, y: bool, p: np.ndarray | None = None) -> None:
+        """Learn the record that was predicted last; p: what was said of it before, if its label is late."""
         label, at = 1.0 if y else -1.0, self.latest.n % BLOCK
-        experts.learn(self._x, label, at, *self._state)
+        experts.learn(self._x, self._p if p is None else p, label, at, *self._state)
         self.latest.add(self._x, label)
         if at == BLOCK - 1:
             with one_blas_thread():

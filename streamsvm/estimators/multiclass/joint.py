@@ -81,6 +81,7 @@ class JointModels:
         self._seats: list[Seat] = []
         self._seen: list[int] = []
         self._noted: list[int] = []  # how many of the learned examples each model knows of
+        self._due: int | None = None  # number of the example from which on a member may be too old; None: unknown
         for k, (place, state) in enumerate(zip(places, models, strict=True)):
             if before is not None and place >= 0:
                 self._seats.append(before._seats[place])
@@ -165,11 +166,15 @@ class JointModels:
 
     def make_way(self, now: int, U: Union) -> None:
         """Let the members leave that are too old before the example with this number."""
+        if self._due is not None and now < self._due:
+            return
         self.note()
         for k, state in enumerate(self.models):
             if is_due(state, now):
                 make_way(state, now)
                 self._enter(k, U)
+        spans = [(state.window.due, now + state.window.span) for state in self.models if state.window]
+        self._due = min(min(dues) for dues in spans)
 
     def members(self, U: Union, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
         """The place of the class of each of the union's vectors, -1 for one that is no member; and their ages.

@@ -29,6 +29,7 @@ from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Expla
 from streamsvm.estimators.learner.state import batches
 from streamsvm.estimators.learner.validation import too_large_a_kernel
 from streamsvm.estimators.learners import ALGORITHMS, LEARNERS
+from streamsvm.estimators.multiclass.binary_models import known_once
 from streamsvm.estimators.multiclass.forgetting import ForgettingModels
 from streamsvm.estimators.multiclass.tuned_classes import TunedClasses
 from streamsvm.estimators.tuned.auto import AutoLASVM
@@ -382,6 +383,53 @@ class OneVsRest(MulticlassSVM):
         """Number of examples of each class learned so far."""
         return {label: state.class_counts[1] for label, state in self._models.items()}
 
+    def rename_class(self, label: Hashable, new: Hashable | None) -> int:
+        """Give a class another name, join it to another class, or take it out.
+
+        Parameters
+        ----------
+        label
+            The class.  A class that the models do not know changes nothing.
+        new
+            Its new name.  If there is such a class, its model learns the members of `label` as its own, and `label` has
+            no model any more.  None: the members of `label` are forgotten, and so is its model.
+
+        Returns
+        -------
+        int
+            Number of members of the class.
+
+        Raises
+        ------
+        TypeError
+            If the models tune themselves (`AutoLASVM`).
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM, OneVsRest
+        >>> model = OneVsRest(LASVM())
+        >>> for x, y in ((0.0, "cat"), (1.0, "dgo"), (1.1, "dog")):
+        ...     model.learn_one({"a": x}, y)
+        >>> model.rename_class("dgo", "dog")
+        1
+        >>> model.labels
+        ['cat', 'dog']
+        """
+        if label not in self.labels or label == new:
+            return 0
+        expansion = self._models[label].expansion
+        numbers, _ = known_once([(expansion, expansion.y > 0)])
+        ids = self._ids_of(numbers)
+        if new is None:
+            self.forget(ids)
+        elif new in self.labels:
+            self.relabel(ids, new)
+        models = self._models.items()
+        is_kept = new is not None and new not in self.labels
+        self._models = {new if key == label else key: state for key, state in models if is_kept or key != label}
+        self._of_each(lambda state: None)
+        return len(ids)
+
     def _keys(self, labels: list[Hashable]) -> list:
         return labels
 
@@ -398,7 +446,7 @@ class OneVsRest(MulticlassSVM):
         return late.each_row(margins, lambda n: self.labels[:n])
 
     def _signs(self) -> np.ndarray:
-        return 2 * np.eye(len(self._models), dtype=np.int8) - 1
+        return 2 * np.eye(len(self._current()), dtype=np.int8) - 1
 
     def _own_classes(self, key: Any) -> tuple:
         return (key,)
@@ -431,6 +479,9 @@ class OneVsRest(MulticlassSVM):
 
 class TunedOneVsRest(TunedClasses, OneVsRest):
     """What ``OneVsRest(AutoLASVM())`` makes."""
+
+    def rename_class(self, label: Hashable, new: Hashable | None) -> int:
+        raise TypeError("models that tune themselves cannot rename a class: each remembers examples of its own")
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict]:

@@ -5,6 +5,7 @@ The classes share the columns and the scale, and no kernel values: their models 
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class TunedClasses(BinaryModels):
 
     def _calibrations(self) -> dict[Any, list[np.ndarray]]:
         self._settle()
-        return {label: model._calibrations()[None] for label, model in self._models.items()}
+        return {label: list(chain(*model._calibrations().values())) for label, model in self._models.items()}
 
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, the first example of a new class alone."""

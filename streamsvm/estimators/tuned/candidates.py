@@ -17,13 +17,16 @@ from streamsvm.core.class_weights import Counts
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner import eviction, finishing, forgetting, late, learning
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
+from streamsvm.estimators.learner.prediction import decide
 from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scale
 from streamsvm.estimators.learner.state import State, class_weight, note, rescaled, slots_of
+from streamsvm.estimators.tuned.said import Said, is_row, rows_of
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
@@ -45,6 +48,8 @@ class _Lesson:
         Numbers of examples of the negative and of the positive class afterwards.
     margins
         Margins of the examples that each model has learned.
+    said
+        What the models said of the example, if there is one and its label came late.
     after
         The tuner and the models afterwards, once all models have learned the examples.
     """
@@ -54,6 +59,7 @@ class _Lesson:
     next_id: int
     class_counts: Counts
     margins: dict[int, np.ndarray] = field(default_factory=dict)
+    said: Said | None = None
     after: tuple[Tuner, dict[int, State]] | None = None
 
     @property
@@ -73,6 +79,7 @@ class CandidateModels(CompositeModel):
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
+        self._said: Said | None = None  # of the example that is being learned
         self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
 
     @abstractmethod
@@ -95,7 +102,8 @@ class CandidateModels(CompositeModel):
             part, block = block.part(0, n), block.part(n, len(block.labels))
             n_seen, weighty = self.n_seen + n, part.weights > 0.0
             next_id = max(self.next_id, n_seen, int(part.ids.max()) + 1)
-            lesson = _Lesson(part, n_seen, next_id, self._counts_with(np.array(part.labels, bool), weighty))
+            counts = self._counts_with(np.array(part.labels, bool), weighty)
+            lesson = _Lesson(part, n_seen, next_id, counts, said=self._said)
             to_the_end(partial(self._have_all_learn, lesson))
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
@@ -108,7 +116,8 @@ class CandidateModels(CompositeModel):
             raw.columns, 1
         ):  # The scale takes in what was given, and the models what is filled in.
             state, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
-        waiting = None if own_id else self._waiting_for(filled, bool(label), w, number, born)
+        at_once = own_id or self._said is not None
+        waiting = None if at_once else self._waiting_for(filled, bool(label), w, number, born)
         if waiting is None:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
@@ -148,13 +157,79 @@ class CandidateModels(CompositeModel):
         (negatives, positives), n_positive = self._common.class_counts, int(np.count_nonzero(weighty & positive))
         return negatives + int(np.count_nonzero(weighty)) - n_positive, positives + n_positive
 
-    def _calibrations(self) -> dict[None, list[np.ndarray]]:
+    # ------------------------------------------------------------------------------------------------------ late labels
+
+    def margins_one(self, x: dict) -> tuple[float, ...]:
+        """What all models say of an example whose label will come late: keep it, and give it to `learn_one`.
+
+        With it, the models are judged by what they said before the example was learned.  By then they have learned its
+        neighbours, and those that remember them best would seem to be the best.
+
+        Parameters
+        ----------
+        x
+            Features by name.
+
+        Returns
+        -------
+        tuple of float
+            The decision value, how many examples have been learned, then the number and the decision value of each
+            model.
+
+        Examples
+        --------
+        >>> from streamsvm import AutoLASVM
+        >>> model = AutoLASVM()
+        >>> said = model.margins_one({"a": 1.0})
+        >>> model.learn_one({"a": 1.0}, True, margin=said)  # when the label has come
+        """
+        return tuple(self.margins_many([x])[0].tolist())
+
+    def margins_many(self, X: Any) -> np.ndarray:
+        """What `margins_one` returns for each row, as a row of an array, for `learn_many`."""
         self._settle()
-        return {None: [state.calibration for state in self._models.values()]}
+        values = {n: decide(s, X) if s.n_members else np.zeros(n_rows(X)) for n, s in self._models.items()}
+        return rows_of(values[self._tuner.predicting], self.n_seen, values)
+
+    def learn_one(
+        self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None, margin: Any = None
+    ) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x
+            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
+        y
+            Label.
+        w, id, t
+            Weight, id and time, as for `LASVM.learn_one`.
+        margin
+            If the label came late: what `margins_one` returned when the example was predicted.  What
+            `decision_function_one` returned will do for the probabilities, but not to judge the models.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or if the label, the weight, the id, the time or the margin is invalid.
+            The model then stays as it was.
+        """
+        self._said = Said.of(margin) if is_row(margin) else None
+        try:
+            super().learn_one(x, y, w, id, t, margin)
+        finally:
+            self._said = None
+
+    def _calibrations(self) -> dict[int, list[np.ndarray]]:
+        self._settle()
+        return {number: [state.calibration] for number, state in self._models.items()}
 
     def _signed(self, y: Any, margin: Any) -> late.Margins:
-        """The model that predicted gave the margin; the others would have said about the same, and now say more."""
-        return {None: (arguments.label_of(y), late.finite(margin))}
+        """What each model said; if that is not known, what the one said that predicted: by now all would say more."""
+        label, said = arguments.label_of(y), self._said
+        f = late.finite(margin) if said is None else said.f
+        by_number = {} if said is None else said.by_number
+        return {number: (label, by_number.get(number, f)) for number in self._models}
 
     def _each_margin(self, margins: Any) -> list[Any]:
         return list(margins)
@@ -194,8 +269,13 @@ class CandidateModels(CompositeModel):
         tuner = self._tuner
         if self._judges_evenly:
             tuner, weighty[weighty] = tuner.evenly(positive[weighty])
-        cuts = {n: candidate.cut for n, candidate in tuner.candidates.items()}
-        tuner = tuner.counted({n: ((lesson.margins[n] > cut) != positive) & weighty for n, cut in cuts.items()})
+        margins, lag = lesson.margins, 0
+        if lesson.said is not None:
+            margins = {n: np.array([f]) for n, f in lesson.said.by_number.items()}
+            lag = max(0, lesson.n_seen - 1 - lesson.said.n_seen)
+        cuts = {n: candidate.cut for n, candidate in tuner.candidates.items() if n in margins}
+        wrong = {n: ((margins[n] > cut) != positive) & weighty for n, cut in cuts.items()}
+        tuner = tuner.counted(wrong, lag)
         if lesson.n_seen % CHECK:
             return tuner, self._models
         tuner = tuner.checked(lesson.n_seen, {number: state.n_members for number, state in self._models.items()})

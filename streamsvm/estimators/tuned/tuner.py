@@ -59,6 +59,9 @@ class Tuner:
         Scores since the last check, by number.
     judged
         How many examples of the negative and of the positive class count in scores, if both are to count alike.
+    lag
+        How many records are learned between a prediction and its label: the longest of late, which fades by one with
+        each record.
     """
 
     candidates: dict[int, Candidate] = field(
@@ -74,6 +77,7 @@ class Tuner:
     work: Work = field(default_factory=Work)
     history: list[Promotion] = field(default_factory=list)
     judged: tuple[int, int] = field(default=(0, 0), metadata=plain_state.LATER)
+    lag: int = field(default=0, metadata=plain_state.LATER)
 
     def evenly(self, positive: np.ndarray) -> tuple[Self, np.ndarray]:
         """The tuner after records with these labels, and which of them count: as many of one class as of the other."""
@@ -84,17 +88,25 @@ class Tuner:
                 judged[own] += 1
         return replace(self, judged=(judged[0], judged[1])), counts
 
-    def counted(self, wrong: Mapping[int, np.ndarray]) -> Self:
-        """The tuner after more records, given which of them each learner got wrong."""
+    def counted(self, wrong: Mapping[int, np.ndarray], lag: int = 0) -> Self:
+        """The tuner after more records, given which of them each learner got wrong.
+
+        Learners that had not begun when a record was predicted are not judged by it.  `lag` is of late labels.
+        """
+        n = max(map(len, wrong.values()), default=0)
+        tuner = replace(self, lag=max(lag, self.lag - n))
+        if self.champion not in wrong:
+            return tuner
         reference = wrong[self.champion]
         scores = {n: self.scores.get(n, NO_SCORE).plus(own, reference) for n, own in wrong.items()}
-        return replace(self, scores=scores)
+        return replace(tuner, scores=self.scores | scores)
 
     def checked(self, n_seen: int, n_members: Mapping[int, int]) -> Self:
         """The tuner after a check, given how many members each learner has."""
         tuner = self._copied()
-        for number, candidate in tuner.candidates.items():
-            candidate.add(self.scores.get(number, NO_SCORE))
+        for number, score in self.scores.items():
+            if number in tuner.candidates:
+                tuner.candidates[number].add(score)
         if tuner.warming_up:
             tuner._warm_up(n_seen)
         else:
@@ -143,13 +155,13 @@ class Tuner:
         if number is None:
             return
         challenger, champion = self.candidates[number], self.candidates[self.champion].setting
-        if self.tuning.wins(challenger):
+        if self.tuning.wins(challenger, self.lag):
             C, gamma, window = challenger.setting
             step = (C / champion.C, gamma / champion.gamma) if window == champion.window else None
             self.tuning.begin_again([champion], step)
             self._promote(number, n_seen, "tuning")
             self._drop(self.fresh.number)  # Its setting and its score are against the old champion.
-        elif self.tuning.ends(challenger):
+        elif self.tuning.ends(challenger, self.lag):
             self.tuning.tried = [*self.tuning.tried, challenger.setting]
             self._drop(number)
 
@@ -164,7 +176,7 @@ class Tuner:
             self.work.tuning += begin
 
     def _work_ahead(self, n_members: int) -> int:
-        return self.tuning.lasts // CHECK * work_of_check(n_members)
+        return self.tuning.life(self.lag) // CHECK * work_of_check(n_members)
 
     def _listen_for_alarm(self) -> None:
         """If the champion has become much worse, start a fresh challenger at once."""
@@ -181,8 +193,8 @@ class Tuner:
         if number is None:
             return
         challenger = self.candidates[number]
-        self.predicting = number if self.fresh.predicts(challenger) else self.champion
-        if self.fresh.replaces(challenger):
+        self.predicting = number if self.fresh.predicts(challenger, self.lag) else self.champion
+        if self.fresh.replaces(challenger, self.lag):
             rival = self._tuning_after_fresh()
             self.tuning.begin_again([], self.tuning.step)
             self.tuning.number = rival

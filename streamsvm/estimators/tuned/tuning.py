@@ -19,6 +19,8 @@ ENOUGH = 24  # checks before the alarm can ring
 RINGS = 4.0  # standard errors
 SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has
 FIRST = 2000  # the same around the first champion, which 500 records chose, hardly more than by chance
+LONGEST_LAG = 1000  # records that err together, at most
+FOR_A_LAG = 4  # lags that a tuning challenger has, at least
 FIRST_VERDICT = 200  # records after which a tuning challenger may win or leave early
 WINS, WINS_EARLY, HOPELESS = 1.5, 2.55, -2.5  # standard deviations of a tuning challenger's lead
 SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
@@ -117,14 +119,31 @@ class Candidate:
         self.won = [*self.won[1 - LONGEST // CHECK :], score.won]
         self.lost = [*self.lost[1 - LONGEST // CHECK :], score.lost]
 
-    def lead(self, skipped: float) -> tuple[int, float]:
+    def lead(self, skipped: float, lag: int = 0) -> tuple[int, float]:
         """How many more records than the champion it got right, and the standard deviation of that by chance.
 
         The first share of its life, `skipped`, does not count.
         """
         first = int(skipped * len(self.won))
-        won, lost = sum(self.won[first:]), sum(self.lost[first:])
-        return won - lost, math.sqrt(max(won + lost, 1))
+        won, lost = self.won[first:], self.lost[first:]
+        return sum(won) - sum(lost), deviation(won, lost, lag)
+
+
+def deviation(won: list[int], lost: list[int], lag: int) -> float:
+    """The standard deviation by chance of a lead, by check.
+
+    With late labels, `lag` records in a row are predicted by models that know nothing of each other's labels.  They err
+    together, so the leads over so many records at a time tell how far chance goes; one such part alone tells nothing.
+    """
+    alone = max(sum(won) + sum(lost), 1)
+    if not lag:
+        return math.sqrt(alone)
+    checks = -(-min(lag, LONGEST_LAG) // CHECK)
+    n_parts = len(won) // checks
+    if n_parts < 2:
+        return math.inf
+    leads = np.subtract(won, lost)[-n_parts * checks :].reshape(n_parts, checks).sum(axis=1)
+    return math.sqrt(max(float(np.square(leads).sum()) * len(won) / (n_parts * checks), alone))
 
 
 @dataclass
@@ -137,17 +156,21 @@ class TuningChallenger:
     step: tuple[float, float] | None = None  # factors on C and gamma by which the last winner differed
     rests_until: int | None = None
 
-    def wins(self, candidate: Candidate) -> bool:
-        """Whether the challenger becomes champion."""
-        surplus, deviation = candidate.lead(0.25)
-        wanted = WINS if candidate.age >= self.lasts else WINS_EARLY
-        return candidate.age >= FIRST_VERDICT and surplus > wanted * deviation
+    def life(self, lag: int) -> int:
+        """How many records a challenger has, with labels that are so late."""
+        return max(self.lasts, FOR_A_LAG * min(lag, LONGEST_LAG))
 
-    def ends(self, candidate: Candidate) -> bool:
+    def wins(self, candidate: Candidate, lag: int = 0) -> bool:
+        """Whether the challenger becomes champion."""
+        surplus, by_chance = candidate.lead(0.25, lag)
+        wanted = WINS if candidate.age >= self.life(lag) else WINS_EARLY
+        return candidate.age >= FIRST_VERDICT and surplus > wanted * by_chance
+
+    def ends(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger leaves without having won."""
-        surplus, deviation = candidate.lead(0.25)
-        hopeless = surplus < HOPELESS * deviation
-        return candidate.age >= self.lasts or (candidate.age >= FIRST_VERDICT and hopeless)
+        surplus, by_chance = candidate.lead(0.25, lag)
+        hopeless = surplus < HOPELESS * by_chance
+        return candidate.age >= self.life(lag) or (candidate.age >= FIRST_VERDICT and hopeless)
 
     def next_setting(self, champion: Setting, drifts: bool, n_seen: int) -> Setting | None:
         """What to try next; None while all neighbours have been tried: then it rests, and gives them longer."""
@@ -181,16 +204,16 @@ class FreshChallenger:
         """Whether the stream is known to drift."""
         return self.promotions >= DRIFTS
 
-    def predicts(self, candidate: Candidate) -> bool:
+    def predicts(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger predicts, on probation."""
-        surplus, deviation = candidate.lead(0.5)
-        return candidate.age >= SHORT_LIFE and surplus > PREDICTS * deviation
+        surplus, by_chance = candidate.lead(0.5, lag)
+        return candidate.age >= SHORT_LIFE and surplus > PREDICTS * by_chance
 
-    def replaces(self, candidate: Candidate) -> bool:
+    def replaces(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger becomes champion."""
-        surplus, deviation = candidate.lead(0.5)
+        surplus, by_chance = candidate.lead(0.5, lag)
         caution = 0 if self.drifts else CAUTION
-        return candidate.age >= SHORT_LIFE and surplus > REPLACES * deviation + caution
+        return candidate.age >= SHORT_LIFE and surplus > REPLACES * by_chance + caution
 
     def grow_older(self) -> None:
         """Let the next challenger live longer."""

@@ -62,8 +62,13 @@ def predict(x, p, lines, of_pairs, first, second, rule, room):
 
 
 @compiled
-def learn(x, y, at, lines, of_pairs, first, second, rule, room):
-    """Learn the record that was predicted last, with label y, +1 or -1; it is record `at` of the spans' block."""
+def learn(x, p, y, at, lines, of_pairs, first, second, rule, room):
+    """Learn the record that was predicted last, with label y, +1 or -1; it is record `at` of the spans' block.
+
+    The rule learns from the probabilities p, which may be those of an earlier prediction of this record.
+    """
+    advice.logits(p, room.logits)
+    advice.answers(rule, room.logits, room.pair, room.answers)
     advice.learn_advice(rule, room.logits, room.pair, room.answers, y, room.s)
     pairs.learn_pairs(of_pairs, room.cells, y)
     linear.note_moments(lines.moments, x)

@@ -5,8 +5,8 @@ follow at the cost of one kernel row for each of these, over the examples beside
 
     f(x) = sum_s alpha_s k(x_s, x),     d_f = sum_C d_alpha_C k(x_C, x)
 
-Rows of free members are kept, since these change again and again.  If more coefficients have changed than the model
-has, all values are computed anew.
+Rows of free members are kept, since these change again and again.  If more rows are to be computed than the model has
+support vectors, all values are computed anew.
 
 ========== ============================================================ ================
 symbol     name                                                         shape, dtype
@@ -134,7 +134,8 @@ class Beside:
         mass = float(np.abs(alpha).sum()) * largest
         self._mass = max(self._mass, mass)
         is_lost = len(gone) > 0 and before is None
-        if is_lost or len(gone) + len(moved) > n_support or self._n_additions > MAX_ADDITIONS:
+        n_rows = np.count_nonzero(places[moved] == 0) + np.count_nonzero(self._places[gone] == 0)
+        if is_lost or n_rows > n_support + len(gone) or self._n_additions > MAX_ADDITIONS:
             self.f = self._decide(s, self._kernel, self._q, 0.0)
             self._n_additions, self._mass = 0, mass
         else:

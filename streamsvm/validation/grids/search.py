@@ -101,8 +101,8 @@ def grid_search(
     Returns
     -------
     Search or ClassSearch
-        The best cell, the table of all cells, and the model of the best one.  For several classes the metric is
-        ``"accuracy"`` or a function of labels and predictions.  With `fine`, this is the search on the finer grid, and
+        The best cell, the table of all cells, and the model of the best one.  For several classes the metric is one of
+        those of `ClassResult.scores`.  With `fine`, this is the search on the finer grid, and
         its `coarse` is the first one.
 
     Raises

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from asked import Trainer, of_questions
+from asked import Trainer, of_questions, until
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read, read_json
 
@@ -180,6 +180,54 @@ def test_a_digit_has_its_own_key_and_a_new_class_changes_no_key():
     assert list(Choices(LabelSettings()).keys({}).values()) == ["1", "2"]
 
 
+def test_a_changed_class_changes_no_key_of_another():
+    choices = Choices(LabelSettings(classes=("cat", "dog", "bird"), max_classes=6))
+    stats = {"classes": [["cat", 1], ["dog", 1], ["bird", 1], ["dgo", 1], ["7", 1]], "changes": []}
+    keys = choices.keys(stats)
+    for old, new, op in (("dgo", "dog", "merge"), ("cat", "tiger", "rename"), ("bird", None, "remove")):
+        change = choices.change(old, new, stats)
+        assert change.op == op
+        stats["changes"].append(list(change))
+    assert choices.keys(stats) == {"tiger": keys["cat"], "dog": keys["dog"], "7": keys["7"]}
+    stats["classes"] += [["tiger", 0], ["fish", 0]]
+    assert choices.keys(stats)["tiger"] == keys["cat"]
+    assert choices.keys(stats)["fish"] not in keys.values()
+    assert choices.named("dgo", stats) == choices.named("DOG ", stats) == "dog"  # one class
+    assert choices.named("cat", stats) == "tiger"
+    assert choices.named("bird", stats) == "bird"  # it comes again
+    for old, new in (("fish", "cat"), ("fish", "Tiger"), ("no", "x"), ("dog", "dog"), ("dog", "skip")):
+        with pytest.raises(ValueError, match=r"name|class"):
+            choices.change(old, new, stats)
+    assert choices.change("tiger", "cat", stats).op == "rename"  # back
+    fixed = Choices(LabelSettings(classes=("cat", "dog", "bird")))
+    with pytest.raises(ValueError, match="write the new name there"):
+        fixed.change("cat", "tiger", {})
+
+
+def test_the_service_tells_every_partition_and_knows_it_after_a_restart(tmp_path):
+    settings = configure(tmp_path)
+    teacher = Trainer(settings)
+    teacher.status(classes=[["cat", 1], ["dgo", 2]])
+    with LabellingService(settings) as service:
+        until(lambda: service.stats()["loaded"])
+        merge = Choices(settings.label).change("dgo", "dog", service.stats())
+        service.change_class(merge, "page:Ann#1")
+        assert service.meaning("dgo") == "dog"
+    (record,) = read_json(settings, "labels")
+    assert {name: record[name] for name in ("op", "from", "to", "source")} == {
+        "op": "merge", "from": "dgo", "to": "dog", "source": "page:Ann#1",
+    }  # fmt: skip
+    teacher.status(changes=[["merge", "dgo", "dog", record["rev"], "page:Ann#1"]])
+    with LabellingService(settings) as service:
+        until(lambda: service.stats()["loaded"])
+        assert service.meaning("dgo") == "dog"
+        assert len(service.class_changes()) == 1
+    teacher.close()
+    keyed = change(settings, daemon={"per": "key"})
+    with LabellingService(keyed) as service, pytest.raises(ValueError, match="one model for each partition"):
+        service.change_class(merge, "page:Ann#1")
+
+
 def test_the_keys_of_classes_say_nothing_else():
     assert not set(KEYS) & set("siuhzqn")
     assert len(set(KEYS)) == len(KEYS)
@@ -265,8 +313,14 @@ def test_the_page_s_server_takes_a_new_class(tmp_path):
         shown = ask("GET", "/api/next")[1]
         assert (shown["labels"], shown["is_multiclass"], shown["may_add"]) == (["cat", "dog", "bird"], True, True)
         assert shown["question"]["guess"] == "dog"
-        assert ask("POST", "/api/answer", {"query_id": "q0", "label": "fish"}) == (200, {"outcome": "first"})
-        assert ask("POST", "/api/answer", {"query_id": "q1", "label": "bird"}) == (200, {"outcome": "first"})
+        assert ask("POST", "/api/answer", {"query_id": "q0", "label": "fish"}) == (
+            200,
+            {"outcome": "first", "label": "fish"},
+        )
+        assert ask("POST", "/api/answer", {"query_id": "q1", "label": "bird"}) == (
+            200,
+            {"outcome": "first", "label": "bird"},
+        )
         status, refused = ask("POST", "/api/answer", {"query_id": "q2", "label": ""})
         assert (status, "printable" in refused["error"]) == (400, True)
         status, refused = ask("POST", "/api/answer", {"query_id": "q2"})

@@ -20,7 +20,7 @@ from streamsvm.connectors.records.models import pack_model, unpack_model
 from streamsvm.connectors.records.published import MAX_CHUNKS, Place, Publisher, Shelf, read_newest
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import FOR_TWO_CLASSES
 
 TOPIC = "model"
 NAME = "p3"
@@ -580,7 +580,7 @@ def test_five_megabytes_through_the_embedded_log(tmp_path):
 
 def learned(algorithm, n=200):
     rng = np.random.default_rng(0)
-    scaler, model = WarmupScaler(warmup=50), LEARNERS[algorithm]()
+    scaler, model = WarmupScaler(warmup=50), FOR_TWO_CLASSES[algorithm]()
     for x in rng.normal(size=(n, 3)) * [1, 10, 100]:
         named = dict(zip("abc", x.tolist(), strict=True))
         scaler.learn_one(named)
@@ -588,7 +588,7 @@ def learned(algorithm, n=200):
     return model, scaler
 
 
-@pytest.mark.parametrize("algorithm", LEARNERS)
+@pytest.mark.parametrize("algorithm", FOR_TWO_CLASSES)
 def test_a_model_comes_back_bit_for_bit(algorithm):
     model, scaler = learned(algorithm, n=100)
     blob = pack_model(model, scaler, {"ver": 3})

@@ -7,13 +7,25 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import _libsvm
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, WarmupScaler
+from streamsvm import (
+    LASVM,
+    LASVMG,
+    LASVMI,
+    LASVMNC,
+    AutoLASVM,
+    FullSVM,
+    OneVsRest,
+    SnapshotError,
+    WarmupScaler,
+    save,
+)
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.report.export import export_model, feature_numbers
+from streamsvm.connectors.report.export import export_model, feature_numbers, read_model
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.state.stored_state import read_state
 from streamsvm.connectors.trainer.trainer import run
 from streamsvm.core.expansion import COMPRESSED, STORAGE
+from streamsvm.features import Records
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.3},
@@ -395,6 +407,21 @@ def test_what_is_no_model_is_one_line(tmp_path, call, make, arguments, code, mes
     assert f"{path}: " in err
     assert message in err
     assert not (tmp_path / "m.model").exists()
+
+
+@pytest.mark.parametrize("first", [WarmupScaler(), Records()], ids=["scaler", "records"])
+def test_a_pipeline_in_one_file_is_a_model_with_what_stands_before_it(tmp_path, call, first):
+    pipeline, path = first | LASVM(), tmp_path / "pipeline.ssvm"
+    for x, y in zip(*examples(40), strict=True):
+        pipeline.learn_one({f"f{d}": v for d, v in enumerate(x.tolist())}, bool(y))
+    save(pipeline, path)
+    served = read_model(path)
+    assert served.model.digest() == pipeline["LASVM"].digest()
+    assert [part.to_bytes() for part in (served.scaler, served.records) if part] == [first.to_bytes()]
+    assert call("export", path, "--out", tmp_path / "m.json", "--to", "json")[0] == 0
+    save(WarmupScaler() | Records() | LASVM(), path)
+    with pytest.raises(SnapshotError, match="this is a 'Pipeline' snapshot, expected a model"):
+        read_model(path)
 
 
 def test_a_configuration_leads_to_its_state_folder(tmp_path, call, make_state):

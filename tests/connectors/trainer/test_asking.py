@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 
@@ -16,12 +17,14 @@ from world import World, configure
 
 from streamsvm import LASVM
 from streamsvm.active.answers.register import question_id
+from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import ConfigError
+from streamsvm.connectors.trainer.state import candidates
 from streamsvm.connectors.trainer.state.candidates import Labelling, _stopping
 from streamsvm.connectors.trainer.state.join import Join
 
@@ -133,6 +136,23 @@ def test_nothing_is_asked_twice_and_rare_events_are_found(tmp_path):
     assert all(low[2] <= high[2] for low, high in pairwise(sorted(told)) if low[0] == high[0])
     assert min(told, key=itemgetter(1))[2] < 0.3
     assert max(told, key=itemgetter(1))[2] > 0.5
+
+
+def test_a_question_names_the_answers_that_speak_for_its_guess(tmp_path):
+    world = World(configure(tmp_path, open=8), n=100)
+    for _ in range(3):
+        state = world.run()
+        world.answer(*map(world.right, world.open()))
+    answered = {q["id"] for q in world.questions().values()} - {q["id"] for q in world.open()}
+    first, *_, last = world.questions().values()
+    assert "speaking" not in first, "nothing is learned yet"
+    assert 1 <= len(last["speaking"]) <= 3
+    why = state.model.explain_one(last["x"])
+    assert [one["label"] for one in last["speaking"]] == [why.label] * len(last["speaking"])
+    for one in last["speaking"]:
+        assert one["label"] == world.truth[one["id"]]
+        assert one["id"] in answered
+        assert 0.0 < one["share"] <= 1.0
 
 
 def test_skipped_ignored_and_retracted(tmp_path):
@@ -579,3 +599,41 @@ def test_others_are_asked_about_a_found_event_if_several_must_answer(tmp_path):
     learned = world.run().counters.learned
     find(world, id_, True, "page:bob#1")
     assert world.run().counters.learned == learned + 1
+
+
+# --- a promise of recall ----------------------------------------------------------------------------------------------
+
+
+def test_it_asks_until_the_recall_is_proved_through_restarts(tmp_path, monkeypatch):
+    monkeypatch.setattr(candidates, "ToRecall", partial(ToRecall, n_questions=20))
+    world = World(configure(tmp_path, stop="recall", recall=0.7))
+    world.run()
+    assert "0 of 20 questions, then a review" in world.status()["recall"]
+    while world.open():  # each run goes on from the checkpoint of the one before it
+        world.answer(*map(world.right, world.open()))
+        world.run()
+    status = world.status()
+    assert status["verdict"]["stop"]
+    assert status["recall"].startswith("at least 7")
+    assert {question["reason"] for question in world.questions().values()} >= {"review", "audit"}
+    found = {question["id"] for question in world.questions().values()}
+    positives = {id_ for id_, y in world.truth.items() if y}
+    assert len(found & positives) >= 0.7 * len(positives)
+    assert len(found) < len(world.truth)
+    hidden = next(id_ for id_ in world.truth if id_ not in found)
+    for n in range(3):  # later events are no part of the promise
+        with world.appending("events") as append:
+            append({"id": f"late{n}", "x": {"a": 2.0, "b": 2.0}})
+    world.run()
+    assert not world.open()
+    find(world, hidden, True, "page:ann#1")
+    world.run()
+    assert world.status()["positive"] == status["positive"] + 1
+
+
+def test_a_promise_of_recall_needs_two_classes(tmp_path):
+    (tmp_path / "app.toml").write_text(
+        '[log]\nlabels = "labels"\nquestions = "questions"\n[label]\nmax_classes = 3\n[labelling]\nstop = "recall"\n'
+    )
+    with pytest.raises(ConfigError, match='stop = "recall" needs two classes'):
+        load(tmp_path / "app.toml", {}, [])

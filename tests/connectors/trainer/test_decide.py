@@ -3,15 +3,17 @@
 from collections import deque
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from decided import START, append, configure, events, new
 from logged import change, read_json
 
 from streamsvm import LASVM
-from streamsvm.conformal import ConformalClassifier
+from streamsvm.conformal import ConformalClassifier, Tally
 from streamsvm.connectors.commands.shared.long_running import show_states
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import TopicMismatch
+from streamsvm.connectors.records.classes import KnownClasses
 from streamsvm.connectors.records.decisions import from_json, to_json
 from streamsvm.connectors.report.decisions import decisions_panels
 from streamsvm.connectors.runtime.health import Health
@@ -20,6 +22,7 @@ from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.contradictions import find_contradictions
 from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import telemetry, trainer
+from streamsvm.connectors.trainer.state.decided import Decided
 from streamsvm.connectors.trainer.state.state import State
 from streamsvm.connectors.trainer.state.stored_state import read_state
 
@@ -109,6 +112,31 @@ def test_each_key_decides_for_itself_and_raw_events_are_decided(tmp_path):
     assert state.models.digest() == other.models.digest()
     assert [sum(t.n for t in state.models.decider(key).tallies.values()) for key in keys] == [80, 80, 80]
     assert sum(alone for alone, _ in decided(settings)) > 20
+    whole_of = {label: np.zeros(3, int) for label in (False, True)}  # what was decided with all models together
+    for key in keys:
+        for label, tally in other.models.decider(key).tallies.items():
+            whole_of[label] += tally
+    assert state.decided.tallies == {label: Tally(*counts) for label, counts in whole_of.items()}
+    assert [point.n for point in other.decided.course] == [64, 128, 192]
+    assert [point.n for point in state.decided.course] == [64, 120, 184, 240]
+    panel, _ = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
+    assert panel.table[0] == ("class", "labelled", "decided", "wrong")
+
+
+def test_the_course_of_decisions_stays_short_and_survives_its_bytes():
+    decided, classes = Decided(), KnownClasses(["a", "b", "c"])
+    for n in range(0, 100_000, 7):
+        before = {"c": Tally(n, n, 0)}
+        decided.change(before, {"c": Tally(n + 2, n + 1, 0), "a": Tally(0, 0, 0)})
+        decided.note(n)
+    n_steps = len(range(0, 100_000, 7))
+    assert decided.tallies == {"c": Tally(2 * n_steps, n_steps, 0)}
+    assert 100 < len(decided.course) <= 256
+    assert decided.course[-1].n > 99_000
+    again = Decided.from_arrays(decided.to_arrays(classes), classes)
+    assert (again.tallies, again.course) == (decided.tallies, decided.course)
+    with pytest.raises(ValueError, match="no counts"):
+        Decided.from_arrays(decided.to_arrays(classes) | {"counts": np.full((3, 3), -1)}, classes)
 
 
 @pytest.mark.parametrize("labels", ["", "labels"], ids=["at once", "late"])
@@ -194,14 +222,19 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
         of_class = f'class="{label}"'
         for name, n in (("labelled", tally.n), ("decided", tally.decided), ("wrong", tally.wrong)):
             assert f'streamsvm_decisions_{name}{{{of_class},partition="0"}} {float(n)}' in text
+        promised = state.models.decider(None).promised(tally.n)
+        assert f'streamsvm_decisions_promised{{{of_class},partition="0"}} {promised}' in text
     show_states(settings, {0: state})
     tally = state.models.decider(None).tallies[True]
     shown = f"class positive: {tally.decided / tally.n:.2%} of {tally.n} events, {tally.wrong / tally.n:.2%} wrongly"
     assert f"decided of events-0, {shown}" in capsys.readouterr().out
-    [panel] = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
+    panel, course, would = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
     row = next(row for row in panel.table if row[0] == "positive")
     assert row[1:3] == (f"{tally.n}", f"{tally.decided} ({tally.decided / tally.n:.1%})")
     assert row[3] == f"{tally.wrong} ({tally.wrong / tally.n:.2%})"
+    assert "% decided" in course.picture
+    assert "% of class wrong" in course.picture
+    assert f"{100 * state.models.decider(None).would_decide(0.1):.0f} % at 10.0%" in would.picture
 
 
 def test_settings_that_contradict_it(tmp_path):

@@ -18,10 +18,10 @@ START = 1_700_000_000_000  # milliseconds
 LATE = 25  # events from an event to its label
 
 
-def configure(folder, classes):
+def configure(folder, classes, algorithm="lasvm"):
     settings = Settings(
         log=LogSettings(dir=folder / "log", labels="labels"),
-        model=ModelSettings(cache_mb=1.0),
+        model=ModelSettings(algorithm=algorithm, cache_mb=1.0),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
     )
     return change(settings, label={"classes": classes}) if classes else settings
@@ -45,23 +45,31 @@ def stream(n, classes):
         yield i, x, classes[place] if classes else bool(place)
 
 
+def said(model, x):
+    return model.margins_one(x) if hasattr(model, "margins_one") else model.decision_function_one(x)
+
+
 def twin(settings, examples, classes):
     """The model that a loop in Python teaches."""
-    model = LASVM(**settings.model.parameters())
+    model = settings.model.made()
     model = OneVsRest(model, list(classes)) if classes else model
     waiting = deque()
     for i, x, y in examples:
-        waiting.append((x, y, i, model.decision_function_one(x)))
+        waiting.append((x, y, i, said(model, x)))
         if len(waiting) > LATE:
             x, y, i, margin = waiting.popleft()
             model.learn_one(x, y, id=i, margin=margin)
     return model
 
 
-@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
-def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes):
+@pytest.mark.parametrize(
+    ("classes", "algorithm"),
+    [((), "lasvm"), (("a", "b", "c"), "lasvm"), ((), "auto"), ((), "mixture")],
+    ids=["two", "three", "tuned", "mixture"],
+)
+def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes, algorithm):
     """Also over a restart, and over an event that is learned late while others are learned at once."""
-    settings, examples = configure(tmp_path, classes), list(stream(160, classes))
+    settings, examples = configure(tmp_path, classes, algorithm), list(stream(160, classes))
     for part in (examples[:90], examples[90:]):
         events = [(START + 10 * i, None, {"id": i, "x": x}) for i, x, _ in part]
         labels = [(START + 10 * i + 5, None, {"id": i - LATE, "y": examples[i - LATE][2]}) for i, *_ in part]
@@ -72,6 +80,11 @@ def test_the_margin_of_the_prediction_is_kept_with_the_event(tmp_path, classes):
     for _, x, _ in examples[:20]:
         assert state.model.predict_proba_one(x) == pytest.approx(expected.predict_proba_one(x), rel=1e-6)
     assert state.model.support_ids.tolist() == expected.support_ids.tolist()
+    if algorithm == "mixture":
+        assert state.model.shares_ == pytest.approx(expected.shares_)
+    if algorithm == "auto":
+        assert state.model._tuner.scores == expected._tuner.scores
+        assert LATE <= state.model._tuner.lag < 2 * LATE
 
 
 def test_a_label_that_comes_with_its_event_is_learned_as_before(tmp_path):

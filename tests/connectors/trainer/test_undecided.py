@@ -11,10 +11,12 @@ from logged import change, read, read_json
 from streamsvm import LASVM
 from streamsvm.active import StreamPool
 from streamsvm.conformal import Decision
+from streamsvm.connectors.report.decisions import decisions_panels
 from streamsvm.connectors.settings.contradictions import find_contradictions
 from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.state import State
+from streamsvm.connectors.trainer.state.stored_state import read_state
 from streamsvm.connectors.trainer.state.undecided import Undecided
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
@@ -69,6 +71,9 @@ def test_what_is_undecided_and_random_others_are_asked_and_only_they_count(tmp_p
     assert 5 < list(expected.values()).count("check") < 100 < len(expected) < 300
     assert state.models.digest() == model.digest()
     assert model.audit == AUDIT
+    alone = np.mean([said["decided"] for said in read_json(settings, "predictions")])
+    panel, _ = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
+    assert float(dict(panel.facts)["decided"].rstrip("%")) / 100 == pytest.approx(alone, abs=0.08)
 
 
 def test_a_trainer_that_is_killed_asks_the_same(tmp_path, monkeypatch):

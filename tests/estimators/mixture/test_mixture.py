@@ -8,6 +8,7 @@ from river import datasets, linear_model, multiclass, preprocessing
 import streamsvm
 from streamsvm import LASVM, AutoLASVM, Mixture, OneVsRest, SnapshotError
 from streamsvm.core.saving import snapshot
+from streamsvm.export.description import describe
 
 
 def accuracy(model, stream):
@@ -192,3 +193,48 @@ def test_its_own_memory_is_bounded():
         mixture.learn_many(*zip(*part, strict=True))
         sizes.append(len(mixture.to_bytes()))
     assert sizes[1] < 1.05 * sizes[0] < 3e6
+
+
+@pytest.mark.parametrize("model", [None, LASVM(C=1.0)])
+def test_late_labels_are_learned_with_what_was_said_of_their_records(model):
+    """The rule learns from the probabilities of the time of the prediction, also in a batch and after a restart."""
+    stream = lagging(400)
+    make = lambda: Mixture(None if model is None else model.clone())  # noqa: E731
+    late, plain, batch, given = make(), make(), make(), []
+    for i, (x, y) in enumerate(stream):
+        given.append((x, y, late.margins_one(x)))
+        plain.learn_one(x, y)
+        if i >= 50:
+            late.learn_one(given[i - 50][0], given[i - 50][1], margin=given[i - 50][2])
+    xs, ys, margins = zip(*given[:350], strict=True)
+    batch.learn_many(xs[:200], ys[:200], margins=np.array(margins[:200]) if model else margins[:200])
+    batch = Mixture.from_bytes(batch.to_bytes())
+    batch.learn_many(xs[200:], ys[200:], margins=margins[200:])
+    assert batch.digest() == late.digest()
+    assert late.shares_["last label"] < plain.shares_["last label"]
+
+
+@pytest.mark.parametrize("margin", [(0.5,), (0.0,) * 9, (0.0, *(2.0,) * 9, 0.0), (0.0, *(0.5,) * 9, np.nan)])
+def test_what_was_said_must_be_complete(margin):
+    mixture = Mixture()
+    mixture.learn_many([{"a": 1.0}, {"a": 2.0}], [True, False])
+    before = mixture.digest()
+    with pytest.raises(ValueError, match="margin"):
+        mixture.learn_one({"a": 1.0}, True, margin=margin)
+    assert mixture.digest() == before
+
+
+def test_log_odds_say_what_the_probabilities_say():
+    mixture, stream = Mixture(LASVM()), lagging(120)
+    for x, y in stream[:100]:
+        mixture.learn_one(x, y)
+    values = mixture.decision_function_many([x for x, _ in stream])
+    p = mixture.predict_proba_many([x for x, _ in stream])[:, 1]
+    np.testing.assert_allclose(mixture.probability(values), p)
+    np.testing.assert_array_equal(values > mixture.decision_threshold, p > 0.5)
+    assert mixture.explain_one(stream[0][0]).label == mixture._model.predict_one(stream[0][0])
+
+
+def test_an_export_says_why_not():
+    with pytest.raises(TypeError, match="its experts have no such form"):
+        describe(Mixture())

@@ -367,3 +367,27 @@ def test_a_correction_of_an_example_that_no_class_keeps_changes_nothing():
     before = model.digest()
     assert model.relabel(kept_longer, 1) == 0
     assert model.digest() == before
+
+
+@pytest.mark.parametrize("new", ["a", "z", None])
+def test_a_class_is_renamed_merged_or_removed(new):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 2)) + 4 * np.eye(3)[np.arange(90) % 3][:, :2]
+    y = np.array(["a", "b", "c"])[np.arange(90) % 3]
+    model = OneVsRest(LASVM(C=10.0, gamma=0.5, admission="all"))
+    model.learn_many(X, y)
+    before = model.decision_function_many(X)
+    of_b = model.class_counts["b"]
+    n = model.rename_class("b", new)
+    assert 0 < n <= of_b
+    assert model.labels == {"a": ["a", "c"], "z": ["a", "z", "c"], None: ["a", "c"]}[new]
+    values = model.decision_function_many(X)
+    if new == "z":
+        np.testing.assert_array_equal(values, before)
+    elif new == "a":
+        model.finish()
+        assert (model.predict_many(X) == np.where(y == "b", "a", y)).mean() > 0.9
+    assert type(model).from_bytes(model.to_bytes()).digest() == model.digest()
+    model.learn_many(X[y == "b"], ["b"] * 30)  # it may come again
+    assert model.labels[-1] == "b"
+    assert model.rename_class("no such class", "a") == 0

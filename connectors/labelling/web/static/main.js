@@ -4,6 +4,7 @@
 const LOOK = 15;           // s that the server may wait for a change before it replies
 const LULL = 250;          // ms between two requests
 const GUARD = 500;         // ms during which no answer counts after the question was replaced
+const TYPING = 3000;       // ms during which no key answers, after somebody wanted to type a class
 const IDLE = 60000;        // ms without a key or a movement after which other annotators may get the question
 
 let looking = new AbortController(), seen = -1;
@@ -93,7 +94,7 @@ async function act(path, body, done) {
   if (!ok) say(`Not saved: ${data.error}.`);
   else if (isCorrection) say(`Corrected: event ${question.id} is now ${body.label ?? done.toLowerCase()}.`);
   else if (data.outcome === "stale") say(`Not saved: event ${question.id} has a newer answer.`);
-  else say(`${body.label ? `Saved: ${done} for` : `${done}:`} event ${question.id}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
+  else say(`${body.label ? `Saved: ${data.label ?? done} for` : `${done}:`} event ${question.id}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
   await next();
 }
 
@@ -104,9 +105,10 @@ function answer(name) {
 // The class that the box names: one that there is, the only one left, or a new one.
 function answerFound() {
   const name = $("class-name").value.trim(), found = findClasses();
-  const label = labels.includes(name) ? name : labels.length > MANY && found.length === 1 ? found[0] : classes.may_add ? name : "";
+  const twin = labels.includes(name) ? name : labels.find((one) => alike(one) === alike(name));
+  const label = twin ?? (labels.length > MANY && found.length === 1 ? found[0] : classes.may_add ? name : "");
   if (!name || !mayAct()) return;
-  if (!label) return say(`There is no class “${name}”.`);
+  if (!label) return say(classes.is_open ? `There is no room for “${name}”: ${classes.limit} classes are the limit (label.max_classes). Choose another class, or merge two of them.` : `There is no class “${name}”.`);
   $("class-name").value = "";
   $("class-name").blur();
   findClasses();
@@ -144,7 +146,14 @@ function undone({ outcome, answer: one }) {
   return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
 
-const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", () => $("class-name").focus()], ["escape", leave]]);
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", findClass], ["#", openClasses], ["escape", leave]]);
+
+// Where no box is, what is typed next must answer nothing.
+function findClass() {
+  if (!$("find").hidden) return $("class-name").focus();
+  guardUntil = performance.now() + TYPING;
+  say("No class can be added. Choose one of those there are.");
+}
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked || document.querySelector("dialog[open]")) return;

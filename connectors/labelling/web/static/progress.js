@@ -34,6 +34,7 @@ function enough(stats) {
   const { heard_at: heard, missed, verdict: { stop, audit } } = stats;
   if (heard === null) return ["Not known yet", "", ""];
   if (isSpent(stats)) return ["All planned answers are given", stillMissed(missed) || "Whether the model is good enough is not known.", ""];
+  if (stats.recall) return [stop ? "✓ The promise is kept" : "Not yet", sentence(stats.recall), stop ? "stop" : audit ? "audit" : ""];
   if (stop) return ["✓ The last answers agreed with the model", stillMissed(missed) || "How many it still overlooks is not known: no event picked at random has an answer yet.", "stop"];
   if (audit) return ["◎ Final check", "The model seems to know enough. Some more events show whether that is so. " + stillMissed(missed), "audit"];
   return ["Not yet", "The model still learns from your answers. Please go on.", ""];

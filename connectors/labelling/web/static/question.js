@@ -13,6 +13,8 @@ const REASONS = {
   found: ["Found", "The model did not ask about it."],
   undecided: ["Not decided", "The model cannot tell surely enough to decide this one alone."],
   check: ["A decision is checked", "The model decided this one alone. It is picked at random, to see how often it is wrong."],
+  review: ["Looks positive", "All events that look like this one are asked about."],
+  hunt: ["Like one just found", "A random check has found one that the model did not suspect. This is the most like it."],
   audit: ["Random check", "Picked at random. Answers like this one show how good the model is."],
 };
 
@@ -20,7 +22,7 @@ let shown = null;          // the question on the page
 let reviewed = null;       // the answers to it, if it is an earlier one, or one that the annotator has found
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
-let classes = {};          // what the server says of the classes: labels, is_multiclass, may_add, keys
+let classes = {};          // what the server says of the classes: labels, keys, is_multiclass, may_add, is_open, limit
 
 function trouble(text) {
   if (text) $("trouble").textContent = text;
@@ -42,10 +44,10 @@ function showUndo() {
 }
 
 // An answer in words.
-const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
+const said = ({ op, label, now }) => op === "set" ? (now === label ? label : `${label} (now ${now ?? "removed"})`) : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
-function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
-  const found = { labels: names, is_multiclass, may_add, keys };
+function makeLabels({ labels: names, is_multiclass, may_add, is_open, limit, keys }) {
+  const found = { labels: names, is_multiclass, may_add, is_open, limit, keys };
   if (JSON.stringify(found) === JSON.stringify(classes)) return;
   classes = found;
   labels = names;
@@ -68,12 +70,16 @@ function makeLabels({ labels: names, is_multiclass, may_add, keys }) {
 
 // The box that finds a class among many, or adds one.
 function makeFinder() {
-  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : "Add a class";
-  $("find").hidden = !isMany && !classes.may_add;
+  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : classes.may_add ? "Add a class" : `No more than ${classes.limit} classes`;
+  $("find").hidden = !isMany && !classes.is_open;
+  $("open-classes").hidden = !classes.is_multiclass;
   $("class-name").placeholder = words;
   $("class-name").setAttribute("aria-label", `${words} (key N)`);
   findClasses();
 }
+
+// A name without what tells "Alpha" from "alpha".
+const alike = (name) => name.normalize("NFKC").toLowerCase().replace(/\s/g, "");
 
 // The classes that the box asks for; all of them if there are few.
 function findClasses() {
@@ -128,6 +134,9 @@ function guess({ score, margin, guess: label }) {
 function showGuess() {
   const isKnown = shown.margin !== null;
   $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
+  const speaking = (shown.speaking ?? []).map(({ id, label }) => `${id} (${label})`);
+  $("speaking").hidden = $("guess").hidden || !speaking.length;
+  $("speaking").textContent = `${speaking.length > 1 ? "These answers speak" : "This answer speaks"} most for the model’s guess: ${speaking.join(", ")}.`;
   if (!isKnown) return;
   $("marker").parentElement.hidden = classes.is_multiclass;
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));

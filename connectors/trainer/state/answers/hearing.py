@@ -3,6 +3,7 @@
 from collections import defaultdict
 from functools import partial
 
+from ....records.class_changes import ClassChange
 from ....records.classes import ClassLabel
 from ....records.labels import Label, Place
 from ....records.people.questions import is_recheck
@@ -22,6 +23,17 @@ class Hearing:
         self._answers = answers
         self._votes: defaultdict[int, Votes] = defaultdict(partial(Votes, answers))  # by partition
         self._before: dict[Place, ClassLabel] = {}  # the label of each event that was asked about again
+
+    def change_class(self, partition: int, change: ClassChange) -> None:
+        """Follow a change of the classes."""
+        self._votes[partition].rename_class(change.old, change.new)
+        for place, y in list(self._before.items()):
+            if place.partition != partition or y != change.old:
+                continue
+            if change.new is None:
+                del self._before[place]
+            else:
+                self._before[place] = change.new
 
     def hear(
         self, place: Place, query_id: str | None, label: Label, holding: ClassLabel | None, time: int

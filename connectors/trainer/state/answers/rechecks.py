@@ -112,6 +112,20 @@ class Rechecks:
             return label._replace(op="set", y=self._past[label.key])
         return label
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None) -> None:
+        """Let the answers of a class be those of another one; None: doubts about them are over."""
+        for query_id, recheck in list(self.open.items()):
+            if recheck.y == old and new is not None:
+                self.open[query_id] = recheck._replace(y=new)
+            elif recheck.y == old:
+                del self.open[query_id]
+                self._end(query_id, recheck)
+        for key in [key for key, y in self._past.items() if y == old]:
+            if new is None:
+                del self._past[key]
+            else:
+                self._past[key] = new
+
     def erase(self, keys: Iterable[int]) -> None:
         """Close the questions about these events, and forget what was answered before."""
         gone = set(keys)

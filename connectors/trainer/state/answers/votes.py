@@ -106,6 +106,15 @@ class Votes:
             return label._replace(op="set", y=word, rev=rev)
         return label._replace(op=str(word) if holding is None else "retract", y=None, rev=rev)
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None) -> None:
+        """Count the votes for a class as votes for another one; None: as taken back."""
+        for votes in self._votes.values():
+            for who, vote in votes.items():
+                if vote.word == old:
+                    votes[who] = vote._replace(word=new)
+        renamed = [answer._replace(y=new) if answer.y == old else answer for answer in self._recent]
+        self._recent = deque(renamed, maxlen=RECENT)
+
     def erase(self, keys: Iterable[int]) -> None:
         """Forget the answers about these events."""
         gone = set(keys)

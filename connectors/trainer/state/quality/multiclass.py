@@ -111,6 +111,14 @@ class ClassPrequential:
         self.n_errors += int((pairs[:, 0] != pairs[:, 1]).sum())
         self._pairs = np.concatenate([self._pairs, pairs])[-self._window :]
 
+    def rename_class(self, old: ClassLabel, new: ClassLabel | None) -> None:
+        """Count the events of a class as those of another one; None: count them no longer."""
+        number = self._classes.number_of
+        if new is None:
+            self._pairs = self._pairs[self._pairs[:, 0] != number(old)]
+        else:
+            self._pairs = np.where(self._pairs == number(old), number(new), self._pairs).astype(np.int16)
+
     def rolling(self) -> Confusion:
         """The confusion matrix of the last `window` events."""
         n, pairs = len(self._classes), self._pairs.astype(np.int64)

@@ -62,6 +62,55 @@ def test_labels_have_no_influence_on_features(table):
     assert (before.X != after.X).nnz == 0
 
 
+@pytest.fixture
+def pets(tmp_path, call):
+    """A table of three classes, and the configuration that `init` writes for it."""
+    rng, path = np.random.default_rng(0), tmp_path / "pets.csv"
+    of = [("cat", "short", 4.0), ("dog", "curly", 9.0), ("bird", "", 1.0)]
+    lines = [f"{fur},{mean + rng.normal():.2f},{name}" for name, fur, mean in of * 30]
+    path.write_text("\n".join(["fur,weight,species", *lines]) + "\n")
+    assert call("init", path, "--label", "species", "--out", tmp_path / "app.toml")[0] == 0
+    return path, tmp_path / "app.toml"
+
+
+def test_several_classes_are_cross_validated(pets, tmp_path, call):
+    table, config = pets
+    how = ("--config", config, "-k", 3, "--metric", "accuracy,g_mean,balanced_accuracy")
+    code, lines, err = call("crossval", table, *how, "--compare", "C=1", "--out", tmp_path / "tests.csv")
+    assert (code, err) == (0, [])
+    assert lines[0].startswith("90 examples, 3 classes (cat 30x, dog 30x, bird 30x), 4 features of 2 raw fields")
+    total = next(line for line in lines if line.startswith("total")).split()
+    tested = [line.split(",") for line in (tmp_path / "tests.csv").read_text().splitlines()[1:]]
+    right = [y == predicted for _, _, y, predicted in tested]
+    recalls = [np.mean([r for r, (*_, y, _) in zip(right, tested, strict=True) if y == name]) for name in
+               ("bird", "cat", "dog")]  # fmt: skip
+    expected = np.mean(right), np.prod(recalls) ** (1 / 3), np.mean(recalls)
+    assert (len(tested), total[1]) == (90, "90")
+    assert [float(value) for value in total[2:]] == pytest.approx(expected, abs=1e-4)
+    cat = next(line for line in lines if line.startswith("cat")).split()
+    assert sum(map(int, cat[1:4])) == 30
+    assert float(cat[4]) == pytest.approx(recalls[1], abs=1e-4)
+
+
+def test_several_classes_are_searched(pets, call):
+    table, config = pets
+    code, lines, err = call("search", table, "--config", config, "--C", "1,10", "--gamma", "0.5", "--metric", "g_mean")
+    assert (code, err) == (0, [])
+    assert any(line.startswith("best: C = ") and "with g_mean" in line for line in lines)
+    assert lines[-1].startswith("or in Python:  Records() | OneVsOne(LASVM(C=")
+
+
+def test_what_several_classes_do_not_have_is_refused(pets, call):
+    table, config = pets
+    code, _, err = call("crossval", table, "--config", config, "--metric", "roc_auc", "--model", "ssvm")
+    assert code == 2
+    assert err == [
+        "streamsvm: --metric roc_auc is for two classes; [label] lists more, for which there are accuracy, g_mean, "
+        "balanced_accuracy",
+        "streamsvm: --model ssvm is for two classes; [label] lists more",
+    ]
+
+
 @pytest.mark.parametrize("command", ["crossval", "search"])
 def test_a_configuration_names_the_columns(table, tmp_path, call, command):
     grid = ("--C", "10", "--gamma", "0.5") if command == "search" else ("--C", "10")
@@ -88,8 +137,8 @@ def test_what_is_refused(table, tmp_path, call):
     code, _, (err,) = call("crossval", table, "--raw")
     assert (code, "--label is missing: it names the field of the label" in err) == (1, True)
     path.write_text('[features]\nraw = true\n[label]\nclasses = ["a", "b", "c"]\n')
-    code, _, (err,) = call("crossval", table, "--config", path, "--label", "bought")
-    assert (code, "only two classes are tested" in err) == (2, True)
+    code, _, (err, *_) = call("crossval", table, "--config", path, "--label", "bought")
+    assert (code, "y must be one of label.classes, got" in err) == (1, True)
 
 
 def test_the_function_of_the_configuration_makes_the_features(table, tmp_path, call):

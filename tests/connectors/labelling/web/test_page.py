@@ -30,10 +30,12 @@ TAB = {"X-Tab": "0123abcd"}
 IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw=="
 STEP = Step(7, "q1", "set", True, "page:Zoë#0123abcd", 1_000_000, "e1", True)
 SHOWN_STEP = {
-    "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "by": "Zoë", "at": 1_000_000,
+    "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "now": "fraud", "by": "Zoë",
+    "at": 1_000_000,
 }  # fmt: skip
 
 CLASSES = {"labels": ["fraud", "genuine"], "is_multiclass": False, "may_add": False, "keys": ["1", "2"]}
+CLASSES |= {"is_open": False, "limit": 2}
 
 
 class Desk:
@@ -56,6 +58,9 @@ class Desk:
     def next(self, who):
         self._note("next", who)
         return self.shown
+
+    def meaning(self, label):
+        return label
 
     def answer(self, query_id, y, who):
         return self._note("answer", query_id, y, who)
@@ -470,7 +475,7 @@ def test_the_history_comes_in_pages(client, desk):
     status, content = client.json("GET", "/api/history?before=31")
     assert desk.said == [("history", "page:#0123abcd", 31, PAGE + 1)]
     assert (status, content["is_all"], len(content["answers"])) == (200, False, PAGE)
-    skipped = SHOWN_STEP | {"number": 29, "op": "skip", "label": None}
+    skipped = SHOWN_STEP | {"number": 29, "op": "skip", "label": None, "now": None}
     assert content["answers"][0] == skipped | {"text": "x" * 160, "image": None}
     desk.steps, desk.shown = desk.steps[:PAGE], None
     content = client.json("GET", "/api/history?of=all")[1]

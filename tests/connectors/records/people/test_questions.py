@@ -44,6 +44,12 @@ def record(value, key=b"events-2-7"):
 def test_a_question_is_read_as_it_was_written():
     assert read_question(record(write_question(QUESTION))) == QUESTION
     assert QUESTION.place == Place(2, "größe")
+    one = {"id": "e7", "label": "spam", "share": 0.04}
+    explained = replace(QUESTION, speaking=[one, {"id": 7, "label": False, "share": 0.0}])
+    assert read_question(record(write_question(explained))) == explained
+    for damaged in (one, [one | {"share": 2.0}], [one | {"id": None}], [{"id": "e7"}]):
+        with pytest.raises(BadRecord, match="speaking must be a list of id, label and share"):
+            read_question(record(write_question(replace(QUESTION, speaking=damaged))))
 
 
 def test_a_question_leaves_out_what_cannot_be_written_or_makes_it_too_large():

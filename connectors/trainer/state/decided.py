@@ -1,0 +1,98 @@
+"""How decisions fared along the stream: counts of each class, over all models of a partition.
+
+They are here and not in the models, because a model of a key may be dropped, and what it decided remains.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.conformal import Tally
+from streamsvm.core.saving.snapshot import require_array
+
+from ...records.classes import ClassLabel, KnownClasses
+
+Tallies = Mapping[Any, Tally]
+
+_LENGTH = 256  # points of the course
+_MOST_CLASSES = 30  # whose course is kept, the first ones
+_NOTHING = Tally(0, 0, 0)
+
+
+class Point(NamedTuple):
+    """The counts after so many records."""
+
+    n: int
+    tallies: Tallies
+
+
+class Decided:
+    """The counts, and their course.
+
+    Attributes
+    ----------
+    tallies : dict
+        The counts of each class so far.
+    """
+
+    def __init__(self, tallies: Tallies | None = None) -> None:
+        self.tallies: dict[ClassLabel, Tally] = dict(tallies or {})
+        self._points: list[Point] = []
+        self._every = 50
+
+    def change(self, before: Tallies, after: Tallies) -> None:
+        """Take in what a model has learned: its counts before and after."""
+        for label, tally in after.items():
+            old = before.get(label, _NOTHING)
+            if tally != old:
+                total = self.tallies.get(label, _NOTHING)
+                self.tallies[label] = Tally(*(t + a - b for t, a, b in zip(total, tally, old, strict=True)))
+
+    def note(self, n: int) -> None:
+        """Keep the counts after n records, if it is time."""
+        if n < (self._points[-1].n if self._points else 0) + self._every:
+            return
+        self._points.append(Point(n, dict(list(self.tallies.items())[:_MOST_CLASSES])))
+        if len(self._points) > _LENGTH:
+            self._points = self._points[1::2]
+            self._every *= 2
+
+    @property
+    def course(self) -> list[Point]:
+        """The counts at regular intervals, which grow as the course does."""
+        return list(self._points)
+
+    def to_arrays(self, classes: KnownClasses) -> dict[str, np.ndarray]:
+        """All of it, for a checkpoint."""
+        return {
+            "counts": _table([self.tallies], classes)[0],
+            "course": _table([point.tallies for point in self._points], classes)[:, :_MOST_CLASSES],
+            "n": np.array([point.n for point in self._points], np.int64),
+            "every": np.array(self._every),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> "Decided":
+        """Go on from a checkpoint."""
+        self = cls(_tallies(require_array(arrays, "counts", "i", (None, 3)), classes))
+        n = require_array(arrays, "n", "i", (None,)).tolist()
+        course = require_array(arrays, "course", "i", (len(n), None, 3))
+        self._points = [Point(at, _tallies(rows, classes)) for at, rows in zip(n, course, strict=True)]
+        self._every = max(1, int(require_array(arrays, "every", "i", ())))
+        return self
+
+
+def _table(rows: list[Tallies], classes: KnownClasses) -> np.ndarray:
+    """Counts by the numbers of the classes."""
+    counts = np.zeros((len(rows), len(classes), 3), np.int64)
+    for row, tallies in zip(counts, rows, strict=True):
+        for label, tally in tallies.items():
+            row[classes.number_of(label)] = tally
+    return counts
+
+
+def _tallies(counts: np.ndarray, classes: KnownClasses) -> dict[ClassLabel, Tally]:
+    if counts.min(initial=0) < 0:
+        raise ValueError(f"a checkpoint's counts of decisions hold {counts.min()}: no counts")
+    return {classes.label_of(number): Tally(*row) for number, row in enumerate(counts.tolist()) if any(row)}

@@ -1,0 +1,37 @@
+"""A pipeline of river in one snapshot: the snapshots of its steps, by name and in order."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from river import compose
+
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import require
+
+KIND = "Pipeline"
+
+
+def packed(pipeline: Any) -> bytes:
+    """A pipeline as a snapshot; a TypeError names a step that cannot be saved."""
+    if not isinstance(pipeline, compose.Pipeline):
+        raise TypeError(f"{pipeline!r:.60} ({type(pipeline).__name__}) is neither a model nor a pipeline of river")
+    for name, step in pipeline.steps.items():
+        if not hasattr(step, "save"):
+            raise TypeError(
+                f"step {name!r} is a {type(step).__name__}, which a snapshot cannot hold: save the pipeline of the "
+                f"other steps, and put this one before it again after `load`"
+            )
+    blobs = {str(name): np.frombuffer(step.to_bytes(), np.uint8) for name, step in pipeline.steps.items()}
+    return snapshot.pack(KIND, {"steps": [*blobs]}, blobs)
+
+
+def unpacked(data: bytes, read: Callable[[bytes], Any]) -> compose.Pipeline:
+    """The pipeline that `packed` packed; `read` makes a step of its snapshot."""
+    meta, arrays = snapshot.unpack(data, KIND)
+    with snapshot.reading(KIND):
+        names = snapshot.field(meta, "steps", list)
+        require(sorted(names) == sorted(arrays) and len(names) > 0, "the steps")
+        blobs = [arrays[name].tobytes() for name in names]
+    require(all(snapshot.kind_of(blob) != KIND for blob in blobs), "a pipeline in a pipeline")
+    return compose.Pipeline(*((name, read(blob)) for name, blob in zip(names, blobs, strict=True)))
