@@ -113,7 +113,7 @@ def warmup(
     import numpy as np
     import scipy.sparse as sp
 
-    from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest
+    from streamsvm import LASVM, LASVMG, AutoLASVM, Mixture, OneVsOne, OneVsRest
     from streamsvm.alarms import InputAlarm
 
     start = _time.perf_counter()
@@ -155,7 +155,6 @@ def warmup(
         for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
-        from streamsvm import Mixture
         from streamsvm.features import Records
         from streamsvm.validation.compilation import compile_ahead
 
