@@ -155,12 +155,12 @@ def _decide(graph: _Graph, found: Description, margins: str) -> None:
 
 def _probabilities(graph: _Graph, found: Description, margins: str) -> str:
     """Add the probabilities, (n, L)."""
-    correction = found.guarantee and found.guarantee.correction
+    correction, sides = found.guarantee and found.guarantee.correction, np.array([-1.0, 1.0])
     below, above = found.slopes.T
-    if found.decision == THRESHOLD and correction is None:  # Of both labels at once: those of -f and of f.
-        below, above = np.outer([-1.0, 1.0], below).ravel(), np.outer([-1.0, 1.0], above).ravel()
+    if found.decision == THRESHOLD and correction is None:
+        below, above = sides * below, sides * above  # of both labels at once: p of -f and of f
     t = graph.add("Mul", margins, graph.add("Where", graph.add("Greater", margins, 0.0), above, below))
-    if correction is None and found.decision == THRESHOLD:
+    if found.decision == THRESHOLD and correction is None:
         return graph.add("Sigmoid", t, name="probabilities")
     if found.decision == ONE_VS_REST:
         p = graph.add("Sigmoid", t)
@@ -168,11 +168,10 @@ def _probabilities(graph: _Graph, found: Description, margins: str) -> str:
             return graph.add("Div", p, graph.add("ReduceSum", p, np.array([1]), keepdims=1), name="probabilities")
         first, second = (graph.add("Gather", p, np.array([label]), axis=1) for label in range(2))
         t = graph.add("Log", graph.add("Div", second, first))
-    intercept, slope = correction
-    t = graph.add(
-        "Clip", graph.add("Add", graph.add("Mul", graph.add("Clip", t, -8.0, 8.0), slope), intercept), -12.0, 12.0
-    )
-    return graph.add("Sigmoid", graph.add("Mul", t, np.array([-1.0, 1.0])), name="probabilities")
+    if correction is not None:
+        t = graph.add("Mul", graph.add("Clip", t, -8.0, 8.0), correction[1])
+        t = graph.add("Clip", graph.add("Add", t, correction[0]), -12.0, 12.0)
+    return graph.add("Sigmoid", graph.add("Mul", t, sides), name="probabilities")
 
 
 def _count_votes(graph: _Graph, n_labels: int, margins: str) -> str:
