@@ -3,10 +3,13 @@
     python benchmarks/guarantee.py --data DIR    # all streams; DIR has the sets, see datasets.py
     python benchmarks/guarantee.py               # those that need no folder
     python benchmarks/guarantee.py --quick       # 1500 records of a few streams
+    python benchmarks/guarantee.py --few         # how much is decided from 30, 60 and 120 labels
 
 Prequential: predict, decide, then learn.  All records count, the first ones too.  "Wrong" is the share of a class's
 records that were decided alone and wrongly; "block" is the worst share among 1000 successive records of a class.
-Beside the guard: ACI with a fixed step and DtACI with eight, class by class with windows of 500 scores.
+Beside the guard: ACI with a fixed step and DtACI with eight, class by class with windows of 500 scores.  If they are
+installed (`pip install crepes mapie`): crepes, class by class, and MAPIE, calibrated by the last 500 scores again and
+again.
 """
 
 import argparse
@@ -21,12 +24,24 @@ import numpy as np
 import scipy.sparse as sp
 from river import datasets
 from shared.tables import table
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_digits
 
 from streamsvm import LASVM, OneVsRest
+from streamsvm.conformal import ConformalClassifier
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import Guard
+from streamsvm.estimators.leave_one_out import left_out_margins
 from streamsvm.online.outputs.recent import corrected, is_better, new_recent, note_label
+
+try:
+    import crepes
+except ImportError:
+    crepes = None
+try:
+    from mapie.classification import SplitConformalClassifier
+except ImportError:
+    SplitConformalClassifier = None
 
 ALPHAS = (0.1, 0.02, 0.01)
 TITLES = "stream|records|rule|alpha|wrong by class|block|decided|us"
@@ -206,7 +221,76 @@ class Several(Adaptive):
     steps = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
 
 
+class Crepes(Adaptive):
+    """A conformal classifier of crepes for each class, fitted to its last 500 scores at each label."""
+
+    def decide(self, p: dict) -> Decision:
+        kept = [c for c in p if c not in self.classes or self._p_value(c, 1.0 - p[c]) > self.alpha]
+        return Decision(tuple(sorted(kept, key=p.get, reverse=True)), p, None, None, 0)
+
+    def _p_value(self, c: Any, strangeness: float) -> float:
+        scores, fitted = self.classes[c]
+        return float(fitted.predict_p(np.array([[strangeness]]), smoothing=False)[0, 0]) if scores else 1.0
+
+    def note(self, t: int, said: Decision, y: Any) -> None:
+        scores, fitted = self.classes.setdefault(y, (deque(maxlen=500), crepes.ConformalClassifier()))
+        scores.append(1.0 - said.p.get(y, 0.0))
+        fitted.fit(np.array(scores))
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A classifier whose examples are the probabilities themselves."""
+
+    def __init__(self, labels: tuple = ()) -> None:
+        self.labels = labels
+        self.classes_, self.n_features_in_ = np.arange(len(labels)), len(labels)
+
+    def fit(self, X: Any, y: Any) -> "Given":
+        """Nothing is learned."""
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """The examples."""
+        return X
+
+    def predict(self, X: Any) -> Any:
+        """The numbers of the most probable labels."""
+        return X.argmax(axis=1)
+
+
+class Mapie:
+    """MAPIE, for all classes together, calibrated after every 50 records by the last 500."""
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha, self.last, self.fitted, self.labels, self.n = alpha, deque(maxlen=500), None, (), 0
+
+    def decide(self, p: dict) -> Decision:
+        kept = list(p)
+        if self.fitted is not None:
+            [sets] = self.fitted.predict_set(self._row(p)[np.newaxis])[1][:, :, 0]
+            kept = [c for c in p if c not in self.labels or sets[self.labels.index(c)]]
+        return Decision(tuple(sorted(kept, key=p.get, reverse=True)), p, None, None, 0)
+
+    def _row(self, p: dict) -> np.ndarray:
+        row = np.array([p.get(c, 0.0) + 1e-12 for c in self.labels])
+        return row / row.sum()
+
+    def note(self, t: int, said: Decision, y: Any) -> None:
+        self.last.append((said.p, y))
+        self.n += 1
+        if self.n % 50 or len(self.last) < 2 / self.alpha:
+            return
+        self.labels = tuple(sorted({c for _, c in self.last}))
+        rows, places = np.array([self._row(p) for p, _ in self.last]), [self.labels.index(c) for _, c in self.last]
+        self.fitted = SplitConformalClassifier(Given(self.labels), confidence_level=1.0 - self.alpha, prefit=True)
+        self.fitted.conformalize(rows, np.array(places))
+
+
 RULES = {"ours": Ours, "ACI": Adaptive, "DtACI": Several}
+if crepes is not None:
+    RULES["crepes"] = Crepes
+if SplitConformalClassifier is not None:
+    RULES["MAPIE"] = Mapie
 
 
 def play(rule: Any, found: list[dict], y: list, late: int) -> list[str]:
@@ -231,13 +315,62 @@ def play(rule: Any, found: list[dict], y: list, late: int) -> list[str]:
     return [by_class, f"{block:.3f}" if block else "-", f"{np.mean(decided):.3f}", f"{1e6 * seconds / len(y):.1f}"]
 
 
+# ---------------------------------------------------------------------------------------------------------- few labels
+
+
+def few(folder: Path | None, seeds: int) -> None:
+    """What is decided of 300 records from n labels: by the guard's scores, and by leave-one-out at the level alpha."""
+    rows = []
+    for name in ("bananas", "phishing", "elec2", "ijcnn1"):
+        try:
+            X, y = STREAMS[name].make(folder, 60_000)
+        except FileNotFoundError as error:
+            print(f"{name}: left out, {error}")
+            continue
+        for alpha, n in ((0.1, 30), (0.1, 60), (0.1, 120), (0.05, 60), (0.05, 120)):
+            found = [_few(X, np.array(y, bool), alpha, n, seed) for seed in range(seeds)]
+            means = np.nanmean([pair for pair in found if pair is not None], axis=0)
+            shown = (text for share, *wrong in means for text in (f"{share:.3f}", ", ".join(f"{w:.3f}" for w in wrong)))
+            rows.append([name, str(alpha), str(n), *shown])
+            print(*rows[-1], sep=" | ", flush=True)
+    print(table("stream|alpha|labels|ours: decided|wrong by class|leave-one-out: decided|wrong by class", rows))
+
+
+def _few(X: np.ndarray, y: np.ndarray, alpha: float, n: int, seed: int) -> list | None:
+    """For both ways: the share decided, and the share of each class that is wrong."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    known, others = order[:n], order[n : n + 300]
+    if min(y[known].sum(), (~y[known]).sum()) < 3:
+        return None
+    model, rows = ConformalClassifier(LASVM(), alpha), [dict(enumerate(x)) for x in X.tolist()]
+    for i in known:
+        model.learn_one(rows[i], bool(y[i]))
+    said = [model.decide_one(rows[i]) for i in others]
+    margins = left_out_margins(model.model, [rows[i] for i in known], y[known].tolist(), np.ones(n))
+    p = model.model.probability(np.where(y[known], margins, -margins))
+    cuts = []
+    for c in (False, True):
+        scores = np.sort(p[y[known]] if c else 1.0 - p[~y[known]])
+        k = int(alpha * (len(scores) + 1))
+        cuts.append(scores[k - 1] if k else -1.0)
+    ways = []
+    for alone in ([s.decided for s in said], [s.p[not s.label] < cuts[not s.label] for s in said]):
+        wrong = np.array(alone) & (np.array([s.label for s in said]) != y[others])
+        ways.append([np.mean(alone), *(wrong[y[others] == c].mean() for c in (False, True))])
+    return ways
+
+
 def main() -> None:
     """Run the streams and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--records", type=int, default=60_000, help="largest number of records of a stream")
+    parser.add_argument("--few", action="store_true", help="how much is decided from few labels")
     given = parser.parse_args()
+    if given.few:
+        few(given.data, 2 if given.quick else 30)
+        return
     rows = []
     for name, stream in STREAMS.items():
         if given.quick and name not in QUICK:

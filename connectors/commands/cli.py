@@ -42,6 +42,7 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "erase": Command("erasing.erase", erasing.erase, "make every model forget a person's records"),
     "rebuild": Command("erasing.rebuild", erasing.rebuild, "make the models that never saw the erased records"),
     "verify": Command("erasing.verify", erasing.verify, "check a receipt of such a rebuild"),
+    "bisect": Command("replays.bisect", erasing.bisect, "find the records that broke the model"),
     "crossval": Command("tuning.crossval", tuning.crossval, "test a setting on examples that it has not seen"),
     "search": Command("tuning.search", tuning.search, "find C and gamma by cross-validation on a grid"),
     "report": Command("report", models.report, "write a page with pictures of a run, from its state folder"),

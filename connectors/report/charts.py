@@ -14,6 +14,7 @@ from ..records.codec import Event
 from ..records.formats.base import BadRecord
 from ..runtime.text import aligned
 from ..settings.sections import Settings
+from ..trainer.state.decided import shares
 from ..trainer.state.estimates import FOLDS, LOO, Estimates
 from ..trainer.state.models import SingleModel
 from ..trainer.state.state import State
@@ -166,11 +167,14 @@ def estimates_of(states: Mapping[str, State]) -> list[str]:
 
 def decisions_of(states: Mapping[str, State], settings: Settings) -> list[str]:
     """A line of text for the decisions on each class whose labels have come."""
+    audit = settings.audit
+    about, by = ("about ", "by the labels of") if audit < 1.0 else ("", "of")
     return [
-        f"decided of {name}, class {settings.label.shown_as(label)}: {tally.decided / tally.n:.2%} of {tally.n:,} "
-        f"events, {tally.wrong / tally.n:.2%} wrongly"
+        f"decided of {name}, class {settings.label.shown_as(label)}: {about}{alone:.2%} {by} {tally.n:,} events, "
+        f"{about}{wrong:.2%} wrongly"
         for name, state in states.items()
         for label, tally in state.decided.tallies.items()
+        for alone, wrong in [shares([tally], audit)]
         if tally.n
     ]
 

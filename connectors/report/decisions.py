@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.conformal import ConformalClassifier
 
-from ..trainer.state.decided import Decided, Point
+from ..trainer.state.decided import Decided, Point, shares
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored
 from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes, picture, set_numbers
@@ -60,23 +60,16 @@ def _read(stored: Stored, decider: ConformalClassifier | None) -> Decided:
     return Decided(decider.tallies if decider else None)
 
 
-def _shares(tallies: Any, audit: float) -> tuple[float, float]:
-    """The shares of events that were decided, and decided wrongly, of some tallies; NaN without a labelled event."""
-    n, decided, wrong = (sum(getattr(tally, name) for tally in tallies) for name in ("n", "decided", "wrong"))
-    every = n - decided + decided / audit
-    return (decided / audit / every, wrong / audit / every) if every else (math.nan, math.nan)
-
-
 def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None, audit: float, name: str) -> Panel:
     """A table of the classes."""
     tallies = {label: tally for label, tally in decided.tallies.items() if tally.n}
     rows = []
     for label, tally in tallies.items():
-        of_class, wrong = _shares([tally], audit)
+        of_class, wrong = shares([tally], audit)
         shown = (f"{tally.decided:,} ({of_class:.1%})", f"{tally.wrong:,} ({wrong:.2%})")
         most = [f"{decider.promised(tally.n):,.0f}"] if decider and audit == 1.0 else []
         rows.append((_name_of(stored, label)[:60], f"{tally.n:,}", *shown, *most))
-    share, _ = _shares(tallies.values(), audit)
+    share, _ = shares(tallies.values(), audit)
     facts = [
         ("decided", "–" if math.isnan(share) else f"{share:.1%}"),
         ("at most wrong", f"{stored.setting('decide.error'):.1%} of each class"),
@@ -97,17 +90,17 @@ def _course(stored: Stored, points: Sequence[Point], error: float, audit: float,
         above, below = figure.subplots(2, 1, sharex=True)
         above.set(ylabel="% decided")
         below.set(xlabel="records", ylabel="% of class wrong")
-        share = [100 * _shares(_between(*span), audit)[0] for span in spans]
+        share = [100 * shares(_between(*span), audit)[0] for span in spans]
         draw_curve(above, n, share, INK, "", "-")
         for label, color in zip(common, _COLORS, strict=False):
-            wrong = [100 * _shares(_between(*span, label), audit)[1] for span in spans]
+            wrong = [100 * shares(_between(*span, label), audit)[1] for span in spans]
             draw_curve(below, n, wrong, color, _name_of(stored, label)[:20], "-")
         below.axhline(100 * error, color=INK, linewidth=0.8, linestyle=":")
         for axes in (above, below):
             set_numbers(axes)
             fit(axes, zoom=False)
 
-    share, wrong = _shares(points[-1].tallies.values(), audit)
+    share, wrong = shares(points[-1].tallies.values(), audit)
     alt = f"Share decided and errors of each class over the records; in all {share:.1%} decided, {wrong:.2%} wrongly."
     return Panel(name, "Decisions along the stream", picture(plot, name, alt), [_COURSE])
 

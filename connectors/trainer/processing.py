@@ -34,7 +34,7 @@ from ..records.classes import KnownClasses
 from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
-from ..records.labels import Label, answered_question
+from ..records.labels import Label, answered_question, as_set
 from ..records.models import Model
 from ..records.predictions import (
     ModelVersion,
@@ -428,7 +428,7 @@ class Processor:
         label = state.changes.as_now(label)
         query_id = answered_question(record)
         if state.labelling is None or not label.source or query_id is None:
-            return label
+            return as_set(label)
         when = label.rev or max(record.timestamp, 0)
         return state.labelling.hear(query_id, label, state.join.label_of(label.key), when)
 
@@ -467,7 +467,9 @@ class Processor:
         """Let the alarms take in the events and the first labels of a cut, and report what they say."""
         alerts = [alert for item in decoded for alert in state.alarms.see(item.event.x, item.record.offset)]
         alerts += state.alarms.learn(
-            (_is_wrong(lesson), lesson.y, lesson.at) for lesson in first if lesson.y is not None
+            (_is_wrong(lesson), lesson.y, lesson.at)
+            for lesson in first
+            if lesson.y is not None and (state.labelling is None or state.labelling.is_alike(lesson))
         )
         for heard in alerts:
             alert = heard.named(self._codec.name_of)

@@ -87,7 +87,9 @@ class Rerun:
         self._is_erased = is_erased
         self.folder = folder / f"p{number}"
 
-    def run(self, stage: Stage, stop: Stop = lambda: False) -> State | None:
+    def run(
+        self, stage: Stage, stop: Stop = lambda: False, see: Callable[[State], object] = lambda state: None
+    ) -> State | None:
         """Read on to the end of a stage, and write a checkpoint.
 
         Parameters
@@ -96,6 +98,8 @@ class Rerun:
             Where to end.
         stop
             Asked between cuts; True ends the rerun early.
+        see
+            Called with the state after each cut.
 
         Returns
         -------
@@ -118,20 +122,23 @@ class Rerun:
             partition = Partition(self._number, self._settings, self._settings.codec(), log, store, ahead)
             try:
                 while not stop() and not partition.is_finished:
-                    self._cycle(log, partition)
+                    if self._cycle(log, partition) and partition.state:
+                        see(partition.state)
                 if partition.is_new:
                     partition.save()
                 return partition.state
             finally:
                 partition.close()
 
-    def _cycle(self, log: Transport, partition: Partition) -> None:
+    def _cycle(self, log: Transport, partition: Partition) -> int:
+        """Consume a cut, if there is one; return the number of its records."""
         if partition.wants_records:
             for record in log.poll(POLL_SECONDS, _POLL_RECORDS):
                 partition.offer(record.topic, [record])
-        partition.step()
+        n_records = partition.step()
         if partition.is_due:
             partition.save()
+        return n_records
 
 
 def quiet(settings: Settings, folder: Path) -> Settings:

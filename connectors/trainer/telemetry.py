@@ -20,6 +20,7 @@ from .partition import Partition
 from .state.alarms import ERRORS, INPUTS
 from .state.candidates import OUTCOMES, Labelling
 from .state.challengers import Challengers
+from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 from .state.models import SingleModel
@@ -71,9 +72,12 @@ class Telemetry:
     listed
         The classes that the configuration lists.  Only they are called by their names: the metrics need no token, and
         anybody who labels may have written the others.
+    audit
+        The share of the decided events whose labels come; default: all.
     """
 
-    def __init__(self, metrics: Metrics, codec: Codec, listed: Collection[ClassLabel] = ()) -> None:
+    def __init__(self, metrics: Metrics, codec: Codec, listed: Collection[ClassLabel] = (), audit: float = 1.0) -> None:
+        self._audit = audit
         self._metrics = metrics
         self._codec = codec
         self._listed = listed
@@ -249,8 +253,8 @@ class Telemetry:
         errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
         shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
         tallies = [tally for state in states for tally in state.decided.tallies.values()]
-        if n := sum(tally.n for tally in tallies):
-            shown["decided"] = f"{sum(tally.decided for tally in tallies) / n:.1%}"
+        if tallies:
+            shown["decided"] = f"{shares(tallies, self._audit)[0]:.1%}"
         return {**shown, "support_vectors": n_support}
 
 

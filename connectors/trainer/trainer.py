@@ -108,7 +108,7 @@ class Trainer:
         self._health = health
         self._codec = settings.codec(self._wait)
         vocabulary = settings.label.vocabulary
-        self._telemetry = Telemetry(metrics, self._codec, vocabulary.listed if vocabulary else ())
+        self._telemetry = Telemetry(metrics, self._codec, vocabulary.listed if vocabulary else (), settings.audit)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
         self._published_at = time.monotonic()
         self._ahead = ReadAhead(settings.limits.read_ahead_bytes)

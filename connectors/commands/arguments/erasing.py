@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from .options import add_config
+from .options import add_config, offset, topic
 
 
 def erase(command: argparse.ArgumentParser) -> None:
@@ -55,4 +55,23 @@ def verify(command: argparse.ArgumentParser) -> None:
 def _add_key(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
         "--key", type=Path, metavar="FILE", help=f"a file with a secret of at least 16 bytes: {what} (default: none)"
+    )
+
+
+def bisect(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Find the records of the log that broke the model: train a model along the log, look at held-out events at "
+        "each tenth, and search the tenth that has raised their loss most, by halves. At most 20 short replays. Writes "
+        "nothing."
+    )
+    add_config(command)
+    command.add_argument(
+        "--held-out",
+        type=topic,
+        required=True,
+        metavar="TOPIC",
+        help="topic of labelled events that you trust, in the format of the events; `streamsvm produce` writes one",
+    )
+    command.add_argument(
+        "--partition", type=offset, default=0, metavar="N", help="partition of the events to search (default: 0)"
     )

@@ -55,8 +55,8 @@ def needs_erasures(settings: Settings) -> Iterator[str]:
 def _tell(found: Mapping[int, Found], n_subjects: int) -> None:
     n_events, n_labels = (sum(len(getattr(here, name)) for here in found.values()) for name in ("events", "labels"))
     print(
-        f"{plural(n_subjects, 'subject')}: {plural(n_events, 'event')} and {plural(n_labels, 'label')} in the log are "
-        "erased: no model keeps them, and no later run learns them"
+        f"{plural(n_subjects, 'subject')}: {plural(n_events, 'event')} and {plural(n_labels, 'label')} are "
+        "erased: no model keeps them, no later run learns them"
     )
 
 

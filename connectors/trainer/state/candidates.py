@@ -44,6 +44,7 @@ from ...settings.sections import Settings
 from .answers.rechecks import Rechecks
 from .answers.votes import Votes
 from .join import Join
+from .lesson import Lesson
 from .models import SingleModel
 from .tuning import Tuning
 from .undecided import OPEN, Undecided, audits
@@ -169,6 +170,12 @@ class Labelling:
     def counts(self, key: int, said: Decision) -> bool:
         """Whether the label of an event, of which this was decided, says how often decisions are wrong."""
         return self._undecided is None or self._undecided.counts(key, said)
+
+    def is_alike(self, lesson: Lesson) -> bool:
+        """Whether an alarm may compare a label with earlier ones: those of undecided events become harder to guess."""
+        if self._undecided is None or lesson.verdict is None:
+            return True
+        return lesson.verdict.decided and self._undecided.counts(lesson.key, lesson.verdict)
 
     def _look_for_words(self, key: int, value: bytes) -> None:
         """Ask about an event first if its text holds a seed word, and few others did."""

@@ -3,7 +3,8 @@
 They are here and not in the models, because a model of a key may be dropped, and what it decided remains.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,21 @@ Tallies = Mapping[Any, Tally]
 _LENGTH = 256  # points of the course
 _MOST_CLASSES = 30  # whose course is kept, the first ones
 _NOTHING = Tally(0, 0, 0)
+
+
+def shares(tallies: Iterable[Tally], audit: float) -> tuple[float, float]:
+    """The shares of events that were decided, and decided wrongly; NaN without a labelled event.
+
+    Parameters
+    ----------
+    tallies
+        The counts of labelled events.
+    audit
+        The share of the decided events whose labels come: each of these stands for 1 / audit events.
+    """
+    n, decided, wrong = (sum(column) for column in zip(*tallies, strict=True)) if (tallies := [*tallies]) else (0, 0, 0)
+    every = n - decided + decided / audit
+    return (decided / audit / every, wrong / audit / every) if every else (math.nan, math.nan)
 
 
 class Point(NamedTuple):

@@ -11,6 +11,7 @@ from logged import change, read, read_json
 from streamsvm import LASVM
 from streamsvm.active import StreamPool
 from streamsvm.conformal import Decision
+from streamsvm.connectors.report.charts import decisions_of
 from streamsvm.connectors.report.decisions import decisions_panels
 from streamsvm.connectors.settings.contradictions import find_contradictions
 from streamsvm.connectors.settings.sections import ConfigError
@@ -72,7 +73,13 @@ def test_what_is_undecided_and_random_others_are_asked_and_only_they_count(tmp_p
     assert state.models.digest() == model.digest()
     assert model.audit == AUDIT
     alone = np.mean([said["decided"] for said in read_json(settings, "predictions")])
+    n_checked = list(expected.values()).count("check")
+    assert state.alarms.errors.n_seen == n_checked, "undecided events become harder: their errors are no alarm"
     panel, _ = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
+    assert state.decided.tallies == model.tallies
+    for line, tally in zip(decisions_of({"x": state}, settings), state.decided.tallies.values(), strict=True):
+        share = (tally.decided / AUDIT) / (tally.n - tally.decided + tally.decided / AUDIT)
+        assert f"about {share:.2%} by the labels of {tally.n} events, about" in line
     assert float(dict(panel.facts)["decided"].rstrip("%")) / 100 == pytest.approx(alone, abs=0.08)
 
 

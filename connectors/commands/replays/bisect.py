@@ -1,0 +1,282 @@
+"""The command ``streamsvm bisect``: which records broke the model.
+
+A model is trained along the log once, with a checkpoint every tenth of the way.  Every two-hundredth, it looks at the
+held-out events: an online model may learn its way out of what broke it.  Where their loss has risen most, a binary
+search goes on from the checkpoints: it looks at the model halfway, and goes on with the half that has raised the loss.
+If both halves have, the records lie around the middle, and their ends are searched for.
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ...logs.reading import read, read_all
+from ...logs.transport import Transport
+from ...records.codec import Event
+from ...records.formats.base import BadRecord
+from ...records.predictions import ClassPrediction, Said, predictions_of
+from ...records.times import order
+from ...runtime.process import Stop
+from ...settings.opening import open_once
+from ...settings.sections import ConfigError, Settings
+from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.state.state import State
+from ..shared.configuration import read_config
+from ..shared.long_running import working
+
+MOST = 20  # replays
+_PARTS = 10  # of the first pass, each with a checkpoint
+_LOOKS = 200  # of the first pass
+_MOST_EVENTS = 2000  # held-out events, because each look predicts them all
+_FEWEST = 20  # held-out events
+_SMALLEST = 1 / 400  # of the log: in fewer records, the loss rises and falls by chance
+_CLEAR = 4.0  # standard errors by which a loss must rise
+_UNUSUAL = 5.0  # times the middle change between two looks
+_NEARLY_ALL, _NEARLY_NONE = 0.8, 0.1  # of a rise
+_LEAST = 1e-4  # probability: one event says no more than its logarithm
+
+
+class Look(NamedTuple):
+    """What a model says about the held-out events: the loss and the error of each, (n,)."""
+
+    losses: np.ndarray
+    errors: np.ndarray
+
+
+class Batch(NamedTuple):
+    """Records that have raised the loss, by their offsets, and how much."""
+
+    first: int
+    end: int
+    before: Look
+    after: Look
+
+    @property
+    def rise(self) -> float:
+        """The rise of the mean loss."""
+        return float(np.mean(self.after.losses - self.before.losses))
+
+    @property
+    def deviation(self) -> float:
+        """Standard error of the rise, over the held-out events."""
+        differences = self.after.losses - self.before.losses
+        return float(differences.std() / np.sqrt(len(differences)))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    settings = read_config(arguments, _needs)
+    with working(settings) as stop:
+        events = _held_out(settings, arguments.held_out)
+        with tempfile.TemporaryDirectory(prefix="streamsvm-bisect-") as folder:
+            batch, n_replays = bisect(settings, arguments.partition, events, Path(folder), stop)
+    where = f"{settings.log.topic}-{arguments.partition}"
+    if batch is None:
+        print(f"after the first tenth of {where}, nothing has clearly raised the loss on {len(events)} held-out events")
+        return
+    print(f"{where}, offsets {batch.first} to {batch.end}: {batch.end - batch.first} records")
+    for name in ("losses", "errors"):
+        before, after = (float(np.mean(getattr(look, name))) for look in (batch.before, batch.after))
+        shown = f"{100 * before:.2f}% to {100 * after:.2f}%" if name == "errors" else f"{before:.4f} to {after:.4f}"
+        print(f"{'error' if name == 'errors' else 'log loss'} on {len(events)} held-out events: from {shown}")
+    print(f"the loss rose by {batch.rise:.4f} +- {batch.deviation:.4f}; {n_replays} replays")
+
+
+def _needs(settings: Settings) -> Iterator[str]:
+    if settings.daemon.per == "key":
+        yield "daemon.per = 'key': bisect looks at one model of a partition, so it must be 'partition'"
+
+
+def _held_out(settings: Settings, topic: str) -> list[Event]:
+    """The labelled events of a topic."""
+    codec, found = settings.codec(), []
+    with open_once(settings) as log:
+        for record in read_all(log, topic):
+            try:
+                event = codec.decode(record)
+            except BadRecord as error:
+                raise ConfigError([f"--held-out {topic}: offset {record.offset}: {error.detail}"]) from None
+            if event.y is not None:
+                found.append(event)
+    if len(found) < _FEWEST:
+        raise ConfigError([f"--held-out {topic}: it has {len(found)} labelled events, at least {_FEWEST} are needed"])
+    chosen = np.linspace(0, len(found) - 1, min(len(found), _MOST_EVENTS)).astype(int)
+    return [found[i] for i in chosen.tolist()]
+
+
+def bisect(settings: Settings, number: int, events: list[Event], folder: Path, stop: Stop) -> tuple[Batch | None, int]:
+    """Find the records of a partition that have raised the loss on some events most.
+
+    Parameters
+    ----------
+    settings
+        The configuration of the trainer.
+    number
+        The partition.
+    events
+        Labelled events that are not in the log.
+    folder
+        For the checkpoints.
+    stop
+        Asked between cuts; True ends the search with an error.
+
+    Returns
+    -------
+    batch, n_replays
+        The records, or None if the loss has not clearly risen after the first tenth; and the number of replays.
+    """
+    with open_once(settings) as log:
+        first, end = (offsets(settings.log.topic).get(number, 0) for offsets in (log.start_offsets, log.end_offsets))
+        places = _Places(log, settings, number)
+        models = _Models(settings, number, events, folder, places, stop)
+        batch = _search(models, np.linspace(first, end, _PARTS + 1).astype(int).tolist())
+    return batch, models.n_replays
+
+
+def _search(models: "_Models", ends: list[int]) -> Batch | None:
+    """The narrowest range that has nearly all of the largest rise after the first of these offsets."""
+    n_records = ends[-1] - ends[0]
+    looks = models.along(ends[1:], max(1, n_records // _LOOKS))
+    batch = _largest(looks)
+    if batch is None:
+        return None
+    batch = batch._replace(before=models.at(batch.first), after=models.at(batch.end))
+    middle, smallest = None, max(1.0, _SMALLEST * n_records)
+    while middle is None and models.n_replays < MOST and batch.end - batch.first > smallest:
+        batch, middle = _half(models, batch)
+    return batch if middle is None else _trimmed(models, batch, middle, smallest)
+
+
+def _largest(looks: list[tuple[int, Look]]) -> Batch | None:
+    """The largest rise over two steps between looks, if it is clear; of records in a row, a step may have a part."""
+    parts = [Batch(a, b, before, after) for (a, before), (b, after) in zip(looks, looks[2:], strict=False)]
+    if not parts:
+        return None
+    usual = float(np.median([abs(part.rise) for part in parts]))
+    best = max(parts, key=lambda part: part.rise)
+    return best if best.rise > _CLEAR * best.deviation and best.rise > _UNUSUAL * usual else None
+
+
+def _half(models: "_Models", batch: Batch) -> tuple[Batch, int | None]:
+    """The half that has nearly all of the rise; the whole and its middle, if both halves have a part."""
+    middle = (batch.first + batch.end) // 2
+    look = models.at(middle)
+    left, right = Batch(batch.first, middle, batch.before, look), Batch(middle, batch.end, look, batch.after)
+    for half in (left, right):
+        if half.rise >= _NEARLY_ALL * batch.rise:
+            return half, None
+    return batch, middle
+
+
+def _trimmed(models: "_Models", batch: Batch, middle: int, smallest: float) -> Batch:
+    """The part of a range around its middle that has nearly all of its rise."""
+    whole, low, high = batch.rise, middle, middle
+    while models.n_replays < MOST and max(low - batch.first, batch.end - high) > smallest / 2:
+        if low - batch.first >= batch.end - high:
+            place = (batch.first + low) // 2
+            look = models.at(place)
+            if Batch(batch.first, place, batch.before, look).rise < _NEARLY_NONE * whole:
+                batch = batch._replace(first=place, before=look)
+            else:
+                low = place
+        else:
+            place = (high + batch.end) // 2
+            look = models.at(place)
+            if Batch(place, batch.end, look, batch.after).rise < _NEARLY_NONE * whole:
+                batch = batch._replace(end=place, after=look)
+            else:
+                high = place
+    return batch
+
+
+class _Models:
+    """The models at offsets of the log; each is trained from the nearest checkpoint before it."""
+
+    def __init__(
+        self, settings: Settings, number: int, events: list[Event], folder: Path, places: "_Places", stop: Stop
+    ) -> None:
+        self._settings, self._number, self._stop = settings, number, stop
+        self._events, self._folder, self._places = events, folder, places
+        self._known: list[int] = []
+        self.n_replays = 0
+
+    def along(self, ends: list[int], step: int) -> list[tuple[int, Look]]:
+        """Train up to each of these offsets, and look at the held-out events at every step after the first."""
+        looks: list[tuple[int, Look]] = []
+
+        def see(state: State) -> None:
+            if state.offset >= (looks[-1][0] if looks else ends[0]) + (step if looks else 0):
+                looks.append((state.offset, _look(state, self._events)))
+
+        for end in tqdm(ends, "training along the log", disable=None):
+            self._trained(end, see)
+        return looks
+
+    def at(self, offset: int) -> Look:
+        """Train up to an offset, keep a checkpoint there, and look at the held-out events."""
+        return _look(self._trained(offset), self._events)
+
+    def _trained(self, offset: int, see: Callable[[State], object] = lambda state: None) -> State | None:
+        folder = self._folder / str(offset)
+        before = max((known for known in self._known if known < offset), default=None)
+        if before is not None and not folder.exists():
+            shutil.copytree(self._folder / str(before), folder)
+        rerun = Rerun(self._settings, self._number, folder, self._places.is_erased)
+        state = rerun.run(self._places.stage(offset), self._stop, see)
+        if self._stop():
+            raise KeyboardInterrupt
+        self.n_replays += offset not in self._known
+        self._known.append(offset)
+        return state
+
+
+def _look(state: State | None, events: list[Event]) -> Look:
+    if state is None:
+        raise ConfigError(["the log has no events before the first place to look at"])
+    rows = state.rows([event.x for event in events], None)
+    said = predictions_of(state.model, rows)
+    right = np.array([_probability(each, event.y) for each, event in zip(said, events, strict=True)])
+    wrong = [_predicted(each) != event.y for each, event in zip(said, events, strict=True)]
+    return Look(-np.log(np.maximum(right, _LEAST)), np.array(wrong))
+
+
+def _probability(said: Said, y: object) -> float:
+    if isinstance(said, ClassPrediction):
+        return said.probabilities.get(y, 0.0)  # type: ignore[call-overload]
+    return said.score if y else 1.0 - said.score
+
+
+def _predicted(said: Said) -> object:
+    return said.label if isinstance(said, ClassPrediction) else said.margin > 0
+
+
+class _Places:
+    """Which labels come before an event, by the records' times, and which records are erased."""
+
+    def __init__(self, log: Transport, settings: Settings, number: int) -> None:
+        self._log, self._topic, self._number = log, settings.log.topic, number
+        labels, topic = [], settings.log.labels
+        if topic:
+            starts, ends = log.start_offsets(topic), log.end_offsets(topic)
+            if number in starts:
+                own = read(log, topic, {number: starts[number]}, {number: ends[number]})
+                labels = [order(record.timestamp, record.offset) for record in own]
+        asked = requests(log, settings.log.erasures, number) if settings.log.erasures else ()
+        self.is_erased = erased_by(settings, [request for _, request in asked])
+        self._labels = np.maximum.accumulate(labels) if labels else np.zeros(0)
+        self._first_label = log.start_offsets(topic).get(number, 0) if topic else 0
+
+    def stage(self, offset: int) -> Stage:
+        """The place of an event, and of the labels that come before it."""
+        newest = offset - 1
+        times = [
+            order(r.timestamp, r.offset)
+            for r in read(self._log, self._topic, {self._number: newest}, {self._number: offset})
+        ]
+        n_labels = int(np.searchsorted(self._labels, times[0])) if len(self._labels) and times else 0
+        return Stage(offset, self._first_label + n_labels)
