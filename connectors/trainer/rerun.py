@@ -142,13 +142,15 @@ class Rerun:
 
 
 def quiet(settings: Settings, folder: Path) -> Settings:
-    """The settings of a rerun: the same model, a folder of its own, and no topic beside events and labels."""
+    """The settings of a rerun: the same model, a folder of its own, no challenger, and only the topics of
+    events and labels.
+    """
     log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
     daemon = replace(
         settings.daemon, follow=False, start="earliest", begin="empty", exactly_once=False, state_dir=folder
     )
     state = replace(settings.state, store="dir", url="")
-    return replace(settings, log=log, daemon=daemon, state=state)
+    return replace(settings, log=log, daemon=daemon, state=state, challenger=())
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
