@@ -63,13 +63,14 @@ RESERVED = {
     "matplotlib": {"connectors/report"},
     "pyarrow": {"connectors/records/parquet"},
     "google": {"connectors/records/formats/registry/protobuf"},
+    "PIL": {"connectors/commands/label_images"},
     "joblib": {"validation"},
     "onnx": {"export/onnx"},
     "obstore": {"connectors/trainer/state/remote/objects"},
     "safetensors": {"features/static_embedding"},
     "tokenizers": {"features/static_embedding"},
 }
-LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "onnx", "pyarrow", "safetensors", "tokenizers"}
+LAZY = {"PIL", "cupy", "google", "joblib", "matplotlib", "obstore", "onnx", "pyarrow", "safetensors", "tokenizers"}
 
 
 class Import(NamedTuple):

@@ -32,7 +32,7 @@ from ..runtime.text import plural
 from ..settings.sections import ConfigError, Settings
 from ..trainer import trainer
 from ..trainer.state.state import State
-from . import label_table
+from . import label_images, label_table
 from .shared.configuration import read_config, was_only_checked
 from .shared.long_running import show_states, stopping, working
 
@@ -44,6 +44,8 @@ _TRAINER_LOG = "trainer.log"
 def run(arguments: argparse.Namespace) -> None:
     if label_table.is_table(arguments.config):
         arguments.config, arguments.train = label_table.prepare(arguments), True
+    elif arguments.config.is_dir():
+        arguments.config, arguments.train = label_images.prepare(arguments), True
     else:
         label_table.require_config(arguments)
     settings = read_config(arguments, partial(needs, train=arguments.train))

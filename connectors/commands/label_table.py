@@ -20,23 +20,24 @@ from ..settings.sections import ConfigError, Settings
 TOPIC = "records"
 LOOKED_AT = 100  # records
 
-_CONFIG = f"""\
+_CONFIG = """\
 # Written by `streamsvm label`. Change it as you like; the same command goes on with it.
 [log]
 dir = "log"
-topic = "{TOPIC}"
+topic = "records"
 labels = "labels"
 questions = "questions"
 model = "model" # for `streamsvm score`, which predicts all records with the newest model
-
-[features]
-raw = true # texts, blanks and times: the trainer makes numbers of them
 
 [labelling]
 instructions = "Is this one of those that you look for?"
 
 [daemon]
 checkpoint_seconds = 1.0
+"""
+_RAW = """
+[features]
+raw = true # texts, blanks and times: the trainer makes numbers of them
 """
 
 
@@ -61,12 +62,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
         If the table cannot be read, or is another one than before.
     """
     table: Path = arguments.config
-    folder = table.with_name(f"{table.stem}-labels")
-    config = folder / "app.toml"
-    folder.mkdir(parents=True, exist_ok=True)
-    if not config.exists():
-        _begin(config, arguments.set)
-    settings = load(config, os.environ, arguments.set, with_model=False)
+    config, settings = open_job(table, table.stem, arguments.set, raw=True)
     columns = _columns(arguments, settings)
     _require_shown(table, columns)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
@@ -76,19 +72,32 @@ def prepare(arguments: argparse.Namespace) -> Path:
         for value in islice(read_events(table, "auto", columns), there, None):
             log.produce(TOPIC, value)
         log.flush()
-    print(f"{plural(n_records, 'record')} of {table}; {folder} holds the job: labels, model, settings", flush=True)
+    tell(plural(n_records, "record"), table, config)
     return config
 
 
-def _begin(config: Path, overrides: list[str]) -> None:
+def open_job(source: Path, name: str, overrides: list[str], *, raw: bool) -> tuple[Path, Settings]:
+    """The configuration of a job in the folder NAME-labels beside its source, which is made if it is not there."""
+    config = source.with_name(f"{name}-labels") / "app.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    if not config.exists():
+        _begin(config, overrides, _CONFIG + (_RAW if raw else ""))
+    return config, load(config, os.environ, overrides, with_model=False)
+
+
+def tell(events: str, source: Path, config: Path) -> None:
+    """Say what a job is about, and where it is."""
+    print(f"{events} of {source}; {config.parent} holds the job: labels, model, settings", flush=True)
+
+
+def _begin(config: Path, overrides: list[str], text: str) -> None:
     """Write the configuration of a new job, with what ``--set`` says: the next call and other commands need it, too."""
-    config.write_text(_CONFIG, encoding="utf-8")
+    config.write_text(text, encoding="utf-8")
     try:
         settings = load(config, os.environ, overrides, with_model=False)
     except ConfigError:
         config.unlink()  # The next call begins anew.
         raise
-    text = _CONFIG
     for flag in overrides:
         section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
         value = getattr(getattr(settings, section), key, None)

@@ -85,6 +85,27 @@ def test_topics_are_made_and_looked_at(topics, app, call):
     )
 
 
+def test_init_looks_at_a_topic(topics, broker, call, tmp_path):
+    """Half of the records lie in each partition, and one is none."""
+    topic, out = topics.create("visits", 2), tmp_path / "app.toml"
+    for partition in (0, 1):
+        visits = [
+            {"visit": 1000 * partition + i, "user": {"age": 20 + i % 7, "job": "ab"[i % 2]}, "bought": i % 3 == 0}
+            for i in range(60)
+        ]
+        topics.produce(topic, [(None, json.dumps(visit).encode()) for visit in visits], partition)
+    topics.produce(topic, [(None, b"garbage")], 1)
+    code, lines = call("init", "--topic", topic, "--kafka", broker.bootstrap, "--label", "bought", "--out", out)
+    assert (code, lines[0]) == (0, "passed over 1 record without a JSON object")
+    assert f"  streamsvm topics {out} --create" in lines
+    settings = load(out, {}, log_must_exist=False)
+    assert (settings.log.topic, settings.features.label) == (topic, "bought")
+    assert settings.features.kinds == {"visit": "number", "user.age": "number", "user.job": "category"}
+    assert 'visit = "number" # 120 different values; all differ: if they number' in out.read_text()
+    code, _ = call("init", "--topic", "none", "--kafka", broker.bootstrap, "--out", tmp_path / "none.toml")
+    assert (code, (tmp_path / "none.toml").exists()) == (2, False)
+
+
 @BOTH
 def test_dead_letters_lag_replay_and_doctor(topics, app, call):
     path, prefix = app

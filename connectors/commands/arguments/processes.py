@@ -42,7 +42,8 @@ def label(command: argparse.ArgumentParser) -> None:
         "Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every "
         "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command. In "
         "the place of the configuration, a table (CSV, JSON lines, Parquet) makes a whole job of it: the folder "
-        "NAME-labels beside it gets a log and a configuration, and the trainer runs as well."
+        "NAME-labels beside it gets a log and a configuration, and the trainer runs as well. So does a folder "
+        "of images."
     )
     add_config(command)
     command.add_argument("--text", metavar="COLUMN", help="with a table: column of the text that annotators read")

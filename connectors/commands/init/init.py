@@ -117,8 +117,8 @@ def _topic(arguments: argparse.Namespace) -> tuple[Origin, Iterator[Mapping[Any,
 
 def _values(settings: Settings, topic: str) -> list[bytes]:
     """The first records of a topic, as many of each partition."""
-    if not backend_of(settings).makes_topics:
-        topics.check(settings, [topic])
+    if not backend_of(settings).makes_topics and not topics.describe(settings, [topic]):
+        raise ConfigError([f"--topic {topic}: the broker has no such topic"])
     with open_once(settings) as log:
         starts, ends = log.start_offsets(topic), log.end_offsets(topic)
         most = -(-RECORDS // max(1, len(starts)))

@@ -14,6 +14,7 @@ from .roles import RARE, Roles
 
 DAY = 86_400
 LONGEST = 60  # characters of a comment's examples
+FEW = 20  # values that differ by chance
 CODES = re.compile(r"(_id|zip|postal|plz|code|_no|_nr|number)$", re.IGNORECASE).search  # of numbers that may be names
 
 
@@ -87,6 +88,8 @@ def _about(name: str, of: Field, roles: Roles, n_records: int) -> str:
         parts.append(f"{1 - of.n_present / n_records:.0%} missing" if of.n_present else "always missing")
     if of.kind == NUMBER and name not in roles.left_out and CODES(name):
         parts.append('if these numbers are names or codes, write "category"')
+    elif of.kind == NUMBER and name not in roles.left_out and of.all_differ and of.n_present > FEW:
+        parts.append('all differ: if they number the records, write "ignore"')
     if of.kind == TEXT:
         parts.append('if it names people, write "ignore"')
     if of.is_of_digits:
