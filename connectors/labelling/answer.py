@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..records.classes import ClassLabel
-from ..records.labels import Place
+from ..records.labels import GIVING, Place
 
 
 class Given(NamedTuple):
@@ -33,4 +33,4 @@ class Given(NamedTuple):
 
     def excludes(self, op: str) -> bool:
         """Whether `op` cannot follow: a label is not skipped."""
-        return op in ("skip", "ignore") and self.op == "set"
+        return op in ("skip", "ignore") and self.op in GIVING

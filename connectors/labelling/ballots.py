@@ -4,12 +4,12 @@ The trainer counts the answers, too, and decides (see `trainer.state.answers.vot
 so that it need not wait for the trainer: it shows a question to further people, and to each person once.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from streamsvm.active import majority
 
 from ..records.classes import ClassLabel
-from ..records.people.annotators import person
+from ..records.people.annotators import has_decided, person, voter_of
 from ..records.people.questions import is_recheck
 from .answer import Given
 
@@ -45,7 +45,8 @@ class Ballots:
         """Remember an answer, or that a person has taken theirs back."""
         if self.answers == 1:
             return
-        ballot, voter = self._given.setdefault(query_id, {}), self.voter(given.who)
+        ballot = self._given.setdefault(query_id, {})
+        voter = voter_of(given.who, given.op, _standing(ballot))
         ballot.pop(voter, None)
         ballot[voter] = given
         if len(ballot) > MAX_VOTERS:
@@ -56,8 +57,9 @@ class Ballots:
         self._given.pop(query_id, None)
 
     def of(self, query_id: str, who: str) -> Given | None:
-        """The last answer of a person to a question."""
-        return self._given.get(query_id, {}).get(self.voter(who))
+        """The last answer of a person to a question, or what they have decided."""
+        ballot = self._given.get(query_id, {})
+        return ballot.get(voter_of(who, "retract", _standing(ballot)))
 
     def answered(self, who: str, questions: Iterable[str]) -> set[str]:
         """Those of these questions that a person has answered."""
@@ -69,14 +71,27 @@ class Ballots:
         return max(1, self._wanted(query_id) - len(self._votes(query_id)))
 
     def is_decided(self, query_id: str) -> bool:
-        """Whether the majority of enough people has said the same."""
+        """Whether the majority of enough people has said the same, or a person has decided."""
+        if any(map(has_decided, _standing(self._given.get(query_id, {})))):
+            return True
         return majority(self._votes(query_id).values(), self._wanted(query_id)) is not None
+
+    def is_tied(self, query_id: str) -> bool:
+        """Whether enough people have answered, and disagree."""
+        return (
+            self.answers > 1 and len(self._votes(query_id)) >= self._wanted(query_id) and not self.is_decided(query_id)
+        )
 
     def _votes(self, query_id: str) -> dict[str, ClassLabel]:
         """What each person says, by name."""
         ballot = self._given.get(query_id, {})
-        words = {voter: self._meaning(given.word) for voter, given in ballot.items() if given.op != "retract"}
+        words = {name: self._meaning(ballot[name].word) for name in _standing(ballot) if not has_decided(name)}
         return {voter: word for voter, word in words.items() if word is not None}
 
     def _wanted(self, query_id: str) -> int:
         return 1 if is_recheck(query_id) else self.answers
+
+
+def _standing(ballot: Mapping[str, Given]) -> list[str]:
+    """The names of the answers that were not taken back, the oldest first."""
+    return [voter for voter, given in ballot.items() if given.op != "retract"]

@@ -15,7 +15,7 @@ These are the rules of undoing:
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -130,7 +130,11 @@ class History:
                 self._database.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT")
             elif version != _VERSION:
                 raise FileError(f"{path} is of another version of streamsvm: remove it to begin a new history")
+            self._database.execute("CREATE INDEX IF NOT EXISTS of_event ON questions (partition, event_id)")
         self._prune()
+        self._disputes: dict[str, int] = {}  # questions that people answered differently, and their newest steps
+        for query_id in self._answered_by_several():
+            self._look_at(query_id)
 
     def close(self) -> None:
         self._database.close()
@@ -164,6 +168,7 @@ class History:
                 " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
                 (query_id, rev, op, _column_of(y), who, person(who), op != "retract"),
             )
+        self._look_at(query_id)
         self._n_new += 1
         if self._n_new >= _PRUNE_EVERY:
             self._prune()
@@ -177,6 +182,7 @@ class History:
                 f"UPDATE answers SET counts = 0, undoable = 0 WHERE {rule}",  # noqa: S608 - from constants
                 (query_id, since, *values),
             )
+        self._look_at(query_id)
 
     def give_up(self, step: Step) -> None:
         """Let a step be undone no longer."""
@@ -252,6 +258,29 @@ class History:
             values.append(before)
         return self._steps(f"{' AND '.join(where)} ORDER BY number DESC LIMIT ?", *values, n)
 
+    def disputes(self) -> list[str]:
+        """The questions that people answered differently, and of which none is decided; the newest answers first."""
+        return sorted(self._disputes, key=self._disputes.__getitem__, reverse=True)
+
+    def about(self, place: Place) -> list[Step]:
+        """The steps about an event, by any question, oldest first."""
+        where = "partition = ? AND event_id = ? AND counts ORDER BY rev"
+        return self._steps(where, place.partition, json.dumps(place.id))
+
+    def _answered_by_several(self) -> list[str]:
+        with self._named():
+            query = "SELECT query_id FROM answers WHERE counts GROUP BY query_id HAVING count(DISTINCT person) > 1"
+            return [query_id for (query_id,) in self._database.execute(query).fetchall()]
+
+    def _look_at(self, query_id: str) -> None:
+        """Note whether the answers to a question differ."""
+        last = last_words(self.answers(query_id))
+        is_decided = any(step.op == "decide" for step in last)
+        if len({(step.op, step.y) for step in last}) > 1 and not is_decided:
+            self._disputes[query_id] = last[-1].number
+        else:
+            self._disputes.pop(query_id, None)
+
     def question(self, query_id: str) -> Question | None:
         """What was asked; None if it is not known any more."""
         return next(self._questions("query_id = ?", query_id), None)
@@ -298,6 +327,15 @@ class History:
             raise OSError(f"{self._path}: {error}") from None
         except sqlite3.DatabaseError as error:
             raise FileError(f"{self._path}: {error}; remove the file to begin a new history") from None
+
+
+def last_words(steps: Iterable[Step]) -> list[Step]:
+    """The last step of each person that was not taken back, oldest first."""
+    last: dict[str, Step] = {}
+    for step in steps:
+        last.pop(person(step.who), None)
+        last[person(step.who)] = step
+    return [step for step in last.values() if step.op != "retract"]
 
 
 def _column_of(y: ClassLabel | None) -> bool | str | None:

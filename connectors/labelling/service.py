@@ -22,7 +22,7 @@ from ..records.class_changes import ClassChange
 from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..records.people.annotators import person
-from ..records.people.questions import Question, without_recheck
+from ..records.people.questions import Question, is_recheck, without_recheck
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
 from .answer import Given
@@ -30,9 +30,11 @@ from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
 from .finding.index import Page
 from .follower import Follower
-from .history import FILE, History, Step, Undone
+from .history import FILE, History, Step, Undone, last_words
 from .reader import Reader
 from .writer import AnswerWriter
+
+_LOOKED_AT = 200  # disagreements
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
 
@@ -56,6 +58,26 @@ class Found(NamedTuple):
     given: list[Given | None]
     n_events: int
     is_loaded: bool
+
+
+class Dispute(NamedTuple):
+    """Answers that look doubtful.
+
+    Attributes
+    ----------
+    kind
+        "tied": the question waits for a further answer; "settled": it does not, but people disagree; "doubt": the model
+        contradicts the answer, and asks again.
+    query_id, question
+        The question that a decision answers, and what was asked; None if that is forgotten.
+    answers
+        The last answer of each person, oldest first.
+    """
+
+    kind: Literal["tied", "settled", "doubt"]
+    query_id: str
+    question: Question | None
+    answers: list[Step]
 
 
 class LabellingService:
@@ -248,6 +270,44 @@ class LabellingService:
             return "changed"
         return self._say_locked(query_id, op, y, who, None, None, anew=True)
 
+    # --- disagreements ------------------------------------------------------------------------------------------------
+
+    def decide(self, query_id: str, y: ClassLabel, who: str) -> Outcome:
+        """Give the label that holds, whatever the annotators of the question have said or will say; raises as `answer`.
+
+        It is no vote: the statistics of the annotators leave it out. `retract` and `undo` take it back.
+        """
+        check_name(who)
+        with self._writing:
+            return self._say_locked(query_id, "decide", y, who, None, None, anew=True)
+
+    def is_tied(self, query_id: str) -> bool:
+        """Whether enough people have answered a question, and disagree."""
+        with self._changed:
+            return self._book.ballots.is_tied(query_id)
+
+    def disputes(self, n: int) -> list[Dispute]:
+        """The answers that look doubtful: of people who disagree, then those that the model doubts.
+
+        Questions that wait for a further answer come first, then those with the newest answers.
+
+        Parameters
+        ----------
+        n
+            No more than this.
+        """
+        with self._changed:
+            book, history, found = self._book, self._history, []
+            for query_id in history.disputes()[:_LOOKED_AT]:
+                last = last_words(history.answers(query_id))
+                if len({book.changes.meaning(step.y) or step.op for step in last}) > 1:
+                    kind: Literal["tied", "settled"] = "tied" if query_id in book.open else "settled"
+                    found.append(Dispute(kind, query_id, book.question(query_id), last))
+            for shown in book.open.values():
+                if is_recheck(shown.query_id):
+                    found.append(Dispute("doubt", shown.query_id, shown, last_words(history.about(shown.place))))
+            return sorted(found, key=lambda each: each.kind != "tied")[:n]
+
     # --- classes ------------------------------------------------------------------------------------------------------
 
     def change_class(self, change: ClassChange, who: str) -> None:
@@ -351,7 +411,8 @@ class LabellingService:
             if is_replaced and not is_retracted:
                 self._history.give_up(step)
                 return Undone(step, "replaced")
-        if earlier is not None:
+        is_decision = step.op == "decide" and self._book.ballots.answers > 1  # beside which the answers stand
+        if earlier is not None and not is_decision:
             self._replace(query_id, earlier.op, earlier.y, who)
         elif not is_retracted:
             self._say_locked(query_id, "retract", None, who, None, None)
@@ -523,6 +584,7 @@ class LabellingService:
             - "waiting": number of open questions
             - "unheard": number of answers without a reaction of the trainer
             - "refused": number of damaged records that were passed over
+            - "disputes": number of disagreements, and of answers that the model doubts
             - "loaded": whether the questions have been read
             - "trainer": a sentence if the trainer is missing, else None
             - "heard_at": time of the trainer's newest record in milliseconds, or None
@@ -531,6 +593,7 @@ class LabellingService:
         with self._changed:
             return {
                 **self._book.stats(),
+                "disputes": len(self._history.disputes()) + sum(map(is_recheck, self._book.open)),
                 "loaded": self._reader.is_loaded,
                 "trainer": self._book.missing_trainer() if self._reader.is_loaded else None,
                 "trouble": self._reader.why_not(),

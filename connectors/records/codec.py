@@ -34,7 +34,7 @@ from .formats.float32 import Float32Format
 from .formats.json import JsonFormat, read_json
 from .formats.registry.client import Place
 from .formats.registry.format import RegistryFormat, pause
-from .labels import LABELS, OPERATIONS, Label
+from .labels import GIVING, LABELS, OPERATIONS, Label
 from .raw import Reading
 from .times import read_time
 
@@ -247,7 +247,7 @@ class Codec:
         return Label(
             fields["id"],
             key_of(fields["id"]),
-            self._label(fields.get("y")) if op == "set" else None,
+            self._label(fields.get("y")) if op in GIVING else None,
             None if weight is None else _weight(weight, "weight"),
             _timestamp(fields.get("ts")),
             None if revision is None else _revision(revision),

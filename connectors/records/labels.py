@@ -20,7 +20,8 @@ from .formats.json import read_json
 from .times import read_time
 
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
-OPERATIONS = ("set", "retract", "skip", "ignore")
+OPERATIONS = ("set", "retract", "skip", "ignore", "decide")
+GIVING = ("set", "decide")  # those that give a label
 MAX_QUERY_ID = 300  # characters of a question's id
 
 
@@ -32,7 +33,7 @@ class Label(NamedTuple):
     id, key
         Id of the event, and the same as 64 bits.
     y
-        The class: with two, whether the event is positive.  None unless the operation is "set".
+        The class: with two, whether the event is positive.  None unless the operation is "set" or "decide".
     w
         Weight in place of the event's, or None.
     ts
@@ -41,7 +42,8 @@ class Label(NamedTuple):
         Revision: of two labels of an event, the one with the higher revision holds.  None: the label has the revision
         of the one that holds, so that it replaces whatever came before it on the topic.
     op
-        "set" gives a label, "retract" takes it back, "skip" and "ignore" answer a question without a label.
+        "set" gives a label, "retract" takes it back, "skip" and "ignore" answer a question without a label.  "decide"
+        gives the label that holds whatever the annotators of the question say.
     source
         Where it comes from, or None.
     """
@@ -61,6 +63,11 @@ class Label(NamedTuple):
         return None if self.ts is None else read_time(self.ts)
 
 
+def as_set(label: Label) -> Label:
+    """A label that decides, as one that is set."""
+    return label._replace(op="set") if label.op == "decide" else label
+
+
 class Place(NamedTuple):
     """Where the answer to a question goes: the partition, and the id of the event."""
 
@@ -69,7 +76,7 @@ class Place(NamedTuple):
 
 
 def write_answer(query_id: str, place: Place, op: str, y: ClassLabel | None, rev: int, source: str) -> bytes:
-    """The value of the label that answers a question; `y` is None unless the operation is "set"."""
+    """The value of the label that answers a question; `y` is None unless the operation gives a label."""
     given = {} if y is None else {"y": y}
     fields = {"id": place.id, **given, "op": op, "rev": rev, "source": source, "query_id": query_id}
     return json.dumps(fields, separators=(",", ":")).encode()

@@ -174,7 +174,7 @@ def said(entries: Iterable[Entry]) -> list[Answer]:
     found: dict[int, Answer] = {}
     of_person: defaultdict[tuple[Place, str], list[int]] = defaultdict(list)
     for number, entry in enumerate(entries):
-        if not entry.label.source:
+        if not entry.label.source or entry.label.op == "decide":  # who decides has seen the answers
             continue
         own = of_person[entry.place, entry.annotator]
         if entry.label.op == "retract":

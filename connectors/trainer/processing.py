@@ -34,7 +34,7 @@ from ..records.classes import KnownClasses
 from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
-from ..records.labels import Label, answered_question
+from ..records.labels import Label, answered_question, as_set
 from ..records.models import Model
 from ..records.predictions import (
     ModelVersion,
@@ -428,7 +428,7 @@ class Processor:
         label = state.changes.as_now(label)
         query_id = answered_question(record)
         if state.labelling is None or not label.source or query_id is None:
-            return label
+            return as_set(label)
         when = label.rev or max(record.timestamp, 0)
         return state.labelling.hear(query_id, label, state.join.label_of(label.key), when)
 

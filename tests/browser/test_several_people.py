@@ -3,7 +3,7 @@
 from asked import until
 from playwright.sync_api import expect
 
-from .conftest import press, shown
+from .conftest import press, shown, wait_for
 
 
 def arrive(visitor, office, name):
@@ -24,6 +24,9 @@ def test_a_third_person_decides_between_two(make_office, visitor):
     expect(bob.locator("#question")).to_be_hidden()
     cem = arrive(visitor, office, "Cem")
     assert shown(cem) == "e1"
+    expect(cem.locator("#reason")).to_have_text("Please decide")
+    expect(cem.locator("#because")).to_contain_text("Theirs are not shown")
+    assert "Ann" not in cem.locator("main").text_content()
     press(cem, "2", "e1")
     expect(cem.locator("#question")).to_be_hidden()
     assert office.service.open() == []
@@ -52,3 +55,58 @@ def test_a_closed_page_leaves_its_question_to_others(office, visitor):
     expect(bob.locator("#question")).to_be_hidden()
     ann.close(run_before_unload=True)
     assert shown(bob) == "e1"  # long before Ann's lease ends
+
+
+def test_a_lead_decides_disagreements_by_keyboard(make_office, visitor):
+    office = make_office("labelling.answers_per_question=2")
+    for number in (1, 2, 3):
+        office.trainer.ask(number, event={"text": f"letter {number}"})
+    ann, bob = arrive(visitor, office, "Ann"), arrive(visitor, office, "Bob")
+    for key_of_ann, key_of_bob in ("12", "11", "21"):
+        event = shown(ann)
+        press(ann, key_of_ann, event)
+        assert shown(bob) == event
+        press(bob, key_of_bob, event)
+    lead = arrive(visitor, office, "Lea")
+    assert shown(lead) == "e1"
+    expect(lead.get_by_role("button", name="Review doubtful answers (2)")).to_be_visible()
+    lead.keyboard.press("q")
+    items = lead.locator("#disputes-list li")
+    expect(items).to_have_count(2)
+    expect(items.first).to_contain_text("event e3")
+    expect(items.first).to_contain_text("Ann: genuine · Bob: fraud")
+    expect(items.first.get_by_role("button")).to_be_focused()
+    lead.keyboard.press("Enter")
+    expect(lead.locator("#reviewed-text")).to_contain_text("Ann: genuine · Bob: fraud. Your answer decides")
+    expect(lead.locator("#text")).to_have_text("letter 3")
+    lead.keyboard.press("1")
+    expect(items).to_have_count(1)  # the next one
+    expect(lead.locator("#said")).to_have_text("Decided: event e3 is fraud.")
+    lead.keyboard.press("Enter")
+    expect(lead.locator("#ident")).to_have_text("event e1")
+    lead.keyboard.press("Escape")
+    expect(lead.locator("#reviewed")).to_be_hidden()
+    assert [question.id for question in office.service.open()] == ["e1"]
+    decided = office.trainer.answers()[-1]
+    assert (decided["op"], decided["y"], decided["query_id"]) == ("decide", True, "q3")
+    wait_for(lead, "!isBusy")
+    lead.keyboard.press("u")
+    until(lambda: office.trainer.answers()[-1]["op"] == "retract")
+    until(lambda: {question.id for question in office.service.open()} == {"e1", "e3"})
+    assert office.service.stats()["disputes"] == 2
+
+
+def test_the_model_s_doubts_are_reviewed_with_the_names(office, visitor):
+    office.trainer.ask(1)
+    ann = arrive(visitor, office, "Ann")
+    press(ann, "1", shown(ann))
+    office.trainer.ask(2, query_id="events-0-1-recheck", id="e1", reason="recheck", score=None, margin=0.0)
+    page = arrive(visitor, office, "Lea")
+    until(lambda: len(office.service.open()) == 1)
+    until(lambda: office.service.stats()["disputes"] == 1)
+    page.keyboard.press("q")
+    expect(page.locator("#disputes-list li")).to_contain_text("The model contradicts this answer.Ann: fraud")
+    page.keyboard.press("Enter")
+    page.keyboard.press("2")
+    until(lambda: office.trainer.answers()[-1]["op"] == "decide")
+    assert office.trainer.answers()[-1]["y"] is False

@@ -54,6 +54,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
 from ...records.labels import MAX_QUERY_ID
+from ...records.people.questions import Question
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
@@ -126,6 +127,7 @@ class _Handler(Handler):
             "/api/history": self._history,
             "/api/review": self._review,
             "/api/classes": self._class_changes,
+            "/api/disputes": self._disputes,
             "/api/find": self._find,
         }
         path = self._address().path
@@ -142,6 +144,7 @@ class _Handler(Handler):
             "/api/skip": lambda body: self._without_label(self.server.service.skip, body),
             "/api/ignore": lambda body: self._without_label(self.server.service.ignore, body),
             "/api/correct": self._correct,
+            "/api/decide": self._decide,
             "/api/undo": self._undo,
             "/api/release": self._release,
             "/api/classes": self._change_class,
@@ -200,12 +203,16 @@ class _Handler(Handler):
         shown = service.next(who) if self.server.is_here(who) else None  # a new name may have come while this waited
         step = service.undoable(who)
         return {
-            "question": None if shown is None else question(shown, self.server.labelling),
+            "question": None if shown is None else self._asked(shown),
             "undo": None if step is None else self._answer_of(step),
             "stats": service.stats(),
             **self._classes(),
             "seen": seen,
         }
+
+    def _asked(self, shown: Question) -> dict[str, Any]:
+        """A question, and whether it decides between people who disagree; what they said would bias the annotator."""
+        return {**question(shown, self.server.labelling), "is_tied": self.server.service.is_tied(shown.query_id)}
 
     def _check_connection(self) -> None:
         """Raise if the page has gone: a question that it gets would stay reserved."""
@@ -230,6 +237,25 @@ class _Handler(Handler):
             "question": None if shown is None else question(shown, self.server.labelling),
             "answers": [self._answer_of(step) for step in steps],
         }
+
+    def _disputes(self) -> dict[str, Any]:
+        """The answers that look doubtful, with the names: for the person who decides."""
+        found = self.server.service.disputes(PAGE)
+        about = {one.query_id: preview(one.question, self.server.labelling) for one in found}
+        disputes = [
+            {
+                "kind": one.kind,
+                "query_id": one.query_id,
+                "id": str(one.answers[0].id if one.question is None else one.question.id),
+                "answers": [self._answer_of(step) for step in one.answers],
+                **about[one.query_id],
+            }
+            for one in found
+        ]
+        return {"disputes": disputes}
+
+    def _decide(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"outcome": self.server.service.decide(_query_id(body), self._class(body), self._who())}
 
     def _answer_of(self, step: Step) -> dict[str, Any]:
         """An answer as the page shows it: what it said, and what it counts as now."""

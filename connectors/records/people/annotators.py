@@ -1,7 +1,7 @@
 """Annotators: how far they agree, how fast they are, and which sources of answers are the same person."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from ...runtime.numbers import HOUR_MS
 from ..classes import ClassLabel
 
 MAX_NAME = 200  # characters of an annotator's name
+DECIDER = "\0"  # before the name of a person who decides: no name of a person begins with it
 PAUSE = 300_000  # milliseconds between two answers, above which a person was not working
 
 _KAPPA, _ALPHA = "Cohen's kappa", "Krippendorff's alpha"
@@ -96,6 +97,26 @@ def person(source: str) -> str:
     if channel not in _CHANNELS:
         return source
     return rest.rpartition("#")[0] if "#" in rest and not rest.startswith("#") else rest
+
+
+def voter_of(source: str, op: str, known: Container[str]) -> str:
+    """The name under which an answer to a question counts: the person's, or apart for what they decide.
+
+    Parameters
+    ----------
+    source, op
+        Source and operation of the label.
+    known
+        The names of the answers so far, without those that were taken back: who has decided takes that back first.
+    """
+    name = person(source)[:MAX_NAME]
+    decider = DECIDER + name
+    return decider if op == "decide" or (op == "retract" and decider in known) else name
+
+
+def has_decided(voter: str) -> bool:
+    """Whether this is the name of what a person has decided, see `voter_of`."""
+    return voter.startswith(DECIDER)
 
 
 def agreement(answers: Iterable[Answer]) -> Agreement:

@@ -52,7 +52,7 @@ function showNext(data) {
 }
 
 async function next() {
-  shown = reviewed = null;
+  shown = reviewed = deciding = null;
   try { await look(0); } catch (error) { failed(error); }
   busy(false);
 }
@@ -84,7 +84,8 @@ function mayAct() { return !isBusy && shown && performance.now() >= guardUntil; 
 // Send an answer, and say what became of it.
 async function act(path, body, done) {
   const question = shown, isHidden = $("guess").hidden;
-  const item = { path: reviewed?.length ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
+  const isDecision = Boolean(deciding);
+  const item = { path: isDecision ? "/api/decide" : reviewed?.length ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
   const isCorrection = Boolean(reviewed?.length);
   busy(true);
   overtake();
@@ -92,10 +93,12 @@ async function act(path, body, done) {
   const { ok, data } = await deliver(item);
   const revealed = isHidden && question.margin !== null ? ` The model’s guess was: ${guess(question)}.` : "";
   if (!ok) say(`Not saved: ${data.error}.`);
+  else if (isDecision) say(`Decided: event ${question.id} is ${body.label}.`);
   else if (isCorrection) say(`Corrected: event ${question.id} is now ${body.label ?? done.toLowerCase()}.`);
   else if (data.outcome === "stale") say(`Not saved: event ${question.id} has a newer answer.`);
   else say(`${body.label ? `Saved: ${data.label ?? done} for` : `${done}:`} event ${question.id}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
   await next();
+  if (isDecision) await openDisputes();
 }
 
 function answer(name) {
@@ -121,11 +124,11 @@ function leaveFinder() {
   findClasses();
 }
 function skip() {
-  if (reviewed?.length === 0) leave();
+  if (deciding || reviewed?.length === 0) leave();
   else if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
 }
 function ignore() {
-  if (reviewed?.length === 0) leave();
+  if (deciding || reviewed?.length === 0) leave();
   else if (mayAct()) act("/api/ignore", reviewed ? { op: "ignore" } : {}, "Ignored");
 }
 
@@ -146,7 +149,7 @@ function undone({ outcome, answer: one }) {
   return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
 
-const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", findClass], ["#", openClasses], ["escape", leave]]);
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", findClass], ["q", openDisputes], ["#", openClasses], ["escape", leave]]);
 
 // Where no box is, what is typed next must answer nothing.
 function findClass() {

@@ -61,6 +61,8 @@ function showStats(stats) {
   $("verdict").className = `verdict ${style}`;
   $("verdict-title").textContent = title;
   $("verdict-text").textContent = text;
+  $("open-disputes").hidden = !stats.disputes;
+  $("open-disputes").textContent = `Review doubtful answers (${count(stats.disputes)})`;
   showCurve(stats.curve);
   $("counts").replaceChildren(...COUNTS.map(([name, title]) => {
     const group = element("div");

@@ -20,6 +20,7 @@ const REASONS = {
 
 let shown = null;          // the question on the page
 let reviewed = null;       // the answers to it, if it is an earlier one, or one that the annotator has found
+let deciding = null;       // the disagreement that the answer decides, if it does
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
 let classes = {};          // what the server says of the classes: labels, keys, is_multiclass, may_add, is_open, limit
@@ -44,7 +45,7 @@ function showUndo() {
 }
 
 // An answer in words.
-const said = ({ op, label, now }) => op === "set" ? (now === label ? label : `${label} (now ${now ?? "removed"})`) : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
+const said = ({ op, label, now }) => op === "set" || op === "decide" ? (now === label ? label : `${label} (now ${now ?? "removed"})`) : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
 function makeLabels({ labels: names, is_multiclass, may_add, is_open, limit, keys }) {
   const found = { labels: names, is_multiclass, may_add, is_open, limit, keys };
@@ -89,14 +90,17 @@ function findClasses() {
   return names;
 }
 
-function show(question, answers = null) {
+const TIED = ["Please decide", "People disagree about this one, and your answer decides. Theirs are not shown, so that you judge for yourself."];
+
+function show(question, answers = null, dispute = null) {
   const isNew = !shown || shown.query_id !== question.query_id || reviewed !== answers;
   shown = question;
   reviewed = answers;
+  deciding = dispute;
   $("rest").hidden = true;
   $("question").hidden = false;
   if (!isNew) return;
-  const [title, why] = answers?.length ? ["Earlier answer", ""] : answers ? REASONS.found : REASONS[question.reason] || [question.reason, ""];
+  const [title, why] = question.is_tied ? TIED : deciding ? ["Your decision", ""] : answers?.length ? ["Earlier answer", ""] : answers ? REASONS.found : REASONS[question.reason] || [question.reason, ""];
   $("reason").textContent = title;
   $("because").textContent = why;
   $("ident").textContent = "event " + question.id;
@@ -110,10 +114,20 @@ function show(question, answers = null) {
   window.scrollTo({ top: 0 });
 }
 
+const DISPUTES = {
+  tied: "People disagree, and the question waits for one more of them.",
+  settled: "People disagree.",
+  doubt: "The model contradicts this answer.",
+};
+
+// Who answered what.
+const votes = (answers) => answers.map((one) => `${one.by || "Without a name"}: ${said(one)}`).join(" · ");
+
 // What was answered before, if this is an earlier question.
 function showReviewed(answers) {
   $("reviewed").hidden = !answers;
   if (!answers) return;
+  if (deciding) return $("reviewed-text").replaceChildren(`${DISPUTES[deciding.kind]} `, element("b", votes(deciding.answers) || "The earlier answer is forgotten"), ". Your answer decides, whatever others say.");
   if (!answers.length) return $("reviewed-text").replaceChildren("You have found this event. Choose a label for it.");
   const newest = answers.at(-1), others = answers.slice(0, -1).map((one) => `${said(one)}${one.by && ` by ${one.by}`}`);
   $("reviewed-text").replaceChildren(

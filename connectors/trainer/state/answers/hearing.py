@@ -5,7 +5,7 @@ from functools import partial
 
 from ....records.class_changes import ClassChange
 from ....records.classes import ClassLabel
-from ....records.labels import Label, Place
+from ....records.labels import Label, Place, as_set
 from ....records.people.questions import is_recheck
 from .votes import Votes
 
@@ -40,7 +40,7 @@ class Hearing:
     ) -> Label | None:
         """What a label means for an event whose label `holding` holds; None: nothing new, or too few answers so far."""
         if query_id is None or not label.source:
-            return label
+            return as_set(label)
         if is_recheck(query_id) and self._answers == 1:
             if label.op == "retract":
                 return label._replace(op="set", y=self._before[place]) if place in self._before else label

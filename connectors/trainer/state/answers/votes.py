@@ -6,6 +6,7 @@ An answer is a label that names its question and its source.  These are the rule
 - With more, the answers wait until so many people have given one and one word leads: a class, or that they cannot
   tell.  After a tie one more person is asked.  No label is learned before.
 - The last answer of each person counts.  An answer that is taken back counts no longer.
+- What a person decides, who has seen the answers, holds whatever the others say.  It is no vote.
 - Once a label holds, the majority of all answers replaces it at once; a tie leaves it as it is.
 
 The outcome depends on the sequence of calls alone.  The answers to the last 10,000 questions are kept, and the last
@@ -14,13 +15,14 @@ The outcome depends on the sequence of calls alone.  The answers to the last 10,
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from streamsvm.active import majority
 
 from ....records.classes import RESERVED, ClassLabel
-from ....records.labels import Label
-from ....records.people.annotators import MAX_NAME, Answer, agreement, annotators, person
+from ....records.labels import Label, as_set
+from ....records.people.annotators import Answer, agreement, annotators, has_decided, voter_of
 
 MEMORY = 10_000  # questions that are remembered
 RECENT = 1_000  # answers that the statistics look at
@@ -69,11 +71,13 @@ class Votes:
         Label or None
             What the answers say together now; None if they say nothing new, or do not decide yet.
         """
-        who = person(label.source or "")[:MAX_NAME]
-        self._remember(label, who, time)
+        known = {name for name, vote in self._votes.get(label.key, {}).items() if vote.word is not None}
+        who = voter_of(label.source or "", label.op, known)
+        if not has_decided(who):
+            self._remember(label, who, time)
         self._has_news = True
         if self.answers == 1:
-            return label
+            return as_set(label)
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
         before = votes[who].rev if who in votes else 0
@@ -84,7 +88,7 @@ class Votes:
         votes[who] = Vote(word, rev)
         while len(self._votes) > MEMORY:
             self._votes.popitem(last=False)
-        return self._together(label, votes, holding)
+        return self._together(label, votes, holding, is_decision=has_decided(who))
 
     def _remember(self, label: Label, who: str, time: int) -> None:
         """Note an answer for the statistics; a retraction takes back the person's answers about the event."""
@@ -94,11 +98,18 @@ class Votes:
             kept = [answer for answer in self._recent if answer[:2] != (label.key, who)]
             self._recent = deque(kept, maxlen=RECENT)
 
-    def _together(self, label: Label, votes: Mapping[str, Vote], holding: ClassLabel | None) -> Label | None:
-        words = [vote.word for vote in votes.values() if vote.word is not None]
-        if not words:
+    def _together(
+        self, label: Label, votes: Mapping[str, Vote], holding: ClassLabel | None, *, is_decision: bool
+    ) -> Label | None:
+        decisions = [vote for name, vote in votes.items() if has_decided(name) and vote.word is not None]
+        words = [vote.word for name, vote in votes.items() if not has_decided(name) and vote.word is not None]
+        if not words and not decisions:
             return label if holding is not None else None  # the last answer was taken back
-        word = majority(words, self.answers if holding is None else 1)
+        word = majority(words, self.answers if holding is None or is_decision else 1)
+        if decisions:
+            word = max(decisions, key=attrgetter("rev")).word
+        elif word is None and is_decision and holding is not None:  # it was taken back, and the others are tied
+            return label
         if word is None or word == holding:
             return None
         rev = max(vote.rev for vote in votes.values())
@@ -138,7 +149,8 @@ class Votes:
         return {key for key in keys if self._n_answers(key) >= self.answers}
 
     def _n_answers(self, key: int) -> int:
-        return sum(vote.word is not None for vote in self._votes.get(key, {}).values())
+        votes = self._votes.get(key, {}).items()
+        return sum(vote.word is not None and not has_decided(name) for name, vote in votes)
 
     @property
     def n_people(self) -> int:

@@ -225,3 +225,32 @@ def test_killed_at_any_step_the_same_people_decide_the_same(tmp_path, monkeypatc
     assert learned > 3
     for place in range(1, steps + 1, 3):
         assert whole(tmp_path / str(place), place)[1] == expected, place
+
+
+def test_what_a_person_decides_holds_whatever_the_others_say():
+    votes, lea = Votes(2), "page:lea#1"
+    assert votes.hear(label("page:ann#1", True, 1), None, 1) is None
+    assert votes.hear(label("page:bob#1", False, 2), None, 2) is None
+    assert votes.unresolved([7]) == {7}
+    decision = Label("e", 7, False, None, None, 3, "decide", lea)
+    together = votes.hear(decision, None, 3)
+    assert (together.op, together.y) == ("set", False)
+    assert votes.hear(label("terminal:cem", True, 4), False, 4) is None  # the majority, but too late
+    assert votes.statistics()["agreement"]["n_shared"] == 1
+    assert {one["name"] for one in votes.statistics()["annotators"]} == {"ann", "bob", "cem"}
+    restored = Votes(2)
+    restored.restore(json.loads(json.dumps(votes.state())))
+    for each in (votes, restored):
+        together = each.hear(label(lea, "retract", 5), False, 5)  # then the majority counts
+        assert (together.op, together.y) == ("set", True)
+
+
+def test_a_decision_between_two_that_is_taken_back_leaves_no_label():
+    votes = Votes(2)
+    votes.hear(label("page:ann#1", True, 1), None, 1)
+    votes.hear(label("page:bob#1", False, 2), None, 2)
+    votes.hear(Label("e", 7, True, None, None, 3, "decide", "page:ann#1"), None, 3)  # one of the two
+    together = votes.hear(label("page:ann#1", "retract", 4), True, 4)
+    assert together.op == "retract"
+    assert votes.unresolved([7]) == {7}  # ann's own answer still counts
+    assert Votes(1).hear(Label("e", 7, True, None, None, 3, "decide", "page:ann#1"), None, 3).op == "set"
