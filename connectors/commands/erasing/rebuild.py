@@ -8,8 +8,7 @@ import argparse
 import json
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from ...runtime.text import plural
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.state.checkpoint import check_fingerprint
 from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
@@ -41,6 +41,8 @@ class Asked(NamedTuple):
 
     erasures: list[Erasure]
     swaps: dict[str, int]  # offset of the request, by the name of the run
+    last: str | None  # the name of the run, if a swap is the last request
+    n: int
 
 
 def run(arguments: argparse.Namespace) -> int | None:
@@ -49,11 +51,10 @@ def run(arguments: argparse.Namespace) -> int | None:
     with open_once(settings) as log:
         asked = {number: _asked(log, settings, number) for number in log.start_offsets(settings.log.topic)}
         _refuse_beginnings(log, settings)
-    n_requests = sum(len(each.erasures) for each in asked.values())
-    if not n_requests:
-        print("nothing was erased, so nothing has to be rebuilt")
+    app = _run_of(settings, asked, arguments.receipt)
+    if app is None:
+        print("nothing was erased since the last rebuild")
         return None
-    app = f"rebuilt-{n_requests}"
     folder = rebuilt_folder(settings, app)
     make_private(folder)
     with lock_folder(folder, "this rebuild"), working(settings) as stop:
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int | None:
         if not _is_swapped(settings, folder, app, stages, stop):
             print("rebuilt; the trainers swap when they run. Then call this again for the receipt")
             return None
-        receipt = _receipt(settings, folder, asked, stages)
+        receipt = {"run": app, **_receipt(settings, folder, asked, stages)}
     receipts.write(arguments.receipt, receipt, key)
     _remove_folders(settings)
     print(f"{plural(len(stages), 'partition')} rebuilt and swapped; wrote the receipt {arguments.receipt}")
@@ -100,7 +101,23 @@ def _refuse_beginnings(log: Transport, settings: Settings) -> None:
 def _asked(log: Transport, settings: Settings, number: int) -> Asked:
     found = list(requests(log, settings.log.erasures, number))
     erasures = [request for _, request in found if isinstance(request, Erasure)]
-    return Asked(erasures, {request.app: at for at, request in found if isinstance(request, Swap)})
+    swaps = {request.app: at for at, request in found if isinstance(request, Swap)}
+    last = found[-1][1] if found else None
+    return Asked(erasures, swaps, last.app if isinstance(last, Swap) else None, len(found))
+
+
+def _run_of(settings: Settings, asked: Mapping[int, Asked], receipt: Path) -> str | None:
+    """The name of the run that goes on or begins; None if there is nothing to do."""
+    if not any(each.erasures for each in asked.values()):
+        return None
+    last = {each.last for each in asked.values() if each.n}
+    for app in last if None not in last else ():
+        assert app is not None
+        if rebuilt_folder(settings, app).is_dir():
+            return app
+        if receipt.exists() and receipts.load(receipt, None).get("run") == app:
+            return None
+    return f"rebuilt-{sum(each.n for each in asked.values())}"
 
 
 # --- rebuilding -------------------------------------------------------------------------------------------------------
@@ -139,12 +156,12 @@ def _read_stages(folder: Path) -> list[Stage]:
 
 def _places(settings: Settings) -> dict[int, Stage]:
     """Where the trainers are, as their newest checkpoints say."""
-    with suppress(ConfigError):
-        return {
-            item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"])
-            for item in read_state(settings.daemon.state_dir)
-        }
-    return {}
+    if not settings.daemon.state_dir.is_dir():
+        return {}
+    found = read_state(settings.daemon.state_dir)
+    for item in found:  # of a model that was promoted, too
+        check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
+    return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 
 # --- the swap ---------------------------------------------------------------------------------------------------------
@@ -171,7 +188,9 @@ def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, li
         time.sleep(_LOOK_SECONDS)
     missing = [number for number in stages if read_note(folder, number) is None]
     if missing:
-        raise ConfigError([f"the trainer of partition {number} could not swap: its log says why" for number in missing])
+        shutil.rmtree(folder)
+        why = "its log says why; call this again to try again"
+        raise ConfigError([f"the trainer of partition {number} could not swap: {why}" for number in missing])
     return True
 
 

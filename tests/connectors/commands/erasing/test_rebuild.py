@@ -168,6 +168,23 @@ def test_scorers_take_the_rebuilt_model(tmp_path, config, call):
     assert manifests[-1]["ver"] == after.version
 
 
+def test_challengers_stay_as_they_are(tmp_path, config, call):
+    config.write_text(config.read_text() + '[[challenger]]\nname = "other"\n[challenger.model]\nC = 1.0\n')
+    fill(tmp_path / "log", list(records("lasvm", 200)))
+    run(config, ERASURES)
+    call("erase", config, "--subject", "u3", "--by", "user", "--set", ERASURES)
+    before = run(config, ERASURES)[0].challengers.all[0].models.digest()
+    call("rebuild", config, "--set", ERASURES)
+    assert run(config, ERASURES)[0].challengers.all[0].models.digest() == before
+    assert finished(config, call, tmp_path / "receipt.json")[0] == 0
+
+
+def test_a_state_of_other_settings_is_not_rebuilt(config, call, rebuilt):
+    code, _, err = call("rebuild", config, *sets([ERASURES, "model.C=3"]), "--receipt", rebuilt)
+    assert code
+    assert "the checkpoint was written with model.C = 10.0, the configuration says 3.0" in " ".join(err)
+
+
 def test_a_request_after_the_swap_is_followed_after_it(tmp_path, config, call, rebuilt):
     call("erase", config, "--subject", "u5", "--by", "user", "--set", ERASURES)
     state = run(config, ERASURES)[0]
@@ -180,6 +197,14 @@ def test_a_state_that_is_not_there_is_not_taken(tmp_path, config, call, rebuilt,
     before = run(config, ERASURES)[0]
     assert "does not have a rebuilt one" in caplog.text
     assert not {i for i in range(200) if i % 20 == 3} & set(before.model.support_ids)
+    call("rebuild", config, "--set", ERASURES, "--receipt", rebuilt)  # another try
+    code, out, _ = finished(config, call, rebuilt)
+    assert code == 0
+    assert "wrote the receipt" in out[-1]
+    assert call("rebuild", config, "--set", ERASURES, "--receipt", rebuilt)[1] == [
+        "nothing was erased since the last rebuild"
+    ]
+    assert not list(tmp_path.glob("state-rebuilt*"))
 
 
 WHY = {  # what is changed, and what is said about it
@@ -221,6 +246,25 @@ def test_a_receipt_says_why_it_does_not_hold(tmp_path, config, call, rebuilt):
         code, out, err = call("verify", rebuilt, config, *flags)
         assert words in " ".join([*out, *err])
         assert bool(code) == (change not in ("nothing", "records gone"))
+
+
+def test_every_partition_has_its_own_rebuilt_state(tmp_path, config, call):
+    with LocalLog(tmp_path / "log") as log:
+        log.create("events", 2)
+        for _, _, value in records("lasvm", 200):
+            log.produce("events", json.dumps(value).encode(), partition=value["id"] % 2)
+    before = {number: digests(state) for number, state in run(config, ERASURES).items()}
+    call("erase", config, "--subject", "u3", "--by", "user", "--set", ERASURES)  # of partition 1 alone
+    run(config, ERASURES)
+    call("rebuild", config, "--set", ERASURES)
+    after = run(config, ERASURES)
+    assert digests(after[0]) == before[0]
+    assert digests(after[1])["models"] != before[1]["models"]
+    assert finished(config, call, tmp_path / "receipt.json")[0] == 0
+    code, out, _ = call("verify", tmp_path / "receipt.json", config, "--set", ERASURES)
+    assert (code, "without its 10 erased records" in out[-1]) == (0, True)
+    call("erase", config, "--subject", "u5", "--by", "user", "--set", ERASURES)
+    assert "swap when they run" in call("rebuild", config, "--set", ERASURES)[1][-1]
 
 
 @pytest.mark.parametrize(
