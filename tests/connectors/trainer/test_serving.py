@@ -84,8 +84,11 @@ def test_labels_that_come_after_the_promotion_teach_each_model_with_what_it_said
     found = []
     for name in (None, "wide"):
         settings = promoting(tmp_path / str(name), labels="labels")
-        append(settings, list(some_events(200, labelled=False)))
+        events = list(some_events(200, labelled=False))
+        append(settings, events[:100])
         append(settings, list(late_labels(200))[:60], "labels")
+        run(settings)
+        append(settings, events[100:])  # which models predict that have learned
         run(settings)
         if name:
             ask(settings, name)
