@@ -4,7 +4,7 @@ from pathlib import Path
 
 from river import compose
 
-from streamsvm import WarmupScaler, load
+from streamsvm import OneVsOne, WarmupScaler, load
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learners import FOR_TWO_CLASSES
@@ -52,7 +52,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     *before, model = found.steps.values() if isinstance(found, compose.Pipeline) else [found]
     decider = model if isinstance(model, ConformalClassifier) else None
     model = model if decider is None else decider.model
-    classes = (*FOR_TWO_CLASSES.values(), MulticlassModel)
+    classes = (*FOR_TWO_CLASSES.values(), MulticlassModel, OneVsOne)
     if not isinstance(model, classes) or len(before) > 1 or not isinstance((*before, None)[0], BEFORE):
         raise snapshot.SnapshotError(
             f"{path}: this is a {snapshot.kind_of(snapshot.read(path))!r} snapshot, expected a model "
