@@ -4,6 +4,7 @@
     python benchmarks/guarantee.py               # those that need no folder
     python benchmarks/guarantee.py --quick       # 1500 records of a few streams
     python benchmarks/guarantee.py --few         # how much is decided from 30, 60 and 120 labels
+    python benchmarks/guarantee.py --data DIR --plot docs    # docs/guarantee-elec2.svg; needs matplotlib
 
 Prequential: predict, decide, then learn.  All records count, the first ones too.  "Wrong" is the share of a class's
 records that were decided alone and wrongly; "block" is the worst share among 1000 successive records of a class.
@@ -280,7 +281,10 @@ class Mapie:
         self.n += 1
         if self.n % 50 or len(self.last) < 2 / self.alpha:
             return
-        self.labels = tuple(sorted({c for _, c in self.last}))
+        labels = tuple(sorted({c for _, c in self.last}))
+        if len(labels) < 2:
+            return
+        self.labels = labels
         rows, places = np.array([self._row(p) for p, _ in self.last]), [self.labels.index(c) for _, c in self.last]
         self.fitted = SplitConformalClassifier(Given(self.labels), confidence_level=1.0 - self.alpha, prefit=True)
         self.fitted.conformalize(rows, np.array(places))
@@ -360,6 +364,51 @@ def _few(X: np.ndarray, y: np.ndarray, alpha: float, n: int, seed: int) -> list 
     return ways
 
 
+# ------------------------------------------------------------------------------------------------------------- picture
+
+
+def draw(folder: Path, path: Path) -> None:
+    """Decisions on elec2 with an error of 2 %: the share decided, the errors of each class, and other errors."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": path.stem})
+    stream, alpha = STREAMS["elec2"], 0.02
+    X, y = stream.make(folder, 60_000)
+    found = probabilities(stream, X, y)
+    alone, wrong, promised = _along(found, y, alpha)
+    figure, (above, below, others) = plt.subplots(3, 1, figsize=(7, 7.5), layout="constrained")
+    above.plot(*_means(np.arange(len(y)), alone), color="#333333")
+    above.set(ylabel="decided, of the last 1000", ylim=(0, 1), xlabel="records")
+    for c, color in ((False, "#1f77b4"), (True, "#d62728")):
+        places = np.flatnonzero(np.array(y) == c)
+        below.plot(*_means(places, wrong[places]), color=color, label="price up" if c else "price down")
+    below.axhline(alpha, color="#333333", linewidth=0.8, label="error = 0.02")
+    below.axhline(promised, color="#333333", linewidth=0.8, linestyle=":", label="promised of 1000")
+    below.set(ylabel="wrong, of the class's last 1000", ylim=(0, 1.2 * promised), xlabel="records")
+    below.legend(frameon=False, ncols=4, fontsize="small")
+    errors = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15)
+    others.plot(errors, [_along(found, y, error)[0].mean() for error in errors], "o-", color="#333333")
+    others.set(xlabel="error", ylabel="decided, of all", xlim=(0, None), ylim=(0, 1))
+    figure.savefig(path, metadata={"Date": None})
+
+
+def _along(found: list[dict], y: list, alpha: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Which records are decided, which of them wrongly, and the largest share promised of 1000."""
+    rule, alone, wrong = Ours(alpha), np.zeros(len(y)), np.zeros(len(y))
+    for t, (p, label) in enumerate(zip(found, y, strict=True)):
+        said = rule.decide(p)
+        alone[t], wrong[t] = said.decided, said.is_wrong(label)
+        rule.note(t, said, label)
+    return alone, wrong, rule.guard.promised(1000) / 1000
+
+
+def _means(places: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every 100th mean of the last 1000 values, and where it ends."""
+    sums = np.concatenate([[0.0], values.cumsum()])
+    return places[999::100], ((sums[1000:] - sums[:-1000]) / 1000)[::100]
+
+
 def main() -> None:
     """Run the streams and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -367,7 +416,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--records", type=int, default=60_000, help="largest number of records of a stream")
     parser.add_argument("--few", action="store_true", help="how much is decided from few labels")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="draw elec2 into this folder instead")
     given = parser.parse_args()
+    if given.plot:
+        draw(given.data, given.plot / "guarantee-elec2.svg")
+        return
     if given.few:
         few(given.data, 2 if given.quick else 30)
         return

@@ -36,6 +36,8 @@ COMMANDS = {  # in the order of `streamsvm --help`
     "topics": Command("topics", topics.topics, "show the topics and what is wrong with them, or create them"),
     "predictions": Command("predictions", topics.predictions, "write the trainer's predictions to a file"),
     "challengers": Command("challengers", models.challengers, "compare the models in the shadow with the serving one"),
+    "promote": Command("promotion", models.promote, "let a challenger serve"),
+    "rollback": Command("promotion", models.rollback, "let the model serve that served before"),
     "lag": Command("lag", topics.lag, "show how far trainers and scorers are behind the log"),
     "dlq": Command("replays.dlq", topics.dlq, "list the records that were refused, or put them back"),
     "replay": Command("replays.replay", topics.replay, "train another model over a range of the log"),

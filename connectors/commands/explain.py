@@ -13,12 +13,12 @@ from streamsvm.estimators.learner.explaining import Explanation
 
 from ..records.models import ServedModel
 from ..records.raw import flat
-from ..report.export import read_model
 from ..runtime.folders import FileError
 from ..settings.loading import load
 from ..settings.sections import Settings
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import choose_model, read_state
+from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:

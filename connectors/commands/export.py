@@ -3,14 +3,13 @@
 import argparse
 
 from streamsvm.core.saving import snapshot
-from streamsvm.export import to_c, to_java, to_javascript, to_json, to_onnx
-from streamsvm.export.fields import require_numbers
+from streamsvm.export import to_c, to_java, to_javascript, to_json, to_libsvm, to_onnx
 
 from ..records.models import ServedModel
-from ..report.export import chosen, export_model, read_model
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from .shared.configuration import state_folder
+from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -18,7 +17,6 @@ def run(arguments: argparse.Namespace) -> None:
     served = read_model(state_folder(arguments.model), arguments.partition, arguments.key)
     try:
         if arguments.to == "libsvm":
-            require_numbers(served.records, "LIBSVM")
             _write_libsvm(served, arguments)
         else:
             snapshot.write_atomic(arguments.out, _written(served, arguments))
@@ -28,10 +26,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _write_libsvm(served: ServedModel, arguments: argparse.Namespace) -> None:
-    written, legend = export_model(served.model, arguments.out, served.scaler, arguments.label)
-    n_support = plural(chosen(served.model, arguments.label).n_support, "support vector")
+    text, meaning = to_libsvm(served.whole(), arguments.label)
+    legend = arguments.out.with_name(f"{arguments.out.name}.json")
+    snapshot.write_atomic(legend, meaning.encode())
+    snapshot.write_atomic(arguments.out, text.encode("ascii"))
+    n_support = plural(text.partition("\nSV\n")[2].count("\n"), "support vector")
     without = "" if served.decider is None else "; the guarantee is left out: LIBSVM has none"
-    print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}{without}")
+    print(f"wrote {n_support} to {arguments.out}, and what the numbers mean to {legend}{without}")
 
 
 def _written(served: ServedModel, arguments: argparse.Namespace) -> bytes:

@@ -7,13 +7,13 @@ from typing import Any
 
 import streamsvm
 
-from ..report.export import read_model
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import read_state
 from .shared.configuration import state_folder
+from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:

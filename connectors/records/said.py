@@ -40,12 +40,13 @@ def _fields(said: Said) -> list:
     decided = said.verdict and to_json(said.verdict).decode()
     if isinstance(said, ClassPrediction):
         return [decided, said.label, said.margin, [*said.values.items()], [*said.probabilities.items()]]
-    return [decided, said.margin, said.score, said.value]
+    return [decided, said.margin, said.score, said.value, *said.margins]
 
 
 def _said(decided: str | None, *parts: Any) -> Said:
     verdict = None if decided is None else from_json(decided.encode())
-    if len(parts) == 3:
-        return Prediction(float(parts[0]), float(parts[1]), float(parts[2]), verdict)
+    if not isinstance(parts[-1], list):
+        margin, score, value, *margins = map(float, parts)
+        return Prediction(margin, score, value, verdict, tuple(margins))
     label, margin, values, probabilities = parts
     return ClassPrediction(label, float(margin), dict(values), dict(probabilities), verdict)

@@ -165,6 +165,7 @@ METRICS = (
         "streamsvm_estimates_share", "gauge", "Time for estimates as a share of the time for learning.", ("partition",)
     ),
     Metric("streamsvm_challenger_active", "gauge", "1 while a challenger goes on, 0 once it was dropped.", _CHALLENGER),
+    Metric("streamsvm_challenger_serving", "gauge", "1 for the model that serves, 0 for those beside it.", _CHALLENGER),
     Metric("streamsvm_challenger_labels", "gauge", "Labels that a challenger was compared on.", _CHALLENGER),
     Metric(
         "streamsvm_challenger_gain",

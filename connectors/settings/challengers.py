@@ -63,10 +63,15 @@ class ComparisonSettings:
     miss_cost
         What it costs to predict a positive event as negative, where the other error costs 1.  It is the metric
         ``cost``, with two classes.
+    promote
+        The metric by which a challenger that is better serves at once, by itself: ``"error"``, ``"g-mean"``,
+        ``"log loss"``, ``"cost"`` or ``"decided"``.  Each partition decides alone.  Empty: only ``streamsvm promote``
+        does that.
     """
 
     error: float = key(0.05, checks.up_to_a_half)
     miss_cost: float = key(1.0, checks.positive)
+    promote: str = key("", checks.one_of("", "error", "g-mean", "log loss", "cost", "decided"))
 
 
 def model_fingerprint(model: ModelSettings) -> dict[str, Any]:

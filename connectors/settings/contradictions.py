@@ -178,6 +178,8 @@ def _mixture(settings: Settings) -> Iterator[str]:
         yield 'decide.error does not go with model.algorithm = "mixture", whose experts it does not know; use "auto"'
     if settings.log.questions:
         yield 'log.questions needs one model to ask about, and model.algorithm = "mixture" has experts; use "auto"'
+    if settings.daemon.publish_json:
+        yield 'daemon.publish_json does not go with model.algorithm = "mixture", which has no such form; use "auto"'
 
 
 def _classes(settings: Settings) -> Iterator[str]:
@@ -196,6 +198,22 @@ def _classes(settings: Settings) -> Iterator[str]:
 
 
 def _challengers(settings: Settings) -> Iterator[str]:
+    metric, are_two = settings.comparison.promote, settings.label.vocabulary is None
+    needs = {
+        "g-mean": (are_two, "two classes"),
+        "cost": (are_two and settings.comparison.miss_cost != 1.0, "two classes, and comparison.miss_cost"),
+        "decided": (settings.decide.error > 0.0, "decide.error"),
+    }
+    is_met, what = needs.get(metric, (True, ""))
+    if not is_met:
+        yield f'comparison.promote = "{metric}" needs {what}'
+    if metric and not settings.log.control:
+        yield (
+            f'comparison.promote = "{metric}" needs log.control: on the topic beside it, the trainers note which model '
+            "served when"
+        )
+    if settings.log.control and not settings.challenger:
+        yield "log.control, the topic of promotions, needs a [[challenger]]"
     if not settings.challenger:
         return
     if repeated := _repeated(challenger.name for challenger in settings.challenger):

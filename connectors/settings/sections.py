@@ -69,6 +69,9 @@ class LogSettings:
     erasures
         Topic of the requests of ``streamsvm erase``: records that models must forget, and never learn again.  Empty:
         nothing can be erased.
+    control
+        Topic of the requests of ``streamsvm promote`` and ``rollback``.  The trainers answer on the topic of this name
+        and ``-served``.  Empty: nothing can be promoted by a request.
     format
         Format of the events: ``"json"``, ``"float32"``, ``"avro"`` or ``"registry"``; see [schema].
     schemas
@@ -89,14 +92,20 @@ class LogSettings:
     estimates: str = key("", checks.optional_topic)
     alarms: str = key("", checks.optional_topic)
     erasures: str = key("", checks.optional_topic)
+    control: str = key("", checks.optional_topic)
     format: str = key("json", checks.one_of(*FORMATS))
     schemas: Path = Path("schemas")
+
+    @property
+    def control_topics(self) -> tuple[str, ...]:
+        """The topics of requests to serve, and of the trainers' answers; empty if there are none."""
+        return (self.control, f"{self.control}-served") if self.control else ()
 
     def topics(self) -> list[str]:
         """The topics that are used."""
         models, others = (
             (self.model, self.merged, self.scores),
-            (self.questions, self.state, self.estimates, self.alarms, self.erasures),
+            (self.questions, self.state, self.estimates, self.alarms, self.erasures, *self.control_topics),
         )
         return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
 

@@ -77,7 +77,8 @@ def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
     shapes = {name: Shape(n_partitions, "delete", 7 * DAY_MS) for name in used(settings)}
     shapes[log.dlq] = Shape(1, "delete", 30 * DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
     shapes |= {name: Shape(1, "compact") for name in (log.model, log.merged) if name in shapes}
-    shapes |= {name: Shape(n_partitions, "delete", _FOR_EVER) for name in (log.state, log.erasures) if name}
+    kept = filter(None, (log.state, log.erasures, *log.control_topics))
+    shapes |= {name: Shape(n_partitions, "delete", _FOR_EVER) for name in kept}
     if log.questions:
         shapes[log.questions] = Shape(n_partitions, "compact")
     return shapes
@@ -161,7 +162,8 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
     events = shapes.get(log.topic, Shape(1))
     for name in names:
         shape = shapes.get(name)
-        if name in (log.labels, log.erasures) and shape and shape.n_partitions != events.n_partitions:
+        is_beside = name in (log.labels, log.erasures, *log.control_topics)
+        if is_beside and shape and shape.n_partitions != events.n_partitions:
             yield Finding(WARNING, _other_count(name, shape, log.topic, events))
         elif name == log.labels and not shape and events.n_partitions > 1:
             text = f"its first record would make it with 1 partition, but {log.topic!r} has {events.n_partitions}"
@@ -174,7 +176,16 @@ def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
     log, shadows = settings.log, settings.topics_of_challengers()
     events = shapes.get(log.topic)
-    for name in (log.labels, log.predictions, log.scores, log.questions, log.state, log.erasures, *shadows):
+    for name in (
+        log.labels,
+        log.predictions,
+        log.scores,
+        log.questions,
+        log.state,
+        log.erasures,
+        *log.control_topics,
+        *shadows,
+    ):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
             yield Finding(PROBLEM, _other_count(name, shape, log.topic, events))
@@ -215,6 +226,12 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
                 PROBLEM,
                 f"topic {name!r} has retention.ms={shape.retention_ms}, so requests to forget will be removed one day, "
                 "and a later run over the log would learn the records again: set it to -1",
+            )
+        if name in log.control_topics and shape.retention_ms not in (None, _FOR_EVER):
+            yield Finding(
+                PROBLEM,
+                f"topic {name!r} has retention.ms={shape.retention_ms}, so it will be forgotten one day which model "
+                "served when: set it to -1",
             )
         if name not in (log.model, log.merged, log.questions) and "compact" in policies:
             yield Finding(

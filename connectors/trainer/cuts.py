@@ -46,7 +46,9 @@ class Cuts:
         """The cuts that still have to be taken again."""
         return list(self._again)
 
-    def next(self, offset: int, labels_offset: int, journal: Journal) -> Cut | None:
+    def next(
+        self, offset: int, labels_offset: int, journal: Journal, stop: tuple[int, int] | None = None
+    ) -> Cut | None:
         """The next cut, which is in the journal by then; None if its records have to be polled first.
 
         Parameters
@@ -55,10 +57,12 @@ class Cuts:
             Offsets of the next event and of the next label.
         journal
             Where the cut is written down.
+        stop
+            Offsets of an event and of a label that the cut must not have; None: it may have any.
         """
         if self._again:
             return self._repeated(journal)
-        n_events, n_labels = self._earliest(1 if self._suspect else self._batch)
+        n_events, n_labels = self._earliest(1 if self._suspect else self._batch, stop)
         if n_events + n_labels == 0:
             return None
         cut = Cut(
@@ -80,16 +84,15 @@ class Cuts:
             journal.retry()
         return cut
 
-    def _earliest(self, limit: int) -> tuple[int, int]:
+    def _earliest(self, limit: int, stop: tuple[int, int] | None) -> tuple[int, int]:
         """How many events and labels have the earliest timestamps; 0, 0 if the log may have an earlier one."""
-        events = self._events.heads(limit)
-        labels = self._labels.heads(limit) if self._labels else []
+        before = stop or (None, None)
+        events, has_events = self._events.heads(limit, before[0])
+        labels, has_labels = self._labels.heads(limit, before[1]) if self._labels else ([], True)
         n_events = n_labels = n_bytes = 0
         while n_events + n_labels < limit and n_bytes < inputs.CUT_BYTES:
             has_event, has_label = n_events < len(events), n_labels < len(labels)
-            if not (has_event or self._events.is_exhausted):
-                return 0, 0
-            if self._labels and not (has_label or self._labels.is_exhausted):
+            if not (has_event or has_events) or not (has_label or has_labels):
                 return 0, 0
             if not has_event and not has_label:
                 break

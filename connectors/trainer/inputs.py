@@ -145,10 +145,16 @@ class Input:
         """Whether everything up to `end` was polled."""
         return self._end is not None and self.has_all_below(self._end)
 
-    def heads(self, limit: int) -> list[tuple[int, int]]:
-        """What the first `limit` records are ordered by, and their sizes."""
+    def heads(self, limit: int, before: int | None = None) -> tuple[list[tuple[int, int]], bool]:
+        """What the first `limit` records are ordered by, and their sizes; and whether no other can come before them.
+
+        Records from the offset `before` on do not count.
+        """
         found = zip(islice(self.records, limit), self._sizes, strict=False)
-        return [(order(record.timestamp, record.offset), size) for record, size in found]
+        if before is None:
+            return [(order(record.timestamp, record.offset), size) for record, size in found], self.is_exhausted
+        heads = [(order(record.timestamp, record.offset), size) for record, size in found if record.offset < before]
+        return heads, self.is_exhausted or self.has_all_below(before)
 
     def reach(self, offset: int) -> bool:
         """Whether every record before `offset` was polled.  If not, ask for them, however much memory they take."""

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
@@ -24,6 +25,7 @@ from .erasing import Erasing
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
+from .serving import Serving
 from .state.challengers import serving_of
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.erased import without
@@ -108,6 +110,7 @@ class Partition:
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
         self._has_erased = False  # requests to forget were followed that no checkpoint has
+        self._has_served = False  # another model serves than in the newest checkpoint
         self._n_to_save = 0  # checkpoints to write at once, so that none of those before an erasure is left
         self.wants_publication = False  # scorers must not go on with the models that they have
         self._newest = math.nan  # time of the newest record that was consumed, in milliseconds
@@ -118,6 +121,7 @@ class Partition:
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
         erasures = settings.log.erasures
         self._erasing = Erasing(self._input(erasures), number, self._refuse_request) if erasures else None
+        self._serving = self._new_serving() if settings.challenger else None
         ids = {item.topic: log.topic_id(item.topic) for item in self._inputs()}
         self._topic_ids = {topic: topic_id for topic, topic_id in ids.items() if topic_id}
         # Outputs that were committed together with later offsets must not come twice.
@@ -166,6 +170,8 @@ class Partition:
             self._begin_input(self._labels, labels)
         if self._erasing:
             self._erasing.begin(self.state)
+        if self._serving:
+            self._serving.begin(self.state)
 
     def _begin_input(self, item: Input, offset: int) -> None:
         try:
@@ -218,7 +224,8 @@ class Partition:
         state = self._prepare()
         if state is None or not self._may_consume(state):
             return 0
-        cut = self._cuts.next(state.offset, state.labels_offset, self._journal)
+        stop = self._serving.stop if self._serving else None
+        cut = self._cuts.next(state.offset, state.labels_offset, self._journal, stop)
         if cut is None:
             return 0
         started = time.perf_counter()
@@ -236,7 +243,28 @@ class Partition:
         self._remember(state)
         return n_records
 
+    def _new_serving(self) -> Serving:
+        topics = self._settings.log.control_topics
+        answer = partial(self._log.produce, topics[-1] if topics else "", partition=self.number)
+        items = [*map(self._input, topics)]
+        return Serving(self._settings, items, self.number, answer, self._refuse_request)
+
     def _may_consume(self, state: State) -> bool:
+        """Follow the requests; return whether the next cut may be consumed, or a checkpoint comes first."""
+        return self._may_learn(state) and self._may_predict(state)
+
+    def _may_predict(self, state: State) -> bool:
+        """Let the right model serve; return whether it may, or whether a checkpoint comes first."""
+        if self._serving is None:
+            return True
+        if not self._serving.is_ready:
+            return False
+        if self._serving.follow(state, is_repeating=bool(self._cuts.again)):
+            self._has_served = self.wants_publication = True
+            self._n_to_save = max(self._n_to_save, 1)
+        return not self._has_served
+
+    def _may_learn(self, state: State) -> bool:
         """Follow the requests to forget; return whether the next cut may be consumed, or a checkpoint comes first."""
         if self._erasing is None or self._cuts.again:  # a repeated cut was consumed before those requests
             return True
@@ -262,24 +290,26 @@ class Partition:
         assert self._erasing
         if rebuilt is not None:
             self.state = self.state.replaced_by(rebuilt)
+            self._processor.attend(self.state)
         self._erasing.swapped(self.state)
         self._note_erased()
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
-        self._processor.refuse(record, "erase", error, state)
+        self._processor.refuse(record, "request", error, state)
 
     @property
     def wants_records(self) -> bool:
         """Whether the next cut has to be polled first."""
-        if self.state is None or self._cuts.again or not (self._erasing is None or self._erasing.is_ready):
+        if self.state is None or self._cuts.again or not all(each.is_ready for each in self._followers):
             return True
         return not all(item.has_cut or item.is_at_end for item in self._inputs())
 
     @property
     def is_finished(self) -> bool:
         """Whether a trainer that does not follow has consumed all records that the log had at the beginning."""
-        is_waiting = self.state is not None and (self._n_to_save or (self._erasing and not self._erasing.is_finished))
+        is_open = self._n_to_save or not all(each.is_finished for each in self._followers)
+        is_waiting = self.state is not None and is_open
         return not is_waiting and all(
             item.is_at_end and (not item.records or self.state is None) for item in self._inputs()
         )
@@ -329,7 +359,13 @@ class Partition:
         return [self._events, self._labels] if self._labels else [self._events]
 
     def _all_inputs(self) -> list[Input]:
-        return [*self._inputs(), self._erasing.item] if self._erasing else self._inputs()
+        erasures = [self._erasing.item] if self._erasing else []
+        return [*self._inputs(), *erasures, *(self._serving.items if self._serving else ())]
+
+    @property
+    def _followers(self) -> list[Erasing | Serving]:
+        """What follows requests between two cuts."""
+        return [each for each in (self._erasing, self._serving) if each is not None]
 
     def _consume(self, cut: Cut, state: State) -> int:
         events = self._events.take(cut.events)
@@ -412,7 +448,7 @@ class Partition:
         self._journal = self.store.save(checkpoint, self.state.sequence + 1, self._cuts.again)
         self.checkpoint_bytes = len(checkpoint)
         self.state.sequence += 1
-        self._has_asked = self._has_erased = False
+        self._has_asked = self._has_erased = self._has_served = False
         self._n_to_save = max(0, self._n_to_save - 1)
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()

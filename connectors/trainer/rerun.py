@@ -116,6 +116,8 @@ class Rerun:
         topics = self._settings.log
         ends = {topics.topic: {self._number: stage.events}, topics.labels: {self._number: stage.labels}}
         with open_once(self._settings) as opened:
+            for answers in topics.control_topics[1:]:  # promotions happen again where they happened
+                ends[answers] = opened.end_offsets(answers)
             log = cast(Transport, Quiet(opened, ends, self._is_erased))
             ahead = ReadAhead(self._settings.limits.read_ahead_bytes)
             store = CheckpointStore(self.folder, keep=1)
@@ -142,15 +144,18 @@ class Rerun:
 
 
 def quiet(settings: Settings, folder: Path) -> Settings:
-    """The settings of a rerun: the same model, a folder of its own, no challenger, and only the topics of
-    events and labels.
+    """The settings of a rerun: the same model, a folder of its own, and only the topics of events and labels.
+
+    Challengers take part only where one may have been promoted.
     """
     log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
     daemon = replace(
         settings.daemon, follow=False, start="earliest", begin="empty", exactly_once=False, state_dir=folder
     )
     state = replace(settings.state, store="dir", url="")
-    return replace(settings, log=log, daemon=daemon, state=state, challenger=())
+    comparison = replace(settings.comparison, promote="")
+    own = settings.challenger if settings.log.control else ()
+    return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison, challenger=own)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

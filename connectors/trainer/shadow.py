@@ -11,7 +11,7 @@ serves.
 import time
 from collections import ChainMap, defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -123,17 +123,20 @@ class Shadow:
         """Predictions of the events that the challenger can take."""
         model, decider = challenger.models.model, challenger.models.decider(None)
         try:
-            found = predictions_of(model, rows_at(step.rows, [seen.row for seen in step.seen]))
+            found = self._say(model, step.rows, [seen.row for seen in step.seen])
             pairs = [*zip(step.seen, found, strict=True)]
         except ValueError:
             pairs = []
             for seen in step.seen:
                 try:
-                    pairs.append((seen, predictions_of(model, rows_at(step.rows, [seen.row]))[0]))
+                    pairs.append((seen, self._say(model, step.rows, [seen.row])[0]))
                 except ValueError:
                     challenger.counters.bad += 1
         challenger.counters.predicted += len(pairs)
         return [(seen, with_verdict(said, decider)) for seen, said in pairs]
+
+    def _say(self, model: Any, rows: NamedRows, places: list[int]) -> list[Said]:
+        return predictions_of(model, rows_at(rows, places), to_be_learned=bool(self._settings.log.labels))
 
     def _learn(self, challenger: Challenger, step: Step, own: Mapping[int, Said], champion: Mapping[int, Said]) -> None:
         tasks = []

@@ -218,8 +218,13 @@ class Telemetry:
 
     def _measure_challengers(self, challengers: Challengers, number: int) -> None:
         """How each challenger does beside the model that serves."""
+        serving = {"partition": number, "challenger": challengers.serving}
+        if challengers.all:
+            self._metrics.drop(**serving)
+            self._metrics.set("streamsvm_challenger_serving", 1.0, **serving)
         for challenger in challengers.all:
             where = {"partition": number, "challenger": challenger.name}
+            self._metrics.set("streamsvm_challenger_serving", 0.0, **where)
             self._metrics.set("streamsvm_challenger_active", float(not challenger.dropped), **where)
             self._metrics.set("streamsvm_challenger_labels", challenger.comparison.n, **where)
             for difference in challenger.comparison.differences():

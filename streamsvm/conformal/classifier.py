@@ -63,7 +63,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
 
     **Predictions** are the most probable labels.  A `threshold` of the model does not change them.
 
-    **Cost**: 3 microseconds an example beside the model, and memory for 1000 examples of each class.
+    **Cost**: 5 microseconds an example beside the model, and memory for 1000 examples of each class.
 
     Examples
     --------

@@ -100,14 +100,17 @@ class _Graph:
 
 def _margins(graph: _Graph, found: Description) -> str:
     """f of each machine, (n, K)."""
-    x = graph.add("Where", graph.add("IsNaN", "x"), found.missing, "x")
-    z = graph.add("Mul", graph.add("Sub", x, found.shift), found.factor)
-    members = found.members.toarray()
+    members, shift = found.members.toarray(), found.shift
+    if not np.isfinite(found.limit) and found.kernel == "rbf":
+        # Distances depend on no shift, but their precision does.
+        centre = members.mean(axis=0)
+        members = members - centre
+        shift = shift + np.divide(centre, found.factor, out=np.zeros_like(centre), where=found.factor != 0.0)
+    z = graph.add("Sub", graph.add("Where", graph.add("IsNaN", "x"), found.missing, "x"), shift)
+    if (found.factor != 1.0).any():
+        z = graph.add("Mul", z, found.factor)
     if np.isfinite(found.limit):
         z = graph.add("Clip", z, -found.limit, found.limit)
-    elif found.kernel == "rbf":  # Distances depend on no shift, but their precision does.
-        centre = members.mean(axis=0)
-        z, members = graph.add("Sub", z, centre), members - centre
     if found.kernel != "rbf":
         k = _of_products(graph, found, graph.add("MatMul", z, members.T))
     else:
@@ -129,27 +132,36 @@ def _of_products(graph: _Graph, found: Description, products: str) -> str:
 
 def _decide(graph: _Graph, found: Description, margins: str) -> None:
     """Add the outputs."""
+    labels = _labels(found.labels)
+    if found.decision == THRESHOLD and found.guarantee is None:
+        _probabilities(graph, found, margins)
+        is_second = graph.add("Greater", margins, found.threshold)
+        if labels.dtype == bool:  # False and True
+            graph.add("Squeeze", is_second, np.array([1]), name="label")
+        else:
+            graph.add("Squeeze", graph.add("Where", is_second, labels[1:], labels[:1]), np.array([1]), name="label")
+        return
     if found.decision == ONE_VS_ONE:
-        place = _count_votes(graph, len(found.labels), margins)
+        place = _count_votes(graph, len(labels), margins)
     else:
         p = _probabilities(graph, found, margins)
-        if found.decision == THRESHOLD and found.guarantee is None:
-            place = graph.add("Squeeze", graph.add("Greater", margins, found.threshold), np.array([1]))
-            place = graph.add("Where", place, np.array(1), np.array(0))
-        else:
-            place = graph.add("ArgMax", p, axis=1, keepdims=0)
+        place = graph.add("ArgMax", p, axis=1, keepdims=0)
         if found.guarantee is not None:
-            is_best = graph.add("Equal", graph.add("Unsqueeze", place, np.array([1])), np.arange(len(found.labels)))
+            is_best = graph.add("Equal", graph.add("Unsqueeze", place, np.array([1])), np.arange(len(labels)))
             kept = graph.add("GreaterOrEqual", p, np.array(found.guarantee.thresholds))
             graph.add("Or", is_best, kept, name="set")
-    graph.add("Gather", _labels(found.labels), place, name="label")
+    graph.add("Gather", labels, place, name="label")
 
 
 def _probabilities(graph: _Graph, found: Description, margins: str) -> str:
     """Add the probabilities, (n, L)."""
-    correction = found.guarantee and found.guarantee.correction
-    slopes = graph.add("Where", graph.add("Greater", margins, 0.0), found.slopes[:, 1], found.slopes[:, 0])
-    t = graph.add("Mul", margins, slopes)
+    correction, sides = found.guarantee and found.guarantee.correction, np.array([-1.0, 1.0])
+    below, above = found.slopes.T
+    if found.decision == THRESHOLD and correction is None:
+        below, above = sides * below, sides * above  # of both labels at once: p of -f and of f
+    t = graph.add("Mul", margins, graph.add("Where", graph.add("Greater", margins, 0.0), above, below))
+    if found.decision == THRESHOLD and correction is None:
+        return graph.add("Sigmoid", t, name="probabilities")
     if found.decision == ONE_VS_REST:
         p = graph.add("Sigmoid", t)
         if correction is None:
@@ -159,8 +171,7 @@ def _probabilities(graph: _Graph, found: Description, margins: str) -> str:
     if correction is not None:
         t = graph.add("Mul", graph.add("Clip", t, -8.0, 8.0), correction[1])
         t = graph.add("Clip", graph.add("Add", t, correction[0]), -12.0, 12.0)
-    p = graph.add("Sigmoid", t)
-    return graph.add("Concat", graph.add("Sub", 1.0, p), p, name="probabilities", axis=1)
+    return graph.add("Sigmoid", graph.add("Mul", t, sides), name="probabilities")
 
 
 def _count_votes(graph: _Graph, n_labels: int, margins: str) -> str:

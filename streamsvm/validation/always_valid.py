@@ -25,8 +25,6 @@ forecasters", Operations Research 72 (2024), use it for differences of losses, a
 import math
 from typing import NamedTuple
 
-from scipy.special import gammainc, gammaln
-
 _TIGHT_AT = 25.0  # value of V at which the bound is tightest: a few hundred to some thousand pairs of predictions
 
 
@@ -144,4 +142,6 @@ def _tightest(error: float) -> float:
 
 def _log_gamma_mass(a: float, x: float) -> float:
     """Logarithm of the integral of t^(a-1) exp(-t) from 0 to x."""
+    from scipy.special import gammainc, gammaln  # here: it takes a tenth of a second
+
     return float(gammaln(a) + math.log(gammainc(a, x)))

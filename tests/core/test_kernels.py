@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from streamsvm.connectors.report.export import _KERNELS as EXPORTED
 from streamsvm.core.kernels import (
     FORMULAS,
     NAMES,
@@ -25,6 +24,7 @@ from streamsvm.core.kernels import (
     self_product,
 )
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.export.libsvm import NAMES as EXPORTED
 from streamsvm.sklearn_api import LASVMClassifier
 
 KERNELS = (

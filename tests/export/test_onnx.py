@@ -9,6 +9,7 @@ from described import Twin
 from exported import MODELS, answers_of, assert_alike, engine_rounding, model_of, rows_of
 
 from streamsvm.export import to_json, to_onnx
+from streamsvm.sklearn_api import LASVMClassifier
 
 pytest.importorskip("onnx")
 
@@ -33,6 +34,15 @@ def test_onnx_decides_as_the_description_says(name, double):
     single = {"far": 1e-4, "fitted": 2e-5}.get(name, 1e-5)
     assert_alike(found, twin.answers(rows), 1e-9 if double else single)
     assert_alike(found, answers_of(name, 200), engine_rounding(name) + (0.0 if double else single))
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [False, True], [7, -1], ["b", "a"]])
+def test_labels_keep_their_kind(labels):
+    X = np.arange(20.0).reshape(10, 2)
+    y = np.array(labels)[(X[:, 0] > 9).astype(int)]
+    _, _, found = answers(to_onnx(LASVMClassifier().fit(X, y)), X)
+    assert found == y.tolist()
+    assert set(map(type, found)) == {type(labels[0])}
 
 
 def test_the_file_names_its_features_and_uses_standard_operators_only():

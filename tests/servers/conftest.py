@@ -45,12 +45,12 @@ def apicurio(tmp_path_factory):
 @pytest.fixture(scope="module")
 def label_studio(tmp_path_factory):
     """Label Studio as it is by default; it is not started."""
-    program = need(STUDIO) / "bin" / "label-studio"
+    program = need(STUDIO) / "bin" / "python"  # the script names the folder in which it was installed at first
     folder = tmp_path_factory.mktemp("studio")
     user = ["--username", "ann@example.org", "--password", "loopback"]
     local = ["--no-browser", "--internal-host", "127.0.0.1", "--port", "{port}"]
     quiet = {"COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false", "SENTRY_DSN": ""}
     data = {"LABEL_STUDIO_BASE_DATA_DIR": str(folder)}
-    server = Server([program, "start", *local, *user], folder, "/version", **quiet, **data)
+    server = Server([program, "-m", "label_studio.server", "start", *local, *user], folder, "/version", **quiet, **data)
     yield server
     server.stop()

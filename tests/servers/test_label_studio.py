@@ -1,4 +1,4 @@
-"""Label Studio itself: its protection, the model and its webhook, an empty submission, a deleted task."""
+"""Label Studio itself: its protection, the model, its webhook, deleted tasks and annotations, predictions, absence."""
 
 import http.cookiejar
 import json
@@ -72,6 +72,11 @@ def test_the_questions_and_the_answers(studio, tmp_path, capsys):
         desk.wait_for_tasks(3)
         connect(studio, desk.ours.port)
         use(studio, settings, desk)
+        predictions(studio)
+    annotate(studio, shown(studio, "q1"))  # while nobody listens
+    with Desk(settings, studio, auth=SECRET, **vars_of(studio)) as desk:
+        until(lambda: len(read_json(settings, "labels")) == 5)
+        assert desk.service.last_word("q1") == ("set", True, "label-studio:1")
 
 
 def vars_of(studio):
@@ -97,14 +102,32 @@ def shown(studio, name):
 
 def use(studio, settings, desk):
     numbers = {task.query_id: task.id for task in desk.ours._tasks._tasks.values()}
-    choice = {"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["spam"]}}
-    for name, result in (("q1", [choice]), ("q2", [])):
-        studio.api.call("POST", f"/api/tasks/{numbers[name]}/annotations/", {"result": result})
+    first = annotate(studio, numbers["q1"])
+    studio.api.call("POST", f"/api/tasks/{numbers['q2']}/annotations/", {"result": []})
     until(lambda: len(read_json(settings, "labels")) == 2)
     said = [(item["op"], item["query_id"], item["source"]) for item in read_json(settings, "labels")]
     assert said == [("set", "q1", "label-studio:1"), ("skip", "q2", "label-studio:1")]
     studio.api.call("DELETE", f"/api/tasks/{numbers['q3']}/")
     again = until(lambda: shown(studio, "q3"))  # it has the same number, because Label Studio's database is SQLite
-    studio.api.call("POST", f"/api/tasks/{again}/annotations/", {"result": [choice]})
+    annotate(studio, again)
     until(lambda: len(read_json(settings, "labels")) == 3)
     assert desk.service.open() == []
+    studio.api.call("DELETE", f"/api/annotations/{first}/")
+    until(lambda: [question.query_id for question in desk.service.open()] == ["q1"])
+    assert read_json(settings, "labels")[-1]["op"] == "retract"
+
+
+def annotate(studio, task):
+    """Say that a task is spam; the annotation's number."""
+    choice = {"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["spam"]}}
+    return studio.api.call("POST", f"/api/tasks/{task}/annotations/", {"result": [choice]})["id"]
+
+
+def predictions(studio):
+    """Ask for those of all tasks, as the data manager does; they are what the trainer's model gave."""
+    where = f"project={studio.project}"
+    everything = {"selectedItems": {"all": True, "excluded": []}}
+    studio.api.call("POST", f"/api/dm/actions/?id=retrieve_tasks_predictions&{where}", everything)
+    found = until(lambda: studio.api.call("GET", f"/api/predictions/?{where}"))
+    assert {one["model_version"] for one in found} == {"streamsvm"}
+    assert all(one["result"][0]["value"]["choices"] for one in found)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from .options import count, offset
+from .options import add_config, count, offset
 
 
 def report(command: argparse.ArgumentParser) -> None:
@@ -33,6 +33,22 @@ def challengers(command: argparse.ArgumentParser) -> None:
         metavar="DIR|CONFIG.toml",
         help="the trainer's state folder (daemon.state_dir), or the configuration",
     )
+
+
+def promote(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Let a challenger serve. The command writes a request for each partition on log.control. The trainer of a "
+        "partition follows it once, between two batches, and notes there from which records on. The model that served "
+        "goes on in the shadow. Scorers follow. Needs log.control."
+    )
+    add_config(command)
+    command.add_argument("name", metavar="NAME", help='the challenger\'s name; "model" is the model of [model]')
+
+
+def rollback(command: argparse.ArgumentParser) -> None:
+    command.description = "Let the model serve that served before the present one, as `streamsvm promote` would."
+    add_config(command)
+    command.set_defaults(name=None)
 
 
 def export(command: argparse.ArgumentParser) -> None:

@@ -54,6 +54,7 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
         "daemon.start=earliest",
         "daemon.exactly_once=false",
         "daemon.begin=empty",
+        "comparison.promote=",
         "state.store=dir",
         "log.state=",
         "state.url=",
@@ -196,6 +197,8 @@ def _spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
         if labels:
             starts, ends = log.start_offsets(labels), log.end_offsets(labels)
             spans[labels] = {number: (starts[number], ends[number]) for number in sorted(starts)}
+        if requests := settings.log.control:  # only what trainers have answered is followed
+            spans[requests] = {number: (start, start) for number, start in log.start_offsets(requests).items()}
     return spans
 
 

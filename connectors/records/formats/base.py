@@ -21,6 +21,7 @@ REASONS = (  # why a record may be refused
     "bad-key",
     "bad-label",
     "bad-op",
+    "bad-promotion",
     "bad-question",
     "bad-rev",
     "bad-source",

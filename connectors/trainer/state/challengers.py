@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
 import orjson
@@ -117,6 +117,8 @@ class Challengers:
         All models beside the one that serves.
     said : dict
         What the model that serves said about events that wait for their labels, by key.
+    next_request : int
+        Offset of the next request on the topic log.control.
     """
 
     def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
@@ -128,11 +130,34 @@ class Challengers:
             self.terms.append(Term(FIRST, 0, self.terms[-1].control))
         self.all = [self._new(known[name]) for name in known if name != self.serving]
         self.said: dict[int, Said] = {}
+        self.next_request = 0
 
     @property
     def serving(self) -> str:
         """The name of the model that serves."""
         return self.terms[-1].name
+
+    @property
+    def before(self) -> str:
+        """The name of the model that served before; without one, of the model that serves."""
+        return self.terms[-2:][0].name
+
+    def swap(self, name: str, champion: Challenger, request: int) -> Challenger:
+        """Begin a term of this challenger, with the present champion in its place; return the challenger."""
+        (place,) = (i for i, challenger in enumerate(self.all) if challenger.name == name)
+        found = self.all[place]
+        champion.said, self.said = self.said, found.said
+        self.all[place] = champion
+        self.terms.append(Term(name, champion.offset, request))
+        for challenger in self.all:
+            challenger.comparison = self._compared()
+        return found
+
+    def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
+        """The model that serves as a challenger."""
+        own = self._settings.models()[self.serving]
+        model = SingleModel(models.model, None, models.decider(None))
+        return Challenger(own, model, self._compared(), replace(counters), offset)
 
     def _new(self, own: ChallengerSettings) -> Challenger:
         vocabulary = self._settings.label.vocabulary

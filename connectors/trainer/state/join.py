@@ -47,6 +47,7 @@ from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses, two_classes
 from ...records.labels import Label
+from ...records.predictions import Said
 from .lesson import JoinCounters, Lesson
 from .waiting import FORGET, NEVER, Entry, Waiting, from_columns, to_columns
 
@@ -155,6 +156,19 @@ class Join:
                     kept.pop(key)
             self._doubted = [other for other in self._doubted if other != key]
             self.when_forgotten(key)
+
+    def say(self, said: Mapping[int, Said]) -> None:
+        """Replace what was said of the events that are here, by key, because another model learns their labels.
+
+        What was answered, for the metrics, stays.  Of an event that the model has not predicted, the verdict stays.
+        """
+        for key, entry in self._events.entries.items():
+            own = said.get(key)
+            self._events.nbytes -= entry.nbytes
+            entry.decision = None if own is None else own.decision
+            if own is not None and own.verdict is not None:
+                entry.verdict = own.verdict._replace(margin=None)
+            self._events.nbytes += entry.nbytes
 
     def add_event(
         self,

@@ -124,6 +124,19 @@ class State:
         n_lessons = counters.learned + self.join.counters.undone + counters.late + counters.erased + counters.renamed
         return n_lessons + len(self.challengers.terms) - 1
 
+    def serve(self, name: str, settings: Settings, request: int) -> None:
+        """Let a challenger serve from now on; the model that served goes into the shadow.
+
+        Estimates begin anew.  Labels that are still to come teach the model with what it said itself.
+        """
+        assert isinstance(self.models, SingleModel)
+        records = self.models.records(None)
+        champion = self.challengers.champion(self.models, self.counters, self.offset)
+        found = self.challengers.swap(name, champion, request)
+        self.models = SingleModel(found.models.model, records, found.models.decider(None))
+        self.join.say(found.said)
+        self.estimates = _estimates(settings, self.models)
+
     def admit(self, change: ClassChange) -> None:
         """Make room for a change of the classes, which `change_class` will make.
 
@@ -253,6 +266,8 @@ class State:
         classes = _known_classes(settings, read_classes(checkpoint), changes)
         challengers = Challengers(settings, classes, read_terms(blobs))
         challengers.restore(blobs)
+        if "control" in checkpoint.offsets:
+            challengers.next_request = snapshot.count(checkpoint.offsets, "control")
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             own = settings.serving(challengers.serving).model
@@ -321,6 +336,8 @@ class State:
         if self.erased.offset:
             parts["erased"] = self.erased.to_arrays()
             offsets["erasures"] = self.erased.offset
+        if self.challengers.next_request:
+            offsets["control"] = self.challengers.next_request
         return Checkpoint(
             sequence=self.sequence + 1,
             offsets=offsets,

@@ -1,6 +1,5 @@
 """The experts beside the model: their columns, their state, and when the spans and the bins begin anew."""
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import Any, TypeVar
 
@@ -47,7 +46,9 @@ class Experts:
 
     def predict(self, x: Mapping[Hashable, Any], p: float) -> float:
         """The probability of True, from that of the model and those of all experts."""
-        self._x[:] = [_number(x.get(name, 0.0)) for name in self.columns]
+        self._x[:] = [x.get(name, 0.0) for name in self.columns]  # None becomes NaN
+        np.minimum(self._x, LARGEST, out=self._x)
+        np.maximum(self._x, -LARGEST, out=self._x)
         self._p[0] = p
         return float(experts.predict(self._x, self._p, *self._state))
 
@@ -142,11 +143,6 @@ class Experts:
         fit.note_basis()
         fit.A = np.asfortranarray(_taken(arrays, f"{prefix}A", (m, m)))
         fit.b, fit.losses = _taken(arrays, f"{prefix}b", (m,)), _taken(arrays, f"{prefix}losses", (len(RIDGES),))
-
-
-def _number(v: Any) -> float:
-    """A value as the experts see it."""
-    return math.nan if v is None else min(max(float(v), -LARGEST), LARGEST)
 
 
 def _taken(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The command ``export`` and its targets; tests/connectors/report/test_export.py has LIBSVM's format."""
+"""The command ``export`` and its targets; test_libsvm.py has LIBSVM's format."""
 
 import json
 

@@ -129,7 +129,7 @@ def test_the_trainer_refuses_topics_that_it_cannot_work_with(with_broker, monkey
     monkeypatch.setattr(topics, "describe", lambda *_: found)
     names = topics.of_trainers(with_broker)
     assert "scores" not in names
-    apart = replace(with_broker.log, estimates="estimates", alarms="alarms")
+    apart = replace(with_broker, log=replace(with_broker.log, estimates="estimates", alarms="alarms"))
     assert set(topics.of_trainers(apart)) == {*names, "estimates", "alarms"}
     topics.check(with_broker, names)
     assert not caplog.records

@@ -57,6 +57,12 @@ def test_a_challenger_takes_over_what_it_leaves_out_if_its_algorithm_has_it(tmp_
         ("[daemon]\nper = 'key'\n[[challenger]]\nname = 'a'", '[[challenger]] needs daemon.per = "partition"'),
         ("[log]\nlabels = 'l'\nquestions = 'q'\n[[challenger]]\nname = 'a'", "does not go with log.questions"),
         ("[log]\nmodel = 'm'\nmerged = 'n'\n[[challenger]]\nname = 'a'", "does not go with log.merged"),
+        ("[comparison]\npromote = 'error'\n[[challenger]]\nname = 'a'", "needs log.control"),
+        (
+            "[log]\ncontrol = 'c'\n[comparison]\npromote = 'cost'\n[[challenger]]\nname = 'a'",
+            "and comparison.miss_cost",
+        ),
+        ("[log]\ncontrol = 'c'", "log.control, the topic of promotions, needs a [[challenger]]"),
         ("[[challenger]]\nname = 'a'\ntopic = 'events'", "the topics must differ"),
     ],
 )

@@ -7,84 +7,20 @@ import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read, read_json
+from shadows import SHADOWS, alone, configure, fill, late_labels, values
 
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.runtime.metrics import Metrics
-from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import shadow, trainer
 from streamsvm.connectors.trainer.erasing import erase
 from streamsvm.connectors.trainer.telemetry import Telemetry
 
-SHADOWS = (
-    ChallengerSettings("c1", model=ModelSettings(C=1.0)),
-    ChallengerSettings("wide", model=ModelSettings(C=10.0, gamma=0.01)),
-    ChallengerSettings("noisy", model=ModelSettings(algorithm="lasvm-i")),
-)
-
-
-def configure(folder, challengers=SHADOWS, *, labels="", **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", labels=labels),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-        challenger=challengers,
-    )
-    return change(settings, **changes)
-
-
-def alone(settings, name, folder):
-    """The same configuration with this challenger's model as the only one."""
-    other = replace(settings, challenger=(), model=settings.models()[name].model)
-    return change(other, daemon={"state_dir": folder / f"alone-{name}"}, log={"predictions": f"alone-{name}"})
-
-
-def some_events(n, seed=0, *, labelled=True):
-    rng = np.random.default_rng(seed)
-    for i in range(n):
-        a, b = rng.normal(size=2).round(4).tolist()
-        event = {"id": i, "x": {"a": a, "b": b}}
-        yield event | ({"y": bool(a * b + 0.3 * rng.normal() > 0)} if labelled and i % 7 else {})
-
-
-def late_labels(n, seed=0):
-    """Labels of most events, some of them corrected or taken back, and some of no event."""
-    rng = np.random.default_rng(seed)
-    for event in some_events(n, seed):
-        i = event["id"]
-        if "y" in event:
-            yield {"id": i, "y": event["y"]}
-        if i % 9 == 0:
-            yield {"id": i, "y": bool(rng.random() < 0.5), "rev": 2}
-        if i % 13 == 0:
-            yield {"id": i, "op": "retract", "rev": 3}
-    yield {"id": 10_000, "y": True}
-
-
-def fill(settings, n=200):
-    events = list(some_events(n, labelled=not settings.log.labels))
-    if not settings.log.labels:
-        return append(settings, events)
-    answers = list(late_labels(n))
-    for begin in range(0, n, 20):  # in turns, so that labels come later than their events
-        append(settings, events[begin : begin + 20])
-        append(settings, answers[begin : begin + 20], settings.log.labels)
-    return append(settings, answers[n:], settings.log.labels)
-
 
 def run(settings):
     return trainer.run(settings)[0]
-
-
-def values(settings, topic):
-    """The predictions of a topic by source, without the version of the model, which counts its own lessons."""
-    found = {}
-    for said in read_json(settings, topic):
-        del said["model"]["ver"]
-        assert found.setdefault(said["src"], said) == said
-    return found
 
 
 def outcome(settings, state):
@@ -197,7 +133,7 @@ def test_a_challenger_that_fails_is_dropped_and_nothing_else_changes(tmp_path, m
     monkeypatch.setattr(shadow, "teach", failing)
     state = run(settings)
     monkeypatch.undo()
-    assert [each.dropped for each in state.challengers.all] == ["MemoryError: no memory is left", "", ""]
+    assert [each.dropped for each in state.challengers.all] == ["MemoryError: no memory is left", "", "", ""]
     intact = change(configure(tmp_path), daemon={"state_dir": tmp_path / "intact"})
     expected = run(intact)
     assert state.model.digest() == expected.model.digest()
@@ -246,7 +182,7 @@ def test_a_challenger_with_other_settings_begins_anew(tmp_path, caplog):
     with caplog.at_level("INFO"):
         state = run(changed)
     assert "challenger 'c1' begins anew: its settings have changed" in caplog.text
-    assert [each.counters.learned for each in state.challengers.all] == [0, *[state.counters.learned] * 2]
+    assert [each.counters.learned for each in state.challengers.all] == [0, *[state.counters.learned] * 3]
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

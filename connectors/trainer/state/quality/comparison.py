@@ -96,6 +96,10 @@ class Comparison:
         gain = self._gains[metric]
         return gain.is_above(0.0, gain.error / 2)
 
+    def gain(self, metric: str) -> float:
+        """The mean gain in a metric."""
+        return self._g_mean().gain.value if metric == G_MEAN else self._gains[metric].mean
+
     def differences(self) -> Iterator[Difference]:
         """Each metric; without a label there is none."""
         if not self.n:

@@ -19,12 +19,14 @@ from streamsvm import (
     WarmupScaler,
     save,
 )
+from streamsvm.connectors.commands.shared.saved_model import read_model
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.report.export import export_model, feature_numbers, read_model
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.state.stored_state import read_state
 from streamsvm.connectors.trainer.trainer import run
 from streamsvm.core.expansion import COMPRESSED, STORAGE
+from streamsvm.export import to_libsvm
+from streamsvm.export.libsvm import feature_numbers
 from streamsvm.features import Records
 
 KERNELS = [
@@ -40,6 +42,15 @@ def examples(n=160, n_features=5, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features)).astype(np.float32)
     return X, X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=n) > 0.4
+
+
+def export_model(model, path):
+    """Both files of a model."""
+    legend = path.with_name(f"{path.name}.json")
+    texts = to_libsvm(model)
+    for file, text in zip((path, legend), texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    return path, legend
 
 
 def read(path):
@@ -183,7 +194,9 @@ def test_wide_and_sparse_members(tmp_path, monkeypatch, decide):
     model = learned(X=X, y=y, gamma=0.3)
     path, legend = export_model(model, tmp_path / "m.model")
     assert 0 < sum(map(len, read(path)[2])) < 0.02 * 2000 * model.n_support
-    assert {feature["number"] - feature["name"] for feature in json.loads(legend.read_text())["features"]} == {1}
+    assert {
+        feature["number"] - feature["name"] for feature in json.loads(legend.read_text(encoding="utf-8"))["features"]
+    } == {1}
     assert model._state.expansion.counts[STORAGE] == COMPRESSED
     assert_close(decide(path, X), model.decision_function_many(X))
 
@@ -227,13 +240,13 @@ def test_names_go_into_the_second_file(tmp_path):
         scaler.learn_one({"größe": value})
     model = LASVM(C=1.0)
     model.learn_many([{"größe": 0.0, 2.5: 1.0}, {"größe": 1.0, 2.5: 1.0}], [True, False])
-    path, legend = export_model(model, tmp_path / "m.model", scaler)
+    path, legend = export_model(scaler | model, tmp_path / "m.model")
     assert legend == tmp_path / "m.model.json"
-    assert json.loads(legend.read_text()) == {
+    assert json.loads(legend.read_text(encoding="utf-8")) == {
         "format": "libsvm",
         "labels": {"1": True, "-1": False},
         "features": [
-            {"number": 1, "name": 2.5, "shift": 0.0, "factor": 1.0},
+            {"number": 1, "name": 2.5},
             {"number": 2, "name": "größe", "shift": 1.0, "factor": 0.5},
         ],
         "probability": {"slope_negative": model.slopes[0], "slope_positive": model.slopes[1], "threshold": 0.0},
@@ -271,6 +284,17 @@ def test_a_model_without_support_vectors_is_refused(tmp_path):
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def call(call):
+    """Run a command; return its exit code and both outputs as texts."""
+
+    def texts(*arguments):
+        code, *outputs = call(*arguments)
+        return code, *("".join(f"{line}\n" for line in lines) for lines in outputs)
+
+    return texts
 
 
 @pytest.fixture

@@ -1,0 +1,90 @@
+"""The commands ``streamsvm promote`` and ``streamsvm rollback``: another model serves."""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping
+
+from ..logs.transport import TopicMismatch
+from ..records.promotions import Request
+from ..runtime.text import plural
+from ..settings import topics
+from ..settings.opening import open_once
+from ..settings.sections import ConfigError, Settings
+from ..trainer.state.challengers import read_standings, read_terms, serving_of
+from ..trainer.state.checkpoint import CheckpointError
+from ..trainer.state.stored_state import Stored, read_state
+from .erasing.erase import is_idle
+from .shared.configuration import read_config
+from .shared.log_access import flush
+
+_WAIT_SECONDS = 10.0  # for a trainer that is running
+_LOOK_SECONDS = 0.1
+
+
+def run(arguments: argparse.Namespace) -> None:
+    settings = read_config(arguments, needs_control, with_model=False)
+    name = arguments.name  # None: roll back
+    if name is not None:
+        _check(settings, name)
+    topics.create(settings, names=settings.log.control_topics)
+    with open_once(settings) as log:
+        numbers = sorted(log.start_offsets(settings.log.topic))
+        if not numbers:
+            raise TopicMismatch(f"there is no topic {settings.log.topic!r}")
+        for number in numbers:
+            log.produce(settings.log.control, Request(name).to_value(), partition=number)
+        flush(log)
+        ends = log.end_offsets(settings.log.control)
+    _tell(settings, {number: ends[number] for number in numbers})
+
+
+def needs_control(settings: Settings) -> Iterator[str]:
+    """What a configuration lacks in which a model is to be promoted."""
+    if not settings.challenger:
+        yield "there is no [[challenger]] that could be promoted"
+    if not settings.log.control:
+        yield (
+            "log.control = '': there is no topic of promotions. Set log.control to its name, such as \"control\", and "
+            "restart the trainers"
+        )
+
+
+def _check(settings: Settings, name: str) -> None:
+    """Raise ConfigError if a model cannot serve."""
+    if name not in settings.models():
+        raise ConfigError([f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}"])
+    dropped = [
+        f"{item.name}: {name!r} was dropped: {each.dropped}"
+        for item in _stored(settings)
+        for each in read_standings(item.checkpoint.blobs)
+        if each.name == name and each.dropped
+    ]
+    if dropped:
+        raise ConfigError(dropped)
+
+
+def _tell(settings: Settings, ends: Mapping[int, int]) -> None:
+    """Wait until the trainers have followed the requests before these offsets, for a moment, and say what they did."""
+    until = time.monotonic() + _WAIT_SECONDS
+    while waiting := [number for number, end in ends.items() if _followed(settings).get(number, 0) < end]:
+        if time.monotonic() > until or settings.state.store != "dir" or is_idle(settings):
+            print(f"the trainer of {plural(len(waiting), 'partition')} follows the request when it runs")
+            break
+        time.sleep(_LOOK_SECONDS)
+    for item in _stored(settings):
+        blobs = item.checkpoint.blobs
+        if item.number in ends and item.number not in waiting:
+            print(f"{item.name}: {serving_of(blobs)!r} serves, from offset {read_terms(blobs)[-1].offset:,} on")
+
+
+def _followed(settings: Settings) -> dict[int, int]:
+    """Offset of the next request of each partition, as its newest checkpoint says."""
+    return {item.number: item.checkpoint.offsets.get("control", 0) for item in _stored(settings)}
+
+
+def _stored(settings: Settings) -> list[Stored]:
+    """The newest checkpoints; empty without a checkpoint."""
+    try:
+        return read_state(settings.daemon.state_dir)
+    except (ConfigError, CheckpointError):
+        return []

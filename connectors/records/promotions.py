@@ -1,0 +1,62 @@
+"""Records on the topics of control: which model serves, in each partition of the events.
+
+A request on log.control is JSON, one on each partition::
+
+    {"op": "promote", "name": NAME}       this challenger serves
+    {"op": "rollback"}                    the model that served before serves again
+
+The trainer of the partition answers, on a topic of its own, from which records on it follows::
+
+    {"op": "serve", "name": NAME, "request": OFFSET, "events": OFFSET, "labels": OFFSET}
+
+`request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  With this answer,
+the promotion happens at the same records whenever the log is read again.
+"""
+
+import json
+from typing import NamedTuple
+
+from ..logs.transport import Record
+from .formats.base import BadRecord
+
+
+class Request(NamedTuple):
+    """A model to serve; None: the one that served before."""
+
+    name: str | None
+
+    def to_value(self) -> bytes:
+        """The request as the value of a record."""
+        fields = {"op": "rollback"} if self.name is None else {"op": "promote", "name": self.name}
+        return json.dumps(fields).encode()
+
+
+class Served(NamedTuple):
+    """A model that serves from these records on: the offsets of the next event and of the next label."""
+
+    name: str
+    request: int | None
+    events: int
+    labels: int
+
+    def to_value(self) -> bytes:
+        """The answer as the value of a record."""
+        return json.dumps({"op": "serve", **self._asdict()}).encode()
+
+
+def read_promotion(record: Record) -> Request | Served:
+    """A request or an answer; BadRecord if a record is neither."""
+    try:
+        fields = json.loads(record.value or b"")
+        op = fields.pop("op")
+        if op == "rollback" and not fields:
+            return Request(None)
+        found = Request(**fields) if op == "promote" else Served(**fields)
+        numbers = found[1:] if isinstance(found, Request) else [n for n in found[1:] if n is not None]
+        if op not in ("promote", "serve") or type(found.name) is not str:
+            raise ValueError("op must be 'promote' with a name, 'rollback' or 'serve'")
+        if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
+            raise ValueError("offsets must be integers from 0 to 2^63 - 1")
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadRecord("bad-promotion", f"no request to serve a model: {error!r:.200}") from None

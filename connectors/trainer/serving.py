@@ -1,0 +1,146 @@
+"""Promotion: which model of a partition serves, as the topic log.control says, or as the comparison does.
+
+A request is followed between two cuts.  The trainer first writes from which records on, then changes the models, then
+writes a checkpoint, and only then consumes the next cut.  So no event is predicted by the promoted model before its
+place is known.  A trainer that is killed in between finds its own answer, and follows it at that place.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ..logs.transport import Record
+from ..records.formats.base import BadRecord
+from ..records.promotions import Request, Served, read_promotion
+from ..runtime.numbers import MAX_INT64
+from ..settings.sections import Settings
+from .inputs import Input
+from .state.state import State
+
+logger = logging.getLogger(__name__)
+
+Place = tuple[int, int]  # offsets of the next event and of the next label
+_NOWHERE = (1 << 63, 1 << 63)  # behind every place
+
+
+class Serving:
+    """Follows the requests of a partition.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    items
+        Read the topic log.control, and that of the answers; empty if there is none.
+    number
+        Number of the partition.
+    answer
+        Called with the value of an answer, to write it.
+    refuse
+        Called with a record that is no request, and the reason.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        items: Sequence[Input],
+        number: int,
+        answer: Callable[[bytes], None],
+        refuse: Callable[[Record, BadRecord, State], None],
+    ) -> None:
+        self.items = items
+        self._settings = settings
+        self._number = number
+        self._answer = answer
+        self._refuse = refuse
+        self._is_current = False  # all records of the time before this process are here
+        self._waiting: dict[int, Request] = {}  # requests, by offset; below 0, what a trainer did by itself
+        self._places: dict[int, Place] = {}  # of those that were answered
+
+    def begin(self, state: State | None) -> None:
+        """Read on from the first request that was not followed, and all answers."""
+        first = 0 if state is None else state.challengers.next_request
+        for item, offset in zip(self.items, (first, 0), strict=False):
+            item.begin(max(offset, item.start))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether records may be consumed: the answers of the time before this process are known."""
+        self._is_current = self._is_current or all(item.is_exhausted for item in self.items)
+        return self._is_current
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every request up to the end was followed."""
+        return all(item.is_at_end and not item.records for item in self.items)
+
+    @property
+    def stop(self) -> Place | None:
+        """The place before which the next request must be followed; None: there is none."""
+        return self._places.get(self._next) if self._next is not None else None
+
+    @property
+    def _next(self) -> int | None:
+        """The request to follow next: the answered ones by their places, then the others."""
+        return min(self._waiting, key=lambda at: (self._places.get(at, _NOWHERE), at), default=None)
+
+    def follow(self, state: State, *, is_repeating: bool) -> bool:
+        """Follow what is due at this place; return whether another model serves now.
+
+        A run that repeats its cuts after a restart follows only what it has answered before.
+        """
+        self._read(state)
+        has_changed = False
+        while (at := self._next) is not None:
+            place = self._places.get(at)
+            if place is None and is_repeating:
+                break
+            if place is not None and (state.offset < place[0] or state.labels_offset < place[1]):
+                break
+            has_changed |= self._serve(state, self._waiting.pop(at), at, is_answered=place is not None)
+            state.challengers.next_request = max(state.challengers.next_request, at + 1)
+        if not (has_changed or is_repeating or self._waiting):
+            has_changed = self._serve_better(state)
+        return has_changed
+
+    def _read(self, state: State) -> None:
+        for record in (record for item in self.items for record in item.take(MAX_INT64)):
+            try:
+                found = read_promotion(record)
+            except BadRecord as error:
+                self._refuse(record, error, state)
+                continue
+            if isinstance(found, Request):
+                self._waiting[record.offset] = found
+                continue
+            at = -1 - record.offset if found.request is None else found.request
+            was_followed = any(term[:2] == (found.name, found.events) for term in state.challengers.terms)
+            if not was_followed and (at < 0 or at >= state.challengers.next_request):
+                self._waiting.setdefault(at, Request(found.name))  # as an earlier run over the log did
+                self._places.setdefault(at, (found.events, found.labels))
+
+    def _serve(self, state: State, request: Request, at: int, *, is_answered: bool) -> bool:
+        name = request.name or state.challengers.before
+        if name not in {challenger.name for challenger in state.challengers.active}:
+            logger.error("partition %d: %r cannot serve: it is not in the shadow, or was dropped", self._number, name)
+            return False
+        self._change(state, name, at, is_answered=is_answered)
+        return True
+
+    def _serve_better(self, state: State) -> bool:
+        """Let a challenger serve that is better, if the settings want that."""
+        metric = self._settings.comparison.promote
+        better = [each for each in state.challengers.active if metric and each.comparison.is_better(metric)]
+        if better:
+            best = max(better, key=lambda each: each.comparison.gain(metric))
+            logger.warning("partition %d: challenger %r is better in %s", self._number, best.name, metric)
+            self._change(state, best.name, None, is_answered=False)
+        return bool(better)
+
+    def _change(self, state: State, name: str, at: int | None, *, is_answered: bool) -> None:
+        if not is_answered and self.items:
+            self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
+        logger.info(
+            "partition %d: %r serves from offset %d on, in the place of %r",
+            *(self._number, name, state.offset, state.challengers.serving),
+        )
+        state.serve(name, self._settings, -1 if at is None else max(at, -1))

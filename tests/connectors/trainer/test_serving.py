@@ -1,0 +1,209 @@
+"""Promotion: another model serves, from one place of the stream on, exactly once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fuse import Fuse, Killed, run_with
+from logged import append, change, read_json
+from shadows import alone, configure, fill, late_labels, some_events, values
+
+from streamsvm.connectors.commands import cli
+from streamsvm.connectors.commands.replays.replay import replay, replay_settings
+from streamsvm.connectors.records.models import unpack_model
+from streamsvm.connectors.records.promotions import Request
+from streamsvm.connectors.records.published import read_newest
+from streamsvm.connectors.settings.challengers import ChallengerSettings
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.opening import open_once
+from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer.rerun import Rerun, Stage
+
+TWO = (
+    ChallengerSettings("c1", model=ModelSettings(C=1.0)),
+    ChallengerSettings("wide", model=ModelSettings(C=10.0, gamma=0.01)),
+)
+
+
+def promoting(folder, challengers=TWO, **changes):
+    settings = configure(folder, challengers, **changes)
+    return change(settings, log={"control": "control", "model": "models"})
+
+
+def ask(settings, name):
+    append(settings, [Request(name).to_value()], "control")
+
+
+def run(settings):
+    return trainer.run(settings)[0]
+
+
+def first_and_rest(settings, n=200, at=100):
+    """Consume some events, ask for a promotion, and consume the others."""
+    events = list(some_events(n))
+    append(settings, events[:at])
+    run(settings)
+    ask(settings, "c1")
+    append(settings, events[at:])
+
+
+def digests(state):
+    return {state.challengers.serving: state.models.digest()} | {
+        each.name: each.models.digest() for each in state.challengers.all
+    }
+
+
+def outcome(settings, state):
+    answers = read_json(settings, "control-served")
+    return digests(state), state.challengers.terms, values(settings, "predictions"), answers
+
+
+def test_a_promoted_model_serves_from_one_offset_on_and_all_learn_as_before(tmp_path):
+    settings = promoting(tmp_path)
+    first_and_rest(settings)
+    state = run(settings)
+    assert [(term.name, term.offset) for term in state.challengers.terms] == [("model", 0), ("c1", 100)]
+    answer = {"op": "serve", "name": "c1", "request": 0, "events": 100, "labels": 0}
+    assert read_json(settings, "control-served") == [answer]
+    said = values(settings, "predictions")
+    for name, offsets in (("model", range(100)), ("c1", range(100, 200))):
+        own = alone(settings, name, tmp_path)
+        assert digests(state)[name] == run(own).models.digest()
+        expected = values(own, own.log.predictions)
+        assert all(said[f"events-0-{i}"] == expected[f"events-0-{i}"] for i in offsets)
+    assert set(values(settings, "predictions-c1")) == {f"events-0-{i}" for i in range(100)}
+    assert set(values(settings, "predictions-model")) == {f"events-0-{i}" for i in range(100, 200)}
+    with open_once(settings) as log:
+        newest = read_newest(log, "models", float("inf"))["p0"]
+    assert unpack_model(newest.blob).model.digest() == state.models.digest()  # what scorers serve
+    assert newest.manifest["ver"] == state.version
+
+
+def test_labels_that_come_after_the_promotion_teach_each_model_with_what_it_said_itself(tmp_path):
+    found = []
+    for name in (None, "wide"):
+        settings = promoting(tmp_path / str(name), labels="labels")
+        append(settings, list(some_events(200, labelled=False)))
+        append(settings, list(late_labels(200))[:60], "labels")
+        run(settings)
+        if name:
+            ask(settings, name)
+        run(settings)
+        append(settings, list(late_labels(200))[60:], "labels")
+        found.append(run(settings))
+    assert [state.challengers.serving for state in found] == ["model", "wide"]
+    assert digests(found[0]) == digests(found[1])
+
+
+def test_rollback_lets_the_model_serve_that_served_before(tmp_path):
+    settings = promoting(tmp_path)
+    first_and_rest(settings)
+    run(settings)
+    ask(settings, None)
+    state = run(settings)
+    assert [(term.name, term.offset) for term in state.challengers.terms] == [("model", 0), ("c1", 100), ("model", 200)]
+    ask(settings, None)
+    assert run(settings).challengers.serving == "c1"
+
+
+def test_a_replay_promotes_at_the_same_record_and_answers_nothing(tmp_path):
+    path = tmp_path / "app.toml"
+    path.write_text('[log]\ncontrol = "control"\n[[challenger]]\nname = "c1"\n[challenger.model]\nC = 1.0\n')
+    settings = load(path, {}, ["daemon.follow=false"])
+    first_and_rest(settings)
+    expected = run(settings)
+    ask(settings, None)  # which no trainer has answered
+    again = replay_settings(path, {}, [], "again")
+    found = replay(again, None, None, lambda: False)[0]
+    assert found.challengers.terms == expected.challengers.terms
+    assert digests(found) == digests(expected)
+    assert len(read_json(settings, "control-served")) == 1
+    assert set(values(settings, "predictions-again")) == {f"events-0-{i}" for i in range(200)}
+
+
+def test_what_cannot_serve_is_passed_over(tmp_path, caplog):
+    settings = promoting(tmp_path)
+    append(settings, list(some_events(40)))
+    append(settings, [b"{", Request("nobody").to_value(), Request("model").to_value()], "control")
+    state = run(settings)
+    assert state.challengers.serving == "model"
+    assert "'nobody' cannot serve" in caplog.text
+    assert [letter for letter in caplog.messages if "control-0-0 is passed over" in letter]
+    assert run(settings).challengers.next_request == 3
+
+
+def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
+    """Whatever its batches are, and although the request stands in the log from the beginning."""
+    settings = promoting(tmp_path)
+    first_and_rest(settings)
+    expected = run(settings)
+    for batch in (1, 7, 1000):
+        again = change(settings, daemon={"state_dir": tmp_path / f"again-{batch}", "batch": batch})
+        found = run(again)
+        assert found.challengers.terms == expected.challengers.terms
+        assert digests(found) == digests(expected)
+    rebuilt = Rerun(settings, 0, tmp_path / "rerun").run(Stage(200, 0))  # as `erase --rebuild` does
+    assert rebuilt.challengers.terms == expected.challengers.terms
+    assert digests(rebuilt) == digests(expected)
+    assert len(read_json(settings, "control-served")) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("labels", ["", "labels"])
+def test_killed_anywhere_there_is_one_promotion_at_one_offset(tmp_path, monkeypatch, labels):
+    def begun(folder):
+        settings = promoting(folder, TWO[:1], labels=labels)
+        if labels:
+            fill(settings, 60)
+            run(settings)
+            ask(settings, "c1")
+            append(settings, list(some_events(120, labelled=False))[60:])
+            append(settings, list(late_labels(120))[60:], "labels")
+        else:
+            first_and_rest(settings, 120, 60)
+        return settings
+
+    calm = begun(tmp_path / "calm")
+    fuse = Fuse()
+    expected = outcome(calm, run_with(calm, fuse, monkeypatch)[0])
+    for number, step in enumerate(np.linspace(2, fuse.steps - 1, 20).astype(int).tolist()):
+        stormy = begun(tmp_path / f"storm-{number}")
+        with pytest.raises(Killed):
+            run_with(stormy, Fuse(step), monkeypatch)
+        found = outcome(stormy, run(stormy))
+        assert found[:3] == expected[:3]
+        assert [each for i, each in enumerate(found[3]) if each not in found[3][:i]] == expected[3]
+
+
+def test_a_better_challenger_serves_by_itself(tmp_path):
+    poor = ModelSettings(kernel="linear")
+    settings = promoting(
+        tmp_path, (ChallengerSettings("good", model=ModelSettings(C=1.0)),), comparison={"promote": "error"}
+    )
+    settings = replace(settings, model=poor)
+    append(settings, list(some_events(400)))
+    state = run(settings)
+    assert state.challengers.serving == "good"
+    (answer,) = read_json(settings, "control-served")
+    assert (answer["name"], answer["request"]) == ("good", None)
+    assert 10 < answer["events"] == state.challengers.terms[1].offset < 400
+    again = change(settings, daemon={"state_dir": tmp_path / "again", "batch": 1})
+    assert run(again).challengers.terms[1][:2] == ("good", answer["events"])
+
+
+def test_the_commands(tmp_path, capsys):
+    path = tmp_path / "app.toml"
+    path.write_text('[log]\ncontrol = "control"\n[daemon]\nfollow = false\n[[challenger]]\nname = "c1"\n')
+    append(tmp_path / "log", list(some_events(30)))
+    assert cli.main(["promote", str(path), "other"]) != 0
+    assert "'other' is no challenger; there are 'model', 'c1'" in capsys.readouterr().err
+    assert cli.main(["promote", str(path), "c1"]) == 0
+    assert "the trainer of 1 partition follows the request when it runs" in capsys.readouterr().out
+    assert read_json(tmp_path / "log", "control") == [{"op": "promote", "name": "c1"}]
+    assert cli.main(["run", str(path)]) == 0
+    assert cli.main(["rollback", str(path)]) == 0
+    assert cli.main(["run", str(path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["challengers", str(path)]) == 0
+    assert "'model' serves, at offset 30" in capsys.readouterr().out
