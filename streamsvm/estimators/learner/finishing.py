@@ -159,6 +159,8 @@ def uncovered(state: State, watched: _Watched | None, before: Expansion, bias: f
     state.watched = watched
     now, doubt = sign * (beside.f + state.bias), max(doubt, beside.doubt)
     suspects = np.flatnonzero(_may_violate(state, now, doubt) & ~_may_violate(state, margins, -doubt))
+    if not len(suspects):
+        return NOTHING
     suspects = suspects[~_are_members(state, watched.examples.id[suspects])]
     violates, violated = _may_violate(state, now[suspects], -doubt), _may_violate(state, margins[suspects], doubt)
     in_doubt = np.flatnonzero(~violates | violated)

@@ -107,17 +107,7 @@ class Predictor:
 
     def decision_function_one(self, x: dict) -> float:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
-        state = self._state
-        features = arrival.Features(*state.features.example(x, learning=False))
-        if not state.features.is_whole(features.columns):
-            notice_lacking(state, features.columns, 1)
-            features = arrival.Features(*state.scale.filled_one(*features))
-        bias = state.problem.bias(state.expansion)
-        margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
-        if not math.isfinite(margin):
-            validate_one(state, x)
-            raise too_large_a_kernel(state, f"x={x!r}")
-        return margin
+        return decide_one(self._state, x)
 
     def predict_one(self, x: dict, **kwargs: Any) -> bool:
         """The predicted label: True if f(x) is above `decision_threshold`.  False before anything was learned."""
@@ -189,6 +179,20 @@ class Predictor:
         if is_frame(X):
             return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
         return np.column_stack([1.0 - p, p])
+
+
+def decide_one(state: State, x: dict) -> float:
+    """f(x) of one example."""
+    features = arrival.Features(*state.features.example(x, learning=False))
+    if not state.features.is_whole(features.columns):
+        notice_lacking(state, features.columns, 1)
+        features = arrival.Features(*state.scale.filled_one(*features))
+    bias = state.problem.bias(state.expansion)
+    margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
+    if not math.isfinite(margin):
+        validate_one(state, x)
+        raise too_large_a_kernel(state, f"x={x!r}")
+    return margin
 
 
 def decide(state: State, X: Any) -> np.ndarray:

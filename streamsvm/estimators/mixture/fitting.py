@@ -22,8 +22,6 @@ learning models" (2024), the recursive feature machine.  Deviation: the metric i
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.blas import dsyrk
 
 from streamsvm.online.mixture.spans import BLOCK, kernel_rows, new_span, place_all
 
@@ -95,6 +93,8 @@ class Fit:
 
     def take_in(self, y: np.ndarray, n: int) -> None:
         """Take in the block of the span, whose labels are y; n records have been learned."""
+        from scipy.linalg.blas import dsyrk  # scipy takes long to load, and most models never need it
+
         K, fading = self.span.block, self.memory**BLOCK
         hinge = np.maximum(0.0, 1.0 - y * (self.span.coef @ K.T))
         self.losses = self.losses * FADING**BLOCK + hinge.sum(axis=1)
@@ -106,6 +106,8 @@ class Fit:
 
     def solve(self) -> None:
         """Solve for the coefficients, and choose among the ridges."""
+        from scipy.linalg import cho_solve
+
         span, K = self.span, self.kernel
         for i, ridge in enumerate(RIDGES):
             span.coef[i] = cho_solve(_factor(self.A + ridge * K, JITTER * ridge), self.b, check_finite=False)
@@ -172,12 +174,14 @@ def scale_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 
 def _factor(matrix: np.ndarray, jitter: float) -> tuple[np.ndarray, bool]:
     """The Cholesky factor of a matrix whose lower half is given, with as much on the diagonal as it takes."""
+    from scipy.linalg import cho_factor
+
     jitter += 1e-10 * float(np.trace(matrix))
     diagonal = np.diag_indices_from(matrix)
     for _ in range(20):
         matrix[diagonal] += jitter
         try:
             return cho_factor(matrix, lower=True, check_finite=False)
-        except LinAlgError:
+        except np.linalg.LinAlgError:
             jitter *= 10.0
-    raise LinAlgError("the sums of a span hold numbers that are not finite")
+    raise np.linalg.LinAlgError("the sums of a span hold numbers that are not finite")

@@ -5,11 +5,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.gap_family import LASVMG, LASVMI, LASVMNC, FullSVM

@@ -23,7 +23,7 @@ from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner import eviction, finishing, forgetting, late, learning
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
-from streamsvm.estimators.learner.prediction import decide
+from streamsvm.estimators.learner.prediction import decide, decide_one
 from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scale
 from streamsvm.estimators.learner.state import State, class_weight, note, rescaled, slots_of
 from streamsvm.estimators.tuned.said import Said, is_row, rows_of
@@ -183,7 +183,10 @@ class CandidateModels(CompositeModel):
         >>> said = model.margins_one({"a": 1.0})
         >>> model.learn_one({"a": 1.0}, True, margin=said)  # when the label has come
         """
-        return tuple(self.margins_many([x])[0].tolist())
+        self._settle()
+        values = {n: decide_one(s, x) if s.n_members else 0.0 for n, s in self._models.items()}
+        pairs = (float(number) for pair in values.items() for number in pair)
+        return (values[self._tuner.predicting], float(self.n_seen), *pairs)
 
     def margins_many(self, X: Any) -> np.ndarray:
         """What `margins_one` returns for each row, as a row of an array, for `learn_many`."""
