@@ -73,6 +73,15 @@ def take(browser: Browser, url: str) -> None:
     page.keyboard.press("h")
     page.locator("#history-list .given").nth(3).wait_for()
     page.screenshot(path=DOCS / "labelling-history.png")
+    page.keyboard.press("Escape")
+    disagree(browser, url)
+    page.keyboard.press("#")
+    page.locator("#classes-list li").nth(9).wait_for()
+    page.screenshot(path=DOCS / "labelling-changes.png")
+    page.keyboard.press("Escape")
+    page.keyboard.press("q")
+    page.locator("#disputes-list li").first.wait_for()
+    page.screenshot(path=DOCS / "labelling-review.png")
     for name, options in (
         ("dark", {"viewport": DESK, "color_scheme": "dark"}),
         ("phone", {"viewport": PHONE, "device_scale_factor": 1.5, "is_mobile": True, "has_touch": True}),
@@ -83,6 +92,23 @@ def take(browser: Browser, url: str) -> None:
         other.get_by_text("Instructions", exact=True).click()
         other.wait_for_timeout(500)
         other.screenshot(path=DOCS / f"labelling-{name}.png")
+
+
+def disagree(browser: Browser, url: str) -> None:
+    """Let another person correct two answers."""
+    page = browser.new_context(viewport=DESK).new_page()
+    page.goto(url)
+    page.get_by_label("Your name").fill("Bob")
+    page.keyboard.press("Enter")
+    for place in (2, 5):
+        shown(page)
+        page.keyboard.press("h")
+        page.get_by_label("Whose answers").select_option("all")
+        page.locator("#history-list button").nth(place).click()
+        page.locator("#reviewed").wait_for()
+        page.keyboard.press("3")
+        page.locator("#reviewed").wait_for(state="hidden")
+    page.close()
 
 
 def main() -> None:

@@ -14,13 +14,12 @@ from tqdm import tqdm
 from ..logs.transport import Transport, Unavailable
 from ..records.columns import Columns
 from ..records.files import read_events
-from ..records.formats.base import show
 from ..runtime.text import plural
 from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings
-from .shared.configuration import check_file, raw_columns
+from .shared.configuration import check_file, raw_columns, tell_unlabelled
 from .shared.labels_in import LabelFile
 from .shared.log_access import flush
 
@@ -57,7 +56,7 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     for value in events("checking"):
         n_records += 1
         n_empty += _NO_FEATURES in value
-    _tell_unlabelled(columns)
+    tell_unlabelled(columns)
     if n_empty:
         print(
             f"streamsvm: {plural(n_empty, 'record')} of {n_records} without features, which a model cannot tell apart; "
@@ -68,14 +67,6 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
         for value in islice(events("writing", n_records), arguments.skip, None):
             target.produce(topic, value)
         _end(target, topic, settings, f"{max(0, n_records - arguments.skip)} records from {arguments.file}")
-
-
-def _tell_unlabelled(columns: Columns) -> None:
-    """Say how many labels are missing, because a class may have such a name."""
-    n_blank = columns.blanks.total()
-    if n_blank:
-        texts = ", ".join(map(show, sorted(columns.blanks)[:5]))
-        print(f"{plural(n_blank, 'record')} without a label (in its place: {texts})")
 
 
 @contextmanager

@@ -11,10 +11,11 @@ because the trainer may not have read them yet. What can be undone or corrected 
 A damaged record of log.questions is counted and passed over with a warning; it is never shown.
 """
 
+import random
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Unavailable
@@ -35,6 +36,7 @@ from .reader import Reader
 from .writer import AnswerWriter
 
 _LOOKED_AT = 200  # disagreements
+_DRAWS = 20  # of random events, until one has no answer
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
 
@@ -113,6 +115,7 @@ class LabellingService:
         self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
         self._changed = threading.Condition()  # guards everything below, except _writer
         self._writer = AnswerWriter(settings)
+        self._spares: dict[str, Question] = {}  # random events, by annotator: they need not wait for the trainer
         self._is_closing = False
         self._resources = ExitStack()
 
@@ -154,12 +157,34 @@ class LabellingService:
             self._reader.check()
             if not self._reader.is_loaded:
                 return None
+            spare = self._spares.get(who)
+            if spare is not None and self._said(spare.query_id) is None:
+                return spare
+            self._spares.pop(who, None)
             query_id = self._book.assign(who, self._now())
-            return None if query_id is None else self._book.open.get(query_id)
+            if query_id is not None:
+                return self._book.open.get(query_id)
+            must_wait = bool(self._book.open) and self._book.ballots.answers == 1  # others have the open questions
+        return self._spare(who) if must_wait else None
+
+    def _spare(self, who: str) -> Question | None:
+        """A random event for an annotator who would have to wait for the trainer; None if there is none."""
+        with suppress(Unavailable):
+            newest = self._finder.search("", None, 1).next or 0
+            for _ in range(_DRAWS if newest else 0):
+                before = random.randint(max(1, newest - len(self._finder) + 2), newest + 1)  # noqa: S311 - no secret
+                found = self.find("", before, 1)
+                for shown, given in zip(found.page.questions, found.given, strict=True):
+                    with self._changed:
+                        if given is None and shown.query_id not in self._book.open:
+                            self._spares[who] = shown
+                            return shown
+        return None
 
     def release(self, who: str) -> None:
         """End the reservation of `who`."""
         with self._changed:
+            self._spares.pop(who, None)
             self._book.queue.release(self._book.ballots.voter(who))
 
     def open(self) -> list[Question]:

@@ -81,11 +81,13 @@ def read_examples(path: Path, file_format: str = "auto", columns: Columns | None
     Raises
     ------
     FileError, OSError
-        As for `read_events`; a line without a label is wrong.
+        As for `read_events`; a line without a label is wrong, except among raw records: it is left out.
     """
     columns = columns or Columns()
     if columns.raw:
-        for parts, fields, _ in read_raw(path, file_format, columns, labelled=True):
+        for parts, fields, _ in read_raw(path, file_format, columns):
+            if parts.get("y") is None:
+                continue
             event = Event(parts["id"], 0, fields["x"], parts["y"], 1.0, parts.get("ts"))
             yield Example(event, parts.get("group"))
         return

@@ -111,7 +111,7 @@ class RawRecord(NamedTuple):
     value: bytes
 
 
-def read_raw(path: Path, file_format: str, columns: Columns, *, labelled: bool = False) -> Iterator[RawRecord]:
+def read_raw(path: Path, file_format: str, columns: Columns) -> Iterator[RawRecord]:
     """The records of a file as events in the shape ``columns.raw``; after a mistake, only others are looked for.
 
     Raises
@@ -129,7 +129,7 @@ def read_raw(path: Path, file_format: str, columns: Columns, *, labelled: bool =
                 names |= dict.fromkeys(row.fields)
             missing -= {name for name in missing if _has(row.fields, name)}
             with mistakes:
-                parts = _parts(row, columns, f"{path.stem}:{row.number}", labelled)
+                parts = _parts(row, columns, f"{path.stem}:{row.number}")
                 event = _event(row, parts, columns)
                 value = _encoded(event, row.where)
                 if not mistakes.n:
@@ -138,7 +138,7 @@ def read_raw(path: Path, file_format: str, columns: Columns, *, labelled: bool =
     mistakes.complain([*(absent if names else []), *columns.absence(path, mistakes)])
 
 
-def _parts(row: Row, columns: Columns, default_id: str, labelled: bool) -> Fields:
+def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
     """The id, the label, the time and the group of a record."""
     fields, where = row.fields, row.where
     is_event = not columns.named and isinstance(fields.get("x"), dict)
@@ -151,8 +151,6 @@ def _parts(row: Row, columns: Columns, default_id: str, labelled: bool) -> Field
             raise FileError(f"{where}: no id in {show(columns.id)}")
     if "y" in names:
         parts["y"] = columns.to_label(found["y"], f"{where}, column {show(names['y'])}")
-    if labelled and parts.get("y") is None:
-        raise FileError(f"{where}: no label; remove the line, or fill its label in")
     if not is_blank(found.get("ts")):
         parts["ts"] = _time(found["ts"], where, names["ts"])
     if columns.group is not None:

@@ -178,6 +178,8 @@ def _mixture(settings: Settings) -> Iterator[str]:
         yield 'decide.error does not go with model.algorithm = "mixture", whose experts it does not know; use "auto"'
     if settings.log.questions:
         yield 'log.questions needs one model to ask about, and model.algorithm = "mixture" has experts; use "auto"'
+    if settings.daemon.publish_json:
+        yield 'daemon.publish_json does not go with model.algorithm = "mixture", which has no such form; use "auto"'
 
 
 def _classes(settings: Settings) -> Iterator[str]:

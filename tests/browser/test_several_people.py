@@ -1,7 +1,12 @@
 """Two people and a third one on the page, and an answer that is asked again."""
 
+import json
+
 from asked import until
+from patience import Patience
 from playwright.sync_api import expect
+
+from streamsvm.connectors.logs.embedded import LocalLog
 
 from .conftest import press, shown, wait_for
 
@@ -55,6 +60,45 @@ def test_a_closed_page_leaves_its_question_to_others(office, visitor):
     expect(bob.locator("#question")).to_be_hidden()
     ann.close(run_before_unload=True)
     assert shown(bob) == "e1"  # long before Ann's lease ends
+
+
+def test_a_second_annotator_has_an_event_while_the_first_has_the_only_question(office, visitor):
+    with LocalLog(office.settings.log.dir) as log:
+        for number in range(5):
+            event = {"id": f"r{number}", "x": {"amount": float(number)}, "text": f"letter {number}"}
+            log.produce("events", json.dumps(event).encode(), partition=0)
+    office.trainer.ask(1)
+    ann = arrive(visitor, office, "Ann")
+    assert shown(ann) == "e1"
+    bob = arrive(visitor, office, "Bob")
+    patience = Patience(2)
+    event = shown(bob)
+    assert event.startswith("r")
+    assert patience.lasts
+    expect(bob.locator("#reason")).to_have_text("Meanwhile")
+    expect(bob.locator("#guess")).to_be_hidden()
+    office.trainer.ask(2)  # it waits until he has answered
+    until(lambda: len(office.service.open()) == 2)
+    press(bob, "2", event)
+    assert shown(bob) == "e2"
+    assert office.trainer.labels() == {event: False}
+
+
+def test_two_tabs_without_a_name_are_one_person_and_a_slow_server_is_named(office, visitor):
+    for number in (1, 2):
+        office.trainer.ask(number)
+    context = visitor.context()
+    first, second = (visitor.open(office.url, context) for _ in range(2))
+    for page in (first, second):
+        event = shown(page)
+        press(page, "1", event)
+    assert len({answer["source"].partition("#")[0] for answer in office.trainer.answers()}) == 1
+    for number in (3, 4):  # one for each tab
+        office.trainer.ask(number)
+    shown(first)
+    first.route("**/api/answer", lambda route: None)  # no reply ever comes
+    first.keyboard.press("1")
+    expect(first.get_by_role("alert")).to_contain_text("The server has not answered yet.", timeout=8000)
 
 
 def test_a_lead_decides_disagreements_by_keyboard(make_office, visitor):

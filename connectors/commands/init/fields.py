@@ -7,12 +7,14 @@ from typing import Any
 
 from streamsvm.features import Records
 from streamsvm.features.records import flat
-from streamsvm.features.values import TIME
+from streamsvm.features.values import NUMBER, TIME
 
 from ...records.classes import is_blank
 from ...records.times import read_time
 
 COMMAS = re.compile(r"[^\w,.]*[+-]?\d+(\.\d{3})*,\d+[^\w,.]*").fullmatch  # such as 1.234,50 €
+GROUPS = re.compile(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?").fullmatch
+SURE_GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(,\d{3}|\.\d*)").fullmatch  # 1,234 alone may have a decimal comma
 MOST_CLASSES = 1000  # different values of a field that are counted
 
 
@@ -31,6 +33,8 @@ class Field:
         Whether each value is a whole number, and one more than the value before.
     has_commas
         Whether each value is a number with a decimal comma.
+    has_groups
+        Whether each value is a number, some with commas between thousands and a decimal point, or several commas.
     kind
         As `Records` judges it.
     """
@@ -40,6 +44,7 @@ class Field:
         self.values: Counter[Any] | None = Counter()
         self.all_differ = True
         self.counts = self.has_commas = True
+        self._may_have_groups, self._has_sure_group = True, False
         self.kind: str | None = None
         self.remark = ""
         self._known: set[int] = set()  # checksums, while all values differ
@@ -63,6 +68,9 @@ class Field:
             if len(self.values) > MOST_CLASSES:
                 self.values = None
         self.has_commas = self.has_commas and bool(COMMAS(str(v)))
+        if self._may_have_groups:
+            self._may_have_groups = bool(GROUPS(str(v)))
+            self._has_sure_group |= bool(SURE_GROUPS(str(v)))
         self._note_count(v)
         self._note_time(v)
 
@@ -82,6 +90,10 @@ class Field:
         self._n_times += 1
         self._n_falling += self._newest is not None and time < self._newest
         self._newest = time
+
+    @property
+    def has_groups(self) -> bool:
+        return self._may_have_groups and self._has_sure_group
 
     @property
     def classes(self) -> dict[Any, int]:
@@ -130,6 +142,8 @@ class Table:
         for found in self._records.summary():
             field = self.fields[found.name]
             field.kind, field.remark = found.kind, found.remark
-            if found.n_unfit:
+            if field.has_groups:
+                field.kind, field.remark = NUMBER, ""
+            elif found.n_unfit:
                 field.remark = ", ".join(filter(None, [found.remark, f"{found.n_unfit} values are of another kind"]))
         return {str(name): field for name, field in self.fields.items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsvm.features.values import CATEGORY, ID, IGNORE, NUMBER, TIME
 
+from ...records.classes import alike
 from ...records.columns import canonical
 from ...settings.sections import ConfigError
 from .fields import MOST_CLASSES, Field, Table
@@ -169,6 +170,16 @@ def _choose_label(roles: Roles, fields: Mapping[str, Field], given: str | None) 
             )
     if roles.label is not None:
         roles.classes = fields[roles.label].classes
+        _require_one_spelling(roles.label, roles.classes)
+
+
+def _require_one_spelling(label: str, classes: Mapping[Any, int]) -> None:
+    """Raise ConfigError if two classes differ in case or blanks only: they are one."""
+    known: dict[str, Any] = {}
+    for name in classes:
+        other = known.setdefault(alike(str(name)), name)
+        if other is not name:
+            raise ConfigError([f"the label {label} has {other!r} and {name!r}: write each class in one way only"])
 
 
 def _choose_time(roles: Roles, fields: Mapping[str, Field], n_records: int, given: str | None) -> None:

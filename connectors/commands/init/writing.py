@@ -69,6 +69,8 @@ def _features(origin: Origin, fields: Mapping[str, Field], roles: Roles, n_recor
                 lines.append(f"{role} = {_quoted(name)} # {why}")
             else:
                 lines.append(f"# {role} = ... # {why}")
+    if any(fields[name].has_groups for name in roles.kinds):
+        lines.append('thousands = "," # the sign between thousands, as in 1,234.5')
     texts = [f'{_key(name)} = "wordllama"' for name, kind in roles.kinds.items() if kind == TEXT]
     if texts:
         lines.append(f"# embed = {{ {', '.join(texts)} }} # what texts mean, in English; needs streamsvm[embed]")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...records.columns import Columns
+from ...records.formats.base import show
+from ...runtime.text import plural
 from ...settings.loading import load, nothing
 from ...settings.sections import ConfigError, Settings
 
@@ -58,6 +60,14 @@ def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
         rest=arguments.rest,
         raw="flat" if is_flat else "event",
     )
+
+
+def tell_unlabelled(columns: Columns) -> None:
+    """Say how many labels are missing, because a class may have such a name."""
+    n_blank = columns.blanks.total()
+    if n_blank:
+        texts = ", ".join(map(show, sorted(columns.blanks)[:5]))
+        print(f"{plural(n_blank, 'record')} without a label (in its place: {texts})")
 
 
 def was_only_checked(arguments: argparse.Namespace) -> bool:

@@ -25,7 +25,7 @@ from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings
-from ..shared.configuration import check_file, raw_columns
+from ..shared.configuration import check_file, raw_columns, tell_unlabelled
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
 
@@ -63,6 +63,7 @@ def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.F
     columns, records, reading = _columns(arguments)
     how = (arguments.scale, arguments.feature, records, reading)
     examples = read_training_set(arguments.file, arguments.format, columns, *how)
+    tell_unlabelled(columns)
     n, n_features = examples.X.shape
     made = ""
     if examples.n_fields:

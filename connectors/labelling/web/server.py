@@ -54,7 +54,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
 from ...records.labels import MAX_QUERY_ID
-from ...records.people.questions import Question
+from ...records.people.questions import FOUND, Question
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
@@ -212,7 +212,9 @@ class _Handler(Handler):
 
     def _asked(self, shown: Question) -> dict[str, Any]:
         """A question, and whether it decides between people who disagree; what they said would bias the annotator."""
-        return {**question(shown, self.server.labelling), "is_tied": self.server.service.is_tied(shown.query_id)}
+        is_spare = {"reason": "spare"} if shown.reason == FOUND else {}
+        is_tied = self.server.service.is_tied(shown.query_id)
+        return {**question(shown, self.server.labelling), **is_spare, "is_tied": is_tied}
 
     def _check_connection(self) -> None:
         """Raise if the page has gone: a question that it gets would stay reserved."""

@@ -86,6 +86,22 @@ def test_other_notations_are_named(begun):
     assert any(line.startswith("price: mostly digits. If they are numbers or times in") for line in lines)
 
 
+def test_commas_between_thousands_are_found_out(begun, tmp_path):
+    rows = [{"paid": f'"{1 + i % 9},{100 + i}.5"', "n": f'"{i % 3},500"', "y": i % 2} for i in range(60)]
+    _, config = begun(rows)
+    assert config["features"]["thousands"] == ","
+    assert config["features"]["kinds"] == {"paid": "number", "n": "category"}  # 1,500 alone may be one and a half
+    records = load(tmp_path / "app.toml", {}).features.records()
+    records.learn_one({"paid": "1,100.5"})
+    assert records.transform_one({"paid": "2,000.5"}) == {"paid": 2000.5}
+
+
+def test_two_spellings_of_one_class_are_refused(tmp_path, call):
+    path = write_csv(tmp_path / "t.csv", customers(y=lambda i: ("Yes", "yes", "no")[i % 3]))
+    code, _, err = call("init", path, "--label", "y", "--out", tmp_path / "app.toml")
+    assert (code, err) == (2, ["streamsvm: the label y has 'Yes' and 'yes': write each class in one way only"])
+
+
 def test_numbers_with_a_decimal_comma_are_no_ids(begun):
     rows = [{"price": f'"{i // 7},{i:03d} €"', "y": i % 2} for i in range(300)]
     lines, config = begun(rows)

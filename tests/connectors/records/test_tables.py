@@ -129,9 +129,9 @@ def test_what_is_refused(tmp_path, name, content, columns, message):
     assert refusals(write(tmp_path, name, content), raw="event", **columns)[0] == message
 
 
-def test_an_example_needs_a_label(tmp_path):
-    path = write(tmp_path, "d.csv", TABLE)
-    with pytest.raises(FileError, match="line 4: no label; remove the line, or fill its label in"):
-        list(read_examples(path, "auto", Columns(raw="event", **NAMED)))
+def test_a_record_without_a_label_is_no_example(tmp_path):
+    path, columns = write(tmp_path, "d.csv", TABLE), Columns(raw="event", **NAMED)
+    assert [example.event.y for example in read_examples(path, "auto", columns)] == [1, 0]
+    assert columns.blanks.total() == 1
     path.write_text(TABLE.removesuffix("\n") + "no\n")
     assert [example.event.y for example in read_examples(path, "auto", Columns(raw="event", **NAMED))] == [1, 0, 0]

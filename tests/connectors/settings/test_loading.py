@@ -676,6 +676,10 @@ def test_a_misspelled_protocol_is_one_problem(tmp_path):
         ('[log]\nmerged = "m"', "log.merged needs log.model"),
         ("[daemon]\npublish_json = true", "daemon.publish_json needs log.model"),
         (
+            '[log]\nmodel = "m"\n[model]\nalgorithm = "mixture"\n[daemon]\npublish_json = true',
+            'does not go with model.algorithm = "mixture"',
+        ),
+        (
             '[log]\nmodel = "m"\n[features]\nraw = true\nembed = {a = "wordllama"}\n[daemon]\npublish_json = true',
             "does not go with features.embed",
         ),

@@ -17,6 +17,8 @@ const randomId = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (b)
 // A reload keeps the tab's id and so its question. A duplicated tab inherits the id, and takes a new one as soon as the
 // other tab answers it.
 const me = randomId();
+const guest = stored(localStorage, "guest") ?? `guest ${randomId().slice(0, 4)}`;  // two tabs without a name are one person
+store(localStorage, "guest", guest);
 let tab = stored(sessionStorage, "tab"), myName = "";
 const channel = new BroadcastChannel("streamsvm");
 channel.onmessage = ({ data }) => {

@@ -2,6 +2,7 @@
 // The question: what is shown of the event.
 
 const SHOWN = 14;          // values that are shown before "show all"
+const SLOW = 2000;         // ms without a reply after which the page says so
 const FAR = 6;             // standard deviations
 const MANY = 20;           // classes, above which there is a box to search them
 const REASONS = {
@@ -10,6 +11,7 @@ const REASONS = {
   novel: ["Something new", "This event is unlike those that have an answer."],
   explore: ["A look elsewhere", "Picked to find mistakes that the model does not suspect."],
   recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
+  spare: ["Meanwhile", "Others have the open questions. This event was picked at random, so that you need not wait."],
   found: ["Found", "The model did not ask about it."],
   undecided: ["Not decided", "The model cannot tell surely enough to decide this one alone."],
   check: ["A decision is checked", "The model decided this one alone. It is picked at random, to see how often it is wrong."],
@@ -31,8 +33,11 @@ function trouble(text) {
 }
 function say(text) { $("said").textContent = text; }
 
+let slowly;
 function busy(value) {
   isBusy = value;
+  clearTimeout(slowly);
+  if (value) slowly = setTimeout(() => trouble("The server has not answered yet. What you did is kept in this browser."), SLOW);
   for (const button of document.querySelectorAll(".answer button")) button.setAttribute("aria-disabled", value);
   showUndo();
 }

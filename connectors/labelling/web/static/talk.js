@@ -7,7 +7,7 @@ class Lost extends Error {}   // no reply, or one that says: try again later
 
 async function call(path, { body, sender, wait = 0, stop, keepalive = false } = {}) {
   const { tab: id, name } = sender || { tab, name: myName };
-  const headers = { "X-Tab": id, "X-Annotator": encodeURIComponent(name), Authorization: `Bearer ${token}` };
+  const headers = { "X-Tab": id, "X-Annotator": encodeURIComponent(name || guest), Authorization: `Bearer ${token}` };
   if (body) headers["Content-Type"] = "application/json";
   let reply, data;
   try {
