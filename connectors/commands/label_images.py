@@ -49,7 +49,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
     if not images:
         raise FileError(f"{folder} has no image: the names of images end with {', '.join(SUFFIXES)}")
     _require_pillow()
-    config, settings = open_job(folder, folder.name, arguments.set, raw=False)
+    config, settings = open_job(folder, folder.name, arguments.set)
     with LocalLog(settings.log.dir) as log:
         known = {json.loads(record.value or b"{}").get("id") for record in read_all(log, TOPIC)}
         new = [path for path in images if path.relative_to(folder).as_posix() not in known]

@@ -77,9 +77,8 @@ def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
     shapes = {name: Shape(n_partitions, "delete", 7 * DAY_MS) for name in used(settings)}
     shapes[log.dlq] = Shape(1, "delete", 30 * DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
     shapes |= {name: Shape(1, "compact") for name in (log.model, log.merged) if name in shapes}
-    shapes |= {
-        name: Shape(n_partitions, "delete", _FOR_EVER) for name in (log.state, log.erasures, log.control) if name
-    }
+    kept = filter(None, (log.state, log.erasures, *log.control_topics))
+    shapes |= {name: Shape(n_partitions, "delete", _FOR_EVER) for name in kept}
     if log.questions:
         shapes[log.questions] = Shape(n_partitions, "compact")
     return shapes
@@ -184,7 +183,7 @@ def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
         log.questions,
         log.state,
         log.erasures,
-        log.control,
+        *log.control_topics,
         *shadows,
     ):
         shape = shapes.get(name)

@@ -31,8 +31,8 @@ def test_few_rows_give_what_a_batch_gives(given):
     rows = NamedRows.of(some_rows(60, 0))
     one_by_one, batches = LASVM(**given), LASVM(**given)
     for first in range(0, 40, ONE_BY_ONE):
-        _learn(one_by_one, tasks_of(first, ONE_BY_ONE), rows, None)
-    _learn(batches, tasks_of(0, 42), rows, None)
+        _learn(one_by_one, tasks_of(first, ONE_BY_ONE), rows, None, None)
+    _learn(batches, tasks_of(0, 42), rows, None, None)
     assert one_by_one.digest() == batches.digest()
     places = list(range(42, 60))
     assert isinstance(rows_at(rows, places), NamedRows)
@@ -47,8 +47,8 @@ def test_few_rows_learn_in_a_window_of_time():
     window = np.timedelta64(5, "s").astype(object)
     one_by_one, batch = LASVM(window=window), LASVM(window=window)
     for first in range(0, 12, ONE_BY_ONE):
-        _learn(one_by_one, tasks_of(first, ONE_BY_ONE), rows, None)
-    _learn(batch, tasks_of(0, 12), rows, None)
+        _learn(one_by_one, tasks_of(first, ONE_BY_ONE), rows, None, None)
+    _learn(batch, tasks_of(0, 12), rows, None, None)
     assert one_by_one.digest() == batch.digest()
     assert one_by_one.n_members < 12
 

@@ -143,6 +143,10 @@ def test_a_kill_before_the_checkpoint_repeats_the_request_at_the_same_place(tmp_
     assert state.counters.erased == 1
     again = run(config)[0]
     assert (again.counters.erased, again.models.digest()) == (1, state.models.digest())
+    said = {}
+    for record in read(tmp_path / "log", "predictions"):  # what comes again is the same
+        value = json.loads(record.value)
+        assert said.setdefault(value["src"], value) == value
     looks = itertools.count()
     stopped = trainer.run(load(config, {}, [*FLAGS, "daemon.follow=true"]), stop=lambda: next(looks) > 4)
     assert stopped[0].counters.erased == 1

@@ -17,6 +17,11 @@ STEPS = st.lists(
 )
 
 
+def _history(codec, answers_per_question):
+    hearing = Hearing(answers_per_question)
+    return LabelHistory(codec, hearing.hear, hearing.change_class)
+
+
 @pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(steps=STEPS, n=st.integers(1, 3))
@@ -29,7 +34,7 @@ def test_the_history_holds_the_labels_that_the_trainer_holds(tmp_path_factory, s
         fields = {"y": said} if isinstance(said, bool) else {"op": said}
         world.answer({"id": asked["id"], "query_id": asked["query_id"], "source": who, "rev": rev, **fields})
     state, codec = world.run(), world.settings.codec()
-    history = LabelHistory(codec, Hearing(n).hear)
+    history = _history(codec, n)
     with LocalLog(world.settings.log.dir) as log:
         if steps:
             list(history.read(log, "labels"))
@@ -49,7 +54,7 @@ def test_a_recheck_that_was_taken_back_leaves_the_label_before(tmp_path):
         {**again, "y": False, "rev": 2},
         {**again, "op": "retract", "rev": 3},
     )
-    history = LabelHistory(world.settings.codec(), Hearing(1).hear)
+    history = _history(world.settings.codec(), 1)
     with LocalLog(world.settings.log.dir) as log:
         held = [entry.after for entry in history.read(log, "labels")]
     assert held == [True, False, True]

@@ -87,6 +87,9 @@ def asked_in(settings):
     return [json.loads(record.value)["query_id"] for record in records if record.key != b"status" and record.value]
 
 
+NEWER = {"erased": 0, "renamed": 0}  # counters that 0.1.0 did not have
+
+
 def test_the_trainer_goes_on_as_0_1_0_did(settings):
     n_asked = len(asked_in(settings))
     state = trainer.run(settings)[0]
@@ -95,7 +98,7 @@ def test_the_trainer_goes_on_as_0_1_0_did(settings):
     assert state.model.n_members >= TOLD["n_members"], "0.1.0 dropped members with coefficient 0 earlier"
     assert {name: list(state.scaler.scale_of(name)) for name in ("a", "b")} == TOLD["scale"]
     assert [state.offset, state.labels_offset] == TOLD["offsets"]
-    assert {name: n for name, n in asdict(state.counters).items() if name != "seconds"} == TOLD["counters"]
+    assert {name: n for name, n in asdict(state.counters).items() if name != "seconds"} == TOLD["counters"] | NEWER
     assert asdict(state.join.counters) == TOLD["join"]
     assert state.labelling.outcomes() == TOLD["outcomes"]
     assert state.metrics.n_errors == TOLD["n_errors"] + 1, "0.1.0 predicted a whole batch before it learned from it"
