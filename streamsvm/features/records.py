@@ -182,8 +182,9 @@ class Records(base.Transformer):
         >>> records.transform_learn_one({"age": "40"})
         {'age': 40.0}
         """
-        given, out = flat(x), {}
+        given = flat(x)
         if given.keys() <= self._fields.keys():
+            out: dict[Hashable, float] = {}
             self._learn(given, out)
         else:
             out = self.transform_one(given)
@@ -198,7 +199,8 @@ class Records(base.Transformer):
             _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), self._fields)
         values = np.empty(self._n_numbers)
         values.fill(math.nan)  # a third of the time of `np.full`
-        get, quick, later = given.get, self._quick_number, []
+        get, quick = given.get, self._quick_number
+        later: list[tuple[Field, Any]] = []
         for name, row, words, f in self._plan or self._planned():
             v = get(name)
             if row >= 0:
