@@ -150,6 +150,19 @@ def test_frames_and_lists_are_the_loop(frame):
     assert batch.transform_many(frame(rows)) == [loop.transform_one(x) for x in rows]
 
 
+@pytest.mark.parametrize("indicators", [False, True])
+def test_transforming_and_learning_in_one_pass_is_both(indicators):
+    """Also where a category turns into an id, kinds are fixed, fields begin, and values are missing or unfit."""
+    one, two = Records(indicators=indicators), Records(indicators=indicators)
+    for t, x in enumerate(events(OWN_VALUES + 30)):
+        x |= {"person": f"p{t}", "count": t if t % 7 else None, "late": str(t)} if t > 20 else {}
+        expected = two.transform_one(x)
+        two.learn_one(x)
+        assert list(one.transform_learn_one(x).items()) == list(expected.items())
+    assert one.digest() == two.digest()
+    assert (kinds_of(one)["person"], kinds_of(one)["count"]) == ("id", "number")
+
+
 def test_transforming_changes_nothing():
     records = after(events(70))
     before = records.digest()
@@ -512,13 +525,16 @@ def test_whatever_comes_it_is_numbers_and_is_replayed(rows, repeated):
         warnings.simplefilter("ignore", StreamWarning)
         records = after(rows * repeated, max_fields=6)
         middle = Records.from_bytes(after(rows, max_fields=6).to_bytes())
+        both = Records.from_bytes(middle.to_bytes())
         for x in rows * (repeated - 1):
+            expected = middle.transform_one(x)
             middle.learn_one(x)
+            assert list(both.transform_learn_one(x).items()) == list(expected.items())
     for x in rows:
         out = records.transform_one(x)
         assert all(type(v) is float and math.isfinite(v) for v in out.values())
         assert middle.transform_one(x) == out
-    assert middle.digest() == records.digest()
+    assert both.digest() == middle.digest() == records.digest()
     assert json.dumps([f[:5] for f in records.summary()])
 
 
