@@ -351,7 +351,7 @@ def few(folder: Path | None, seeds: int) -> None:
 
 
 def _few(X: np.ndarray, y: np.ndarray, alpha: float, n: int, seed: int) -> list | None:
-    """For both ways: the shares decided of the first n and of 300 others, and the share of each class of these wrong."""
+    """For both ways: the share decided of the first n, that of 300 others, and the share of each class wrong there."""
     order = np.random.default_rng(seed).permutation(len(y))
     known, others = order[:n], order[n : n + 300]
     if min(y[known].sum(), (~y[known]).sum()) < 3:

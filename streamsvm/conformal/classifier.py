@@ -60,9 +60,9 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     **Late labels.**  Keep what `decide_one` returned, and give it to `learn_one` when the label comes.  The errors of
     examples whose labels are on their way come on top, and K grows with the delay.
 
-    **From few labels**, two classes are compared with leave-one-out scores as well: each member's, by the model without it.
-    This is for learners without a `window` or a `budget`, but not `AutoLASVM`, and for labels that come at once.  It ends
-    as soon as each class has ``3 / error`` scores, or there are ``6 / error`` labels.
+    **From few labels**, two classes are compared with leave-one-out scores as well: each member's, by the model without
+    it.  This is for labels that come at once, and for learners without a `window` or a `budget`, but not `AutoLASVM`.
+    It ends when each class has ``3 / error`` scores, or when there are ``6 / error`` labels.
 
     **Probabilities** of two classes are corrected by the recent errors, while that makes them better.  `forget` leaves
     what these errors have changed as it is; it fades within some hundred examples.
