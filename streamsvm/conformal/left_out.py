@@ -12,10 +12,12 @@ import numpy as np
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.online.removal.leave_one_out import UNCHANGED
 
+_KINDS: Any = tuple(ALGORITHMS.values())
+
 
 def can_leave_out(model: Any) -> bool:
     """Whether a model of two classes keeps what it learns from few examples, so that each can be left out."""
-    return isinstance(model, tuple(ALGORITHMS.values())) and model.budget is None and model.window is None
+    return isinstance(model, _KINDS) and model.budget is None and model.window is None
 
 
 def left_out_scores(model: Any) -> dict[Any, list[float]]:
