@@ -83,6 +83,13 @@ class Finder:
                 raise
             raise Unavailable(_LOADING) from None
 
+    def draw(self) -> Question | None:
+        """One of the events that were read so far, at random; None: there is none.  Raises `Unavailable` as `search`."""
+        self._begin()
+        if not len(self):
+            self._loaded.wait(_PATIENCE)
+        return self._index.draw()
+
     def like(self, query_id: str, n: int) -> Page | None:
         """The events that are most like one, as `EventIndex.like`; raises `Unavailable` as `search`."""
         self._begin()
