@@ -87,11 +87,11 @@ class Field:
 
     # ----------------------------------------------------------------------------------------------------------- kind
 
-    def judge(self, v: Any) -> None:
-        """Let a value vote, and decide anew."""
+    def judge(self, v: Any) -> bool:
+        """Let a value vote, and decide anew; return whether the kind is fixed from now on."""
         vote = vote_of(v)
         if vote is None:
-            return
+            return False
         self.votes[vote] = self.votes.get(vote, 0) + 1
         if vote != LIST:
             word = READERS[CATEGORY](v)
@@ -101,6 +101,7 @@ class Field:
         if sum(self.votes.values()) >= JUDGED:
             self.is_fixed = True
             self.different.clear()
+        return self.is_fixed
 
     def _elected(self) -> str:
         n, strings = sum(self.votes.values()), self.votes.get(CATEGORY, 0)

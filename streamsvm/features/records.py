@@ -264,10 +264,9 @@ class Records(base.Transformer):
         if out is not None:
             self._write(f, value, out)
         if not f.is_fixed:
-            f.judge(self._ungrouped(v))
-            value = self._read(f, v)
-            if f.is_fixed:
+            if f.judge(self._ungrouped(v)):
                 self._plan = None
+            value = self._read(f, v)
         if f.kind in (ID, IGNORE):
             value = READERS[CATEGORY](v)
             f.n_present += value is not None
