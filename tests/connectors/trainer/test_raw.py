@@ -432,9 +432,23 @@ def test_the_report_says_what_each_field_became(tmp_path):
     assert '<th scope="row">job</th><td>category</td><td>60</td><td>0</td><td>0</td>' in table
 
 
-def test_the_doctor_tells_how_the_events_have_changed(tmp_path):
-    settings = configure(tmp_path)
-    append(settings, orders(300))
+def test_the_report_adds_up_what_the_models_of_keys_know(tmp_path):
+    settings = configure(tmp_path, daemon={"per": "key", "max_models": 1})
+    for i, order in enumerate(orders(60)):
+        append(settings, [order | {"code": i if i % 2 else f"word{i % 3}"}], key=b"k%d" % (i % 2))
+    run(settings)
+    text = write_report(settings.daemon.state_dir)[0].read_text()
+    table = text[text.index("What each field became") :]
+    assert "sums over the 2 models that learned last" in table
+    assert '<th scope="row">job</th><td>category</td><td>60</td><td>0</td><td>0</td>' in table
+    assert '<th scope="row">code</th><td>category, number</td><td>60</td>' in table
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_the_doctor_tells_how_the_events_have_changed(tmp_path, per):
+    settings = configure(tmp_path, daemon={"per": per})
+    for i, order in enumerate(orders(300)):
+        append(settings, [order], key=b"k%d" % (i % 2))
     run(settings)
 
     def found(given):
