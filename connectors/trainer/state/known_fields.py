@@ -1,9 +1,11 @@
 """What the models of a stored partition know of the fields of raw events."""
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 
 from streamsvm.features import FieldSummary
 
+from .model_files import DamagedModel
 from .models import KeyedModels
 from .stored_state import Stored
 
@@ -13,15 +15,16 @@ LAST = 20  # models that are asked, if each key has one: those that learned last
 def known_fields(stored: Stored) -> tuple[Sequence[FieldSummary], int]:
     """The fields, and the number of models that know them, none if events are not raw; counts are added up.
 
-    Raises
-    ------
-    DamagedModel
-        If the model of a key cannot be read.
+    A damaged model of a key is left out: the trainer tells of it, and begins it anew, when it needs it.
     """
     if not stored.setting("features.raw"):
         return [], 0
     keys = stored.models.order[-LAST:] if isinstance(stored.models, KeyedModels) else [None]
-    found = [records.summary() for key in keys if (records := stored.models.records(key)) is not None]
+    found = []
+    for key in keys:
+        with suppress(DamagedModel):
+            records = stored.models.records(key)
+            found += [] if records is None else [records.summary()]
     return (found[0] if len(found) == 1 else _together(found)), len(found)
 
 

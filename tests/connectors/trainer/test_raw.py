@@ -27,6 +27,8 @@ from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer.state.known_fields import known_fields
+from streamsvm.connectors.trainer.state.stored_state import read_state
 from streamsvm.features import Records
 
 FLAT = {"raw": True, "id": "order.id", "label": "bought", "time": "created"}
@@ -442,6 +444,10 @@ def test_the_report_adds_up_what_the_models_of_keys_know(tmp_path):
     assert "sums over the 2 models that learned last" in table
     assert '<th scope="row">job</th><td>category</td><td>60</td><td>0</td><td>0</td>' in table
     assert '<th scope="row">code</th><td>category, number</td><td>60</td>' in table
+    for path in (settings.daemon.state_dir / "p0").glob("models-*"):
+        path.write_bytes(bytes(path.stat().st_size))
+    (stored,) = read_state(settings.daemon.state_dir)
+    assert known_fields(stored) == ([], 0), "damaged models are left out"
 
 
 @pytest.mark.parametrize("per", ["partition", "key"])
