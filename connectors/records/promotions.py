@@ -10,7 +10,8 @@ The trainer of the partition answers, on a topic of its own, from which records 
     {"op": "serve", "name": NAME, "request": OFFSET, "events": OFFSET, "labels": OFFSET}
 
 `request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  With this answer,
-the promotion happens at the same records whenever the log is read again.
+the promotion happens at the same records whenever the log is read again.  A request that cannot be followed is answered
+with the model that goes on.
 """
 
 import json

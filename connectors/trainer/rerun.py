@@ -181,4 +181,4 @@ def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:
             found[settings.log.topic].update(request.events)
             if settings.log.labels:
                 found[settings.log.labels].update(request.labels)
-    return lambda record: record.offset in found[record.topic]
+    return lambda record: record.offset in found.get(record.topic, ())
