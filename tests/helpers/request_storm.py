@@ -11,7 +11,6 @@ import json
 import random
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -103,12 +102,12 @@ class RequestStorm:
                 self._finish()
 
     def check(self):
-        """Nothing is lost or double, and a calm trainer over the same log comes to the same models at the same places."""
-        [stormy, calm] = [self._read_log(name) for name in ("", "calm")]
+        """Nothing is lost or double; a calm trainer over the same log comes to the same models at the same places."""
+        stormy, calm = [self._read_log(name) for name in ("", "calm")]
         for number in range(N_PARTITIONS):
-            [one, other] = stormy[number], calm[number]
+            one, other = stormy[number], calm[number]
             assert one.challengers.terms == other.challengers.terms, (one.challengers.terms, other.challengers.terms)
-            [(found, wanted)] = [(digests(one), digests(other))]
+            found, wanted = digests(one), digests(other)
             assert found == wanted, {name for name in found if found[name] != wanted[name]}
             if not self._erases:
                 assert one.challengers.all[0].models.digest() == other.challengers.all[0].models.digest()

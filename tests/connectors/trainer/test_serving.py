@@ -160,7 +160,9 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
         found = run(again)
         assert found.challengers.terms == expected.challengers.terms
         assert digests(found) == digests(expected)
-    rebuilt = Rerun(settings, 0, tmp_path / "rerun").run(Stage(200, 0))  # as `erase --rebuild` does
+    rerun = Rerun(settings, 0, tmp_path / "rerun")  # as `streamsvm rebuild` does
+    rerun.run(Stage(150, 0))
+    rebuilt = rerun.run(Stage(200, 0))
     assert rebuilt.challengers.terms == expected.challengers.terms
     assert digests(rebuilt) == digests(expected)
     assert len(read_json(settings, "control-served")) == 1
