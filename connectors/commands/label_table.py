@@ -6,6 +6,7 @@ import os
 import re
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ..logs.embedded import LocalLog
 from ..logs.reading import read
@@ -13,7 +14,7 @@ from ..records.columns import Columns
 from ..records.files import read_events
 from ..records.tables import SUFFIXES
 from ..runtime.folders import FileError
-from ..runtime.text import plural
+from ..runtime.text import plural, to_number
 from ..settings.loading import load
 from ..settings.sections import ConfigError, Settings
 
@@ -39,6 +40,10 @@ _RAW = """
 [features]
 raw = true # texts, blanks and times: the trainer makes numbers of them
 """
+_WORDS = """
+[model]
+scaling = "none" # scaled, the length and shares of characters of a text would weigh more than its words
+"""
 
 
 def is_table(path: Path) -> bool:
@@ -62,7 +67,8 @@ def prepare(arguments: argparse.Namespace) -> Path:
         If the table cannot be read, or is another one than before.
     """
     table: Path = arguments.config
-    config, settings = open_job(table, table.stem, arguments.set, _RAW)
+    features = _RAW + (_WORDS if arguments.text and not _has_numbers(table, (arguments.id, arguments.known)) else "")
+    config, settings = open_job(table, table.stem, arguments.set, features)
     columns = _columns(arguments, settings)
     _require_shown(table, columns)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
@@ -110,6 +116,23 @@ def _begin(config: Path, overrides: list[str], text: str) -> None:
             head = f"[{section}]\n"
             text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
     config.write_text(text, encoding="utf-8")
+
+
+def _has_numbers(table: Path, others: tuple[str | None, ...]) -> bool:
+    """Whether one of the first records has a number, in a field that is a feature."""
+    first = islice(read_events(table, "auto", Columns(raw="event")), LOOKED_AT)
+    rows = [json.loads(value)["x"] for value in first]
+    return any(_is_number(value) for x in rows for name, value in x.items() if name not in others)
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
+    try:
+        to_number(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:

@@ -47,6 +47,18 @@ def test_texts_are_shown_and_learned(messages, tmp_path):
     assert events[7]["x"] == {"body": events[7]["text"], "sender": "ann"}
 
 
+@pytest.mark.parametrize(("sender", "scaling"), [("ann", "none"), ("4.5", "standard"), ("1e3", "standard")])
+def test_words_are_not_scaled_where_there_are_no_numbers(tmp_path, sender, scaling):
+    """Scaled, the three numbers of a text weigh more than its words: few labels then find fewer positives."""
+    (tmp_path / "mails.csv").write_text(f"body,sender,no\n7,{sender},7\nhello,ann,8\n".replace("7,", "see 7,", 1))
+    config = label_table.prepare(arguments(tmp_path / "mails.csv", "--text", "body", "--id", "no"))
+    assert load(config, {}).model.scaling == scaling
+    given = ("--text", "body", "--id", "no", "--set", "model.scaling=standard")
+    (tmp_path / "other.csv").write_text((tmp_path / "mails.csv").read_text())
+    config = label_table.prepare(arguments(tmp_path / "other.csv", *given))
+    assert load(config, {}).model.scaling == "standard"
+
+
 @pytest.mark.parametrize("option", ["--text", "--image"])
 def test_a_field_that_the_table_lacks_is_refused(messages, tmp_path, option):
     with pytest.raises(FileError, match="no record has a field 'nope' to show; there are body, sender"):
