@@ -9,6 +9,7 @@ example if the model holds it as a member.  If the model does not hold it, nothi
 forgotten.
 """
 
+import itertools
 import time
 from collections.abc import Hashable
 from typing import Any, NamedTuple, Protocol, Self
@@ -78,10 +79,9 @@ class Pupil(Protocol):
 def teach(
     tasks: list[Task], rows: NamedRows, entity: bytes | None, state: Pupil, max_features: int
 ) -> tuple[list[Estimate], list[Refused]]:
-    """Teach the model of an entity: forget what is corrected or taken back, then learn.
+    """Teach the model of an entity: forget what is corrected or taken back, then learn; one lesson after another.
 
-    Of several lessons from one event, only the last counts.  The model forgets all of a cut at once, because forgetting
-    many examples takes hardly longer than forgetting one.
+    Examples that are new to the model are learned together, which gives the same bits.
 
     Parameters
     ----------
@@ -101,27 +101,35 @@ def teach(
     estimates, refused
         The estimates that were made, and the tasks that the model cannot learn, each with the reason.
     """
-    decider = state.models.decider(entity)
-    here = [task for task in tasks if task.lesson.value is not None]
     found: list[Estimate] = []
     refused: list[Refused] = []
-    if here:
-        model = state.models.to_learn(entity)
-        revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # by event: the last one
-        if revisions:
-            (decider or model).forget(list(revisions))
-        if revisions and state.estimates:
-            state.estimates.forgotten(list(revisions))
-        holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
-        fitting, refused = _fitting(model, holding, rows, max_features)
-        found, too_large = _learn_events(model, fitting, rows, state, decider)
-        refused += too_large
-        state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
-    for lesson, *_ in tasks:
-        holder = decider or state.models.to_predict(entity)
-        if lesson.value is None and _revise_member(lesson, holder, state):
+    for are_new, part in itertools.groupby(tasks, lambda task: task.lesson.is_first and task.lesson.value is not None):
+        for together in [list(part)] if are_new else [[task] for task in part]:
+            more, others = _teach(together, rows, entity, state, max_features)
+            found += more
+            refused += others
+    return found, refused
+
+
+def _teach(
+    tasks: list[Task], rows: NamedRows, entity: bytes | None, state: Pupil, max_features: int
+) -> tuple[list[Estimate], list[Refused]]:
+    """Teach new examples, or revise one; arguments and results are those of `teach`."""
+    decider = state.models.decider(entity)
+    if tasks[0].lesson.value is None:
+        if _revise_member(tasks[0].lesson, decider or state.models.to_predict(entity), state):
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
+        return [], []
+    model = state.models.to_learn(entity)
+    if not tasks[0].lesson.is_first:
+        (decider or model).forget(tasks[0].lesson.key)
+        if state.estimates:
+            state.estimates.forgotten([tasks[0].lesson.key])
+    fitting, refused = _fitting(model, tasks, rows, max_features)
+    found, too_large = _learn_events(model, fitting, rows, state, decider)
+    refused += too_large
+    state.counters.learned += sum(task.lesson.y is not None for task in tasks) - len(refused)
     return found, refused
 
 

@@ -34,11 +34,7 @@ class RawRows:
     def observed(self, places: Iterable[int], records: Records | None) -> list[dict[Any, float]]:
         """The numbers of the events at these places; each is made before `records` takes note of its event."""
         assert records is not None  # events are raw
-        numbers = []
-        for place in places:
-            numbers.append(records.transform_one(self._xs[place]))
-            records.learn_one(self._xs[place])
-        return numbers
+        return [records.transform_learn_one(self._xs[place]) for place in places]
 
     def numbers(self, places: Sequence[int], records: Records | None) -> NamedRows:
         """The numbers of the events at these places, as they are now."""

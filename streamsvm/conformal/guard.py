@@ -18,6 +18,9 @@ Proof.  A step raises log level by at most eta (alpha - wrong), so the m steps t
 The first is at most log(cap alpha).  An error needs a level of 1 / (n + 1) or more, and lowers log level by less than
 eta.  QED.  Records that were decided while older labels were on their way add their own errors.
 
+The proof asks nothing of the scores.  So a class with few of them may be excluded by others as well: by the scores that
+its members get from the model without them, at a level of at most min(level, alpha).
+
 Sources: Gibbs, Candes, "Adaptive conformal inference under distribution shift" (2021): steering by errors; Vovk,
 Lindsay, Nouretdinov, Gammerman, "Mondrian confidence machine" (2003): scores for each class.  Ours: a step relative to
 the level, the one-sided cap, errors of decisions in place of sets, and the bound for each block.
@@ -37,6 +40,7 @@ CAP, LARGEST_LEVEL = 3.0, 0.5  # largest level: alpha times `CAP`, and never abo
 GAIN = 0.5  # late labels: eta alpha (records of the class on their way) is at most this
 MATURE = 100  # labels that a model must know before scores of late labels count: earlier ones mislead
 POOLED, LEAST = 3.0, 5  # a common class borrows the scores of all until it has POOLED / alpha, if it has LEAST
+FEW = 3.0  # of two classes, one with fewer than FEW / alpha scores uses those by leave-one-out as well
 
 
 class Tally(NamedTuple):
@@ -98,6 +102,7 @@ class Guard:
         self.classes: dict[Hashable, OfClass] = {}
         self.pool = Scores()
         self.n = 0  # labelled records
+        self.left_out: dict[Hashable, list[float]] = {}  # scores by leave-one-out, in order, while labels are few
         self.highest = self._highest(1.0)
 
     # ------------------------------------------------------------------------------------------------------ deciding
@@ -120,7 +125,23 @@ class Guard:
         if own is None:
             return -1.0
         scores = own.scores if len(self.classes) == 2 else self._scores_of(own)
-        return scores.threshold(own.level)
+        found = scores.threshold(own.level)
+        return max(found, self._threshold_of_few(c, own)) if self.left_out else found
+
+    def _threshold_of_few(self, c: Hashable, own: OfClass) -> float:
+        """The threshold by leave-one-out, at the level alpha; what is not a member any more has a high score."""
+        scores, k = self.left_out.get(c), int(min(own.level, self.alpha) * (own.n + 1))
+        return scores[min(k, len(scores)) - 1] if k and scores and self._has_few(own) else -1.0
+
+    def _has_few(self, own: OfClass) -> bool:
+        """Whether a class has labels enough for leave-one-out, and too few scores to do without."""
+        return 1.0 / self.alpha <= own.n + 1 <= WINDOW and len(own.scores) < FEW / self.alpha
+
+    @property
+    def needs_few(self) -> bool:
+        """Whether scores by leave-one-out can help one of two classes; not for long if it is rare."""
+        is_young = len(self.classes) == 2 and self.n <= min(2.0 * FEW / self.alpha, WINDOW)
+        return is_young and any(map(self._has_few, self.classes.values()))
 
     def _scores_of(self, own: OfClass) -> Scores:
         """The scores that a class is compared with: its own, or those of all classes while it has few and is common."""

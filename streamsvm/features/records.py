@@ -44,7 +44,12 @@ FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested
 DEEPEST = 16  # levels of nested objects
 LONGEST_NAME = 200  # characters
 GROUPED = r"[+-]?\d{{1,3}}(?:{0}\d{{2,3}})*{0}\d{{3}}(?:\.\d*)?"  # a number with this sign between thousands
+COUNTED = 64  # records after which it is counted anew which fields are rare
 MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
+SMALLEST = -LARGEST
+NO_WORDS: dict[str, str] = {}
+# A field's name, the row of its guess if it is known to be a number, or -1, and the columns of a category's values.
+Step = tuple[Hashable, int, dict[str, str], Field]
 NAMES = (str, int, float, bool)  # types of names, as of a model's features
 
 
@@ -63,7 +68,8 @@ class Records(base.Transformer):
     - A *list* of numbers has a column for each of them.
 
     A missing number, time or list is guessed: by the running mean of the field or by its last value, whichever has been
-    closer so far.  None, NaN, blank strings, absent fields and values of another kind are missing.
+    closer so far.  None, NaN, blank strings, absent fields and values of another kind are missing.  A field that fewer
+    than half of the records have is *rare*: where it is absent, nothing is guessed, and it has no columns.
 
     A field's kind is decided by its first 50 values, by the rule in `docs/records.md`, and never changes on its own.
 
@@ -141,6 +147,7 @@ class Records(base.Transformer):
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
         self._fields: dict[Hashable, Field] = {}
+        self._plan: tuple[list[Step], dict[Hashable, tuple[int, Step]]] | None = None
         self._guesses = np.zeros((16, NUMBERS))
         self._n_numbers = 0  # rows of the guesses in use
 
@@ -161,44 +168,112 @@ class Records(base.Transformer):
             If two of its fields have one name, as in ``{"a.b": 1, "a": {"b": 2}}``.
         """
         given = flat(x)
-        fields = self._fields
-        if not given.keys() <= fields.keys():
+        if not given.keys() <= self._fields.keys():
             self._know(given)
+        self._learn(given)
+
+    def transform_learn_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
+        """What `transform_one` gives for a record, of which it then takes note as `learn_one` does: in half the time.
+
+        Examples
+        --------
+        >>> from streamsvm.features import Records
+        >>> records = Records()
+        >>> records.transform_learn_one({"age": 39})  # no field is known yet
+        {}
+        >>> records.transform_learn_one({"age": "40"})
+        {'age': 40.0}
+        """
+        given = flat(x)
+        if given.keys() <= self._fields.keys():
+            out: dict[Hashable, float] = {}
+            self._learn(given, out)
+        else:
+            out = self.transform_one(given)
+            self._know(given)
+            self._learn(given)
+        return out
+
+    def _learn(self, given: Mapping[Hashable, Any], out: dict[Hashable, float] | None = None) -> None:
+        """Take note of a flat record, whose fields are known; write its numbers to `out`, as they are before."""
         self._n_seen += 1
         if self._n_seen == JUDGED and (self.kinds or self._embeddings):
-            _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), fields)
+            _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), self._fields)
         values = np.empty(self._n_numbers)
         values.fill(math.nan)  # a third of the time of `np.full`
-        later = []
-        for name, v in given.items():
-            f = fields.get(name)
-            if f is None:
-                continue
-            kind = f.kind if f.is_fixed else None
-            if kind == NUMBER and NUMBER in f.rows and -LARGEST < (number := self._quick_number(v)) < LARGEST:
-                f.n_present += 1
-                values[f.rows[NUMBER]] = number
-            elif kind == CATEGORY and type(v) is str and v in f.values:
+        get, quick = given.get, self._quick_number
+        later: list[tuple[Field, Any]] = []
+        for name, row, words, f in self._steps(given):
+            v = get(name)
+            if row >= 0:
+                number = v if type(v) is float else quick(v)
+                if SMALLEST < number < LARGEST:
+                    f.n_present += 1
+                    values[row] = number
+                    if out is not None:
+                        out[name] = number
+                    continue
+            elif type(v) is str and v in words:
                 f.n_present += 1
                 f.counted += 1
-            else:
-                numbers = self._learn_value(f, v)
-                if numbers is not None:
-                    later.append((f, numbers))
+                if out is not None:
+                    out[words[v]] = 1.0
+                continue
+            if v is None:
+                f.n_blank += name in given
+                if out is not None:
+                    self._write(f, None, out)
+                continue
+            numbers = self._learn_value(f, v, out)
+            if numbers is not None:
+                later.append((f, numbers))
         if later:
             values = self._with_numbers(values, later)
         if len(values):
             learn_values(self._guesses, values)
+        if self._n_seen % COUNTED == 0:
+            self._note_rare()
 
-    def _learn_value(self, f: Field, v: Any) -> Any:
-        """Take in a value; return its numbers, or None."""
-        if not f.is_fixed:
-            f.judge(self._ungrouped(v))
-        if f.kind in (ID, IGNORE):
-            f.n_present += READERS[CATEGORY](v) is not None
-            return None
+    def _steps(self, given: Mapping[Hashable, Any]) -> list[Step]:
+        """How to read a flat record: the fields that most records have, and then the rare ones that this one has."""
+        usual, rare = self._plan or self._planned()
+        return [*usual, *(step for _, step in sorted(rare[name] for name in given if name in rare))] if rare else usual
+
+    def _planned(self) -> tuple[list[Step], dict[Hashable, tuple[int, Step]]]:
+        """How to read each field, and rare ones with their places; planned anew after a field or its kind changes."""
+        usual, rare = [], {}
+        for place, (name, f) in enumerate(self._fields.items()):
+            kind = f.kind if f.is_fixed else None
+            row, words = f.rows.get(NUMBER, -1) if kind == NUMBER else -1, f.values if kind == CATEGORY else NO_WORDS
+            step = name, row, words, f
+            if f.is_rare:
+                rare[name] = place, step
+            else:
+                usual.append(step)
+        self._plan = usual, rare
+        return self._plan
+
+    def _note_rare(self) -> None:
+        for f in self._fields.values():
+            if f.is_rare != f.is_rare_after(self._n_seen):
+                f.is_rare, self._plan = not f.is_rare, None
+
+    def _learn_value(self, f: Field, v: Any, out: dict[Hashable, float] | None) -> Any:
+        """Take in a value, and write its columns to `out`, as they are before; return its numbers, or None."""
         value = self._read(f, v)
+        if out is not None:
+            self._write(f, value, out)
+        if not f.is_fixed:
+            if f.judge(self._ungrouped(v)):
+                self._plan = None
+            value = self._read(f, v)
+        if f.kind in (ID, IGNORE):
+            value = READERS[CATEGORY](v)
+            f.n_present += value is not None
+            f.n_blank += value is None
+            return None
         if value is None:
+            f.n_blank += 1
             return None
         if value is UNFIT:
             f.n_unfit += 1
@@ -207,13 +282,18 @@ class Records(base.Transformer):
                 _warn_of_unfit(f, v)
             return None
         f.n_present += 1
-        return f.take_in(value)
+        numbers = f.take_in(value)
+        if f.kind == ID:  # since this value
+            self._plan = None
+        return numbers
 
     def _read(self, f: Field, v: Any) -> Any:
         """A value as one of the field's kind: None if it is missing or the field is left out, or `UNFIT`."""
         kind = f.kind
+        if v is None:
+            return None
         if kind in LEFT_OUT:
-            return UNFIT if kind is None and v is not None and READERS[NUMBER](v) is UNFIT else None
+            return UNFIT if kind is None and READERS[NUMBER](v) is UNFIT else None
         if self.thousands is not None and (kind == NUMBER or kind in EPOCHS):
             v = self._ungrouped(v)
         value = READERS[kind](v)
@@ -228,11 +308,14 @@ class Records(base.Transformer):
         """The number that `number_of` reads in an ordinary value; NaN if it is to be asked."""
         if type(v) is float:
             return v
-        if type(v) is not str or "_" in v or (self.thousands is not None and self.thousands in v):
+        if type(v) is str:
+            if "_" in v or (self.thousands is not None and self.thousands in v):
+                return math.nan
+        elif type(v) is not int:
             return math.nan
         try:
             return float(v)
-        except ValueError:
+        except (ValueError, OverflowError):
             return math.nan
 
     def _ungrouped(self, v: Any) -> Any:
@@ -245,7 +328,7 @@ class Records(base.Transformer):
     def _with_numbers(self, values: np.ndarray, later: list[tuple[Field, Any]]) -> np.ndarray:
         """The values of a record by row, with those of more fields, which get rows if they have none."""
         for f in sorted((f for f, _ in later if f.kind not in f.rows), key=lambda f: _order(f.name)):
-            f.rows[f.kind or ""] = self._n_numbers
+            f.rows[f.kind or ""], self._plan = self._n_numbers, None
             self._n_numbers += f.n_numbers
         if self._n_numbers > len(self._guesses):
             more = np.zeros((self._n_numbers, NUMBERS))
@@ -269,7 +352,7 @@ class Records(base.Transformer):
                 if self._n_refused == 1:
                     _warn_of_fields(name, self.max_fields)
                 continue
-            self._fields[name] = self._begun(name)
+            self._fields[name], self._plan = self._begun(name), None
 
     def _begun(self, name: Hashable) -> Field:
         return Field(name, self._given(name), self._n_seen, self._embeddings.get(name))
@@ -290,25 +373,31 @@ class Records(base.Transformer):
 
     def transform_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
         """The numbers of one record by the names of their columns; a new dict."""
-        given, out = flat(x), {}
-        for name, f in self._fields.items():
-            kind = f.kind
-            if kind in LEFT_OUT:
+        given, quick = flat(x), self._quick_number
+        get = given.get
+        out: dict[Hashable, float] = {}
+        for name, row, words, f in self._steps(given):
+            v = get(name)
+            if row >= 0:
+                number = v if type(v) is float else quick(v)
+                if SMALLEST < number < LARGEST:
+                    out[name] = number
+                    continue
+            elif type(v) is str and v in words:
+                out[words[v]] = 1.0
                 continue
-            v = given.get(name)
-            if kind == NUMBER and -LARGEST < (number := self._quick_number(v)) < LARGEST:
-                out[name] = number
-                continue
-            if kind == CATEGORY and type(v) is str and v in f.values:
-                out[f.values[v]] = 1.0
-                continue
-            value = self._read(f, v)
-            if value is UNFIT:
-                value = None
-            f.write(value, self._guesses, self.width, out)
-            if value is None and self.indicators:
-                out[f"{APART}{name}?"] = 1.0
+            self._write(f, self._read(f, v), out)
         return out
+
+    def _write(self, f: Field, value: Any, out: dict[Hashable, float]) -> None:
+        """Write the columns of a value as `_read` gives it."""
+        if f.kind in LEFT_OUT:
+            return
+        if value is UNFIT:
+            value = None
+        f.write(value, self._guesses, self.width, out)
+        if value is None and self.indicators:
+            out[f"{APART}{f.name}?"] = 1.0
 
     def learn_many(self, X: Any) -> None:
         """Take note of the rows of a data frame, or of a list of dicts, as `learn_one` does of each."""
@@ -491,7 +580,7 @@ def _warn_of_unfit(f: Field, v: Any) -> None:
             f"be read as one: such values count as missing; `summary` tells how many there are, and "
             f"kinds={{{f.name!r}: ...}} gives the field another kind"
         )
-    warnings.warn(text, StreamWarning, stacklevel=4)
+    warnings.warn(text, StreamWarning, stacklevel=5)
 
 
 def _warn_of_unknown(where: str, names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
@@ -501,7 +590,7 @@ def _warn_of_unknown(where: str, names: Sequence[Hashable], fields: Iterable[Has
     warnings.warn(
         f"{where} names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
         StreamWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

@@ -71,6 +71,7 @@ def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     assert office.trainer.answers() == []
     page.keyboard.press("/")
     page.locator("#finding-list button").click()
+    expect(page.locator("#reason")).to_have_text("Found")
     page.keyboard.press("1")
     expect(page.locator("#said")).to_have_text("Saved: fraud for event e4.")
     assert office.trainer.labels() == {"e4": True}

@@ -151,6 +151,7 @@ def test_the_model_s_doubts_are_reviewed_with_the_names(office, visitor):
     page.keyboard.press("q")
     expect(page.locator("#disputes-list li")).to_contain_text("The model contradicts this answer.Ann: fraud")
     page.keyboard.press("Enter")
+    expect(page.locator("#reviewed-text")).to_contain_text("The model contradicts this answer. Ann: fraud")
     page.keyboard.press("2")
     until(lambda: office.trainer.answers()[-1]["op"] == "decide")
     assert office.trainer.answers()[-1]["y"] is False

@@ -441,7 +441,6 @@ def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed)
     """Corrected and taken back in between: the model is as if it had been taught so, and the labels are counted so."""
     rng = np.random.default_rng(seed)
     conf = configure(tmp_path_factory.mktemp("loop"), tune_gamma=0)  # with another gamma it learns them again
-    conf = replace(conf, daemon=replace(conf.daemon, batch=1))  # what is in one cut is forgotten together
     world = World(conf, n=60, seed=seed)
     for _ in range(8):
         world.run()

@@ -94,3 +94,26 @@ def test_a_label_that_comes_with_its_event_is_learned_as_before(tmp_path):
     for i, x, y in examples:
         expected.learn_one(x, y, id=i)
     assert state.model.digest() == expected.digest()
+
+
+@pytest.mark.parametrize("classes", [(), ("a", "b", "c")], ids=["two", "three"])
+def test_cuts_do_not_matter_where_labels_are_corrected_and_taken_back(tmp_path, classes):
+    """Each label is followed at its place in the log, also where a cut has several of one event."""
+    n, found = 60, set()
+    examples = list(stream(n, classes))
+    events = [(START, None, {"id": i, "x": x}) for i, x, _ in examples]
+    labels = []
+    for i, _, y in examples:
+        other = (classes[0] if y != classes[0] else classes[1]) if classes else not y
+        labels.append({"id": i, "y": other if i % 3 == 0 else y, "rev": 1})
+        if i % 3 == 0:
+            labels.append({"id": i - i % 2, "y": examples[i - i % 2][2], "rev": 2})
+        if i % 7 == 0:
+            labels.append({"id": i // 2, "op": "retract", "rev": 3})
+    for batch in (1, 7, 1000):
+        settings = change(configure(tmp_path / str(batch), classes), daemon={"batch": batch})
+        append(settings, {"events": events, "labels": [(START + 1 + i, None, said) for i, said in enumerate(labels)]})
+        state = trainer.run(settings)[0]
+        assert state.counters.learned > n
+        found.add((state.model.digest(), state.counters.learned))
+    assert len(found) == 1

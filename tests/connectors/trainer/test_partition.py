@@ -354,25 +354,25 @@ def says(seconds, id_, y, **fields):
     return START + int(1000 * seconds), None, {"id": id_, **({"op": "retract"} if y is None else {"y": y}), **fields}
 
 
-def retrained(state, settings, *lessons):
-    """A model that was taught (id, y) one after the other; a list of them is one cut, None for y a retraction.
+def retrained(settings, lessons):
+    """A model that was taught (id, y) one after the other; None for y is a retraction.
 
     All events were predicted before the first label.
     """
     events = {event["id"]: event["x"] for event in (json.loads(record.value) for record in read(settings, "events"))}
     model = LASVM(**settings.model.parameters())
     taught = set()
-    for cut in lessons:
-        model.forget([i for i, _ in cut if i in taught])
-        for i, y in cut:
-            if y is not None:
-                model.learn_one(events[i], y, id=i, margin=0.0)
-        taught |= {i for i, _ in cut}
+    for i, y in lessons:
+        if i in taught:
+            model.forget(i)
+        if y is not None:
+            model.learn_one(events[i], y, id=i, margin=0.0)
+        taught.add(i)
     return model
 
 
 def test_corrected_or_taken_back_the_model_forgets_what_it_learned(tmp_path):
-    settings = configure(tmp_path, daemon={"batch": 1})
+    settings = configure(tmp_path)
     rng = np.random.default_rng(4)
     events, truth = zip(*(an_event(i, rng) for i in range(60)), strict=True)
     lessons = [(i, bool(y)) for i, y in enumerate(truth)]
@@ -380,29 +380,11 @@ def test_corrected_or_taken_back_the_model_forgets_what_it_learned(tmp_path):
     rows = [says(20 + n / 100, i, y) for n, (i, y) in enumerate(lessons)]
     append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)], "labels": rows})
     state = trainer.run(settings)[0]
-    assert state.model.digest() == retrained(state, settings, *([lesson] for lesson in lessons)).digest()
+    assert state.model.digest() == retrained(settings, lessons).digest()
     counters = state.join.counters
     assert (counters.matched, counters.corrected, counters.undone, counters.unmatched) == (60, 5, 2, 0)
     assert (state.counters.learned, state.version) == (65, 67)
     assert state.metrics.n == 60, "only first labels judge what was predicted"
-
-
-def test_what_is_corrected_in_one_cut_is_forgotten_together(tmp_path):
-    """And of several lessons of one event, in one cut, the last counts."""
-    settings = configure(tmp_path, daemon={"batch": 40}, model={"scaling": "none"})
-    rng = np.random.default_rng(4)
-    events, truth = zip(*(an_event(i, rng) for i in range(39)), strict=True)
-    first = [says(20, i, truth[i]) for i in range(36)]
-    second = [(1, not truth[1]), (36, True), (2, None), (37, True), (37, False), (3, None), (3, truth[3]), (38, True)]
-    rows = [says(21, i, y) for i, y in [*second, (38, None)]]
-    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)]})
-    for labels in (first, rows):  # two cuts
-        append(settings, {"labels": labels})
-        state = trainer.run(settings)[0]
-    taught = [(1, not truth[1]), (36, True), (2, None), (37, False), (3, truth[3])]
-    assert state.model.digest() == retrained(state, settings, list(enumerate(truth[:36])), taught).digest()
-    assert 38 not in state.model.support_ids
-    assert (state.join.counters.undone, state.counters.learned) == (3, 36 + 6)
 
 
 def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):

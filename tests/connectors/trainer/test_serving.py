@@ -1,6 +1,7 @@
 """Promotion: another model serves, from one place of the stream on, exactly once."""
 
 from dataclasses import replace
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -136,6 +137,19 @@ def test_what_cannot_serve_is_passed_over(tmp_path, caplog):
     assert run(settings).challengers.next_request == 3
 
 
+def test_a_request_that_changed_nothing_changes_nothing_in_a_later_run(tmp_path):
+    settings = promoting(tmp_path)
+    append(settings, list(some_events(40)))
+    run(settings)
+    for name in (None, "model", "c1", "c1"):  # A rollback that had nothing to roll back comes first.
+        ask(settings, name)
+    expected = run(settings)
+    assert [term.name for term in expected.challengers.terms] == ["model", "c1"]
+    found = run(change(settings, daemon={"state_dir": tmp_path / "again"}))
+    assert found.challengers.terms == expected.challengers.terms
+    assert len(read_json(settings, "control-served")) == 4
+
+
 def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
     """Whatever its batches are, and although the request stands in the log from the beginning."""
     settings = promoting(tmp_path)
@@ -146,7 +160,9 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
         found = run(again)
         assert found.challengers.terms == expected.challengers.terms
         assert digests(found) == digests(expected)
-    rebuilt = Rerun(settings, 0, tmp_path / "rerun").run(Stage(200, 0))  # as `erase --rebuild` does
+    rerun = Rerun(settings, 0, tmp_path / "rerun")  # as `streamsvm rebuild` does
+    rerun.run(Stage(150, 0))
+    rebuilt = rerun.run(Stage(200, 0))
     assert rebuilt.challengers.terms == expected.challengers.terms
     assert digests(rebuilt) == digests(expected)
     assert len(read_json(settings, "control-served")) == 1
@@ -155,23 +171,20 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("labels", ["", "labels"])
 def test_killed_anywhere_there_is_one_promotion_at_one_offset(tmp_path, monkeypatch, labels):
-    def begun(folder):
-        settings = promoting(folder, TWO[:1], labels=labels)
-        if labels:
-            fill(settings, 60)
-            run(settings)
-            ask(settings, "c1")
-            append(settings, list(some_events(120, labelled=False))[60:])
-            append(settings, list(late_labels(120))[60:], "labels")
-        else:
-            first_and_rest(settings, 120, 60)
-        return settings
-
-    calm = begun(tmp_path / "calm")
+    calm = promoting(tmp_path / "calm", TWO[:1], labels=labels)
+    if labels:
+        fill(calm, 60)
+        run(calm)
+        ask(calm, "c1")
+        append(calm, list(some_events(120, labelled=False))[60:])
+        append(calm, list(late_labels(120))[60:], "labels")
+    else:
+        first_and_rest(calm, 120, 60)
+    begun = copytree(tmp_path / "calm", tmp_path / "begun")  # the times of records decide about their order
     fuse = Fuse()
     expected = outcome(calm, run_with(calm, fuse, monkeypatch)[0])
     for number, step in enumerate(np.linspace(2, fuse.steps - 1, 20).astype(int).tolist()):
-        stormy = begun(tmp_path / f"storm-{number}")
+        stormy = promoting(copytree(begun, tmp_path / f"storm-{number}"), TWO[:1], labels=labels)
         with pytest.raises(Killed):
             run_with(stormy, Fuse(step), monkeypatch)
         found = outcome(stormy, run(stormy))

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -162,12 +163,12 @@ def test_a_challenger_that_is_large_or_slow_is_dropped(tmp_path, monkeypatch):
 def test_killed_anywhere_it_ends_as_if_it_never_was(tmp_path, monkeypatch, labels):
     settings = configure(tmp_path / "calm", SHADOWS[:2], labels=labels)
     fill(settings)
+    begun = copytree(tmp_path / "calm", tmp_path / "begun")  # the times of records decide about their order
     fuse = Fuse()
     expected = outcome(settings, run_with(settings, fuse, monkeypatch)[0])
     said = values(settings, "predictions-c1")
     for number, step in enumerate(np.linspace(2, fuse.steps - 1, 12).astype(int).tolist()):
-        stormy = configure(tmp_path / f"storm-{number}", SHADOWS[:2], labels=labels)
-        fill(stormy)
+        stormy = configure(copytree(begun, tmp_path / f"storm-{number}"), SHADOWS[:2], labels=labels)
         with pytest.raises(Killed):
             run_with(stormy, Fuse(step), monkeypatch)
         assert outcome(stormy, run(stormy)) == expected
