@@ -56,7 +56,7 @@ def resolve_scaling(
 def standardised(X: Any, apart: np.ndarray | None = None) -> Any:
     """Features with mean 0 and variance 1, clipped; those apart, or only 0 or 1, and sparse input are left alone."""
     if sp.issparse(X):
-        numbers = [] if apart is None else numbers_of(X, apart)
+        numbers = np.empty(0, np.int64) if apart is None else numbers_of(X, apart)
         rows = sp.csr_matrix(X)
         return with_columns(rows, numbers, standardised(rows[:, numbers].toarray())) if len(numbers) else X
     arguments.require_unmasked("X", X)
