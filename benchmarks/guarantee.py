@@ -32,7 +32,6 @@ from streamsvm import LASVM, OneVsRest
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import Guard
-from streamsvm.estimators.leave_one_out import left_out_margins
 from streamsvm.online.outputs.recent import corrected, is_better, new_recent, note_label
 
 try:
@@ -322,8 +321,15 @@ def play(rule: Any, found: list[dict], y: list, late: int) -> list[str]:
 # ---------------------------------------------------------------------------------------------------------- few labels
 
 
+class WithoutLeaveOut(ConformalClassifier):
+    """By the scores of the stream alone."""
+
+    def _look_at_few(self, is_late: bool) -> None:
+        pass
+
+
 def few(folder: Path | None, seeds: int) -> None:
-    """What is decided of 300 records from n labels: by the guard's scores, and by leave-one-out at the level alpha."""
+    """What is decided of the first n records, and of 300 others after them: with and without leave-one-out."""
     rows = []
     for name in ("bananas", "phishing", "elec2", "ijcnn1"):
         try:
@@ -333,34 +339,33 @@ def few(folder: Path | None, seeds: int) -> None:
             continue
         for alpha, n in ((0.1, 30), (0.1, 60), (0.1, 120), (0.05, 60), (0.05, 120)):
             found = [_few(X, np.array(y, bool), alpha, n, seed) for seed in range(seeds)]
-            means = np.nanmean([pair for pair in found if pair is not None], axis=0)
-            shown = (text for share, *wrong in means for text in (f"{share:.3f}", ", ".join(f"{w:.3f}" for w in wrong)))
+            means = np.nanmean([each for each in found if each is not None], axis=0)
+            shown = (
+                text
+                for along, share, *wrong in means
+                for text in (f"{along:.3f}", f"{share:.3f}", ", ".join(f"{w:.3f}" for w in wrong))
+            )
             rows.append([name, str(alpha), str(n), *shown])
             print(*rows[-1], sep=" | ", flush=True)
-    print(table("stream|alpha|labels|ours: decided|wrong by class|leave-one-out: decided|wrong by class", rows))
+    print(table("stream|alpha|labels|ours: first n|then|wrong by class|without: first n|then|wrong by class", rows))
 
 
 def _few(X: np.ndarray, y: np.ndarray, alpha: float, n: int, seed: int) -> list | None:
-    """For both ways: the share decided, and the share of each class that is wrong."""
+    """For both ways: the share decided of the first n, that of 300 others, and the share of each class wrong there."""
     order = np.random.default_rng(seed).permutation(len(y))
     known, others = order[:n], order[n : n + 300]
     if min(y[known].sum(), (~y[known]).sum()) < 3:
         return None
-    model, rows = ConformalClassifier(LASVM(), alpha), [dict(enumerate(x)) for x in X.tolist()]
-    for i in known:
-        model.learn_one(rows[i], bool(y[i]))
-    said = [model.decide_one(rows[i]) for i in others]
-    margins = left_out_margins(model.model, [rows[i] for i in known], y[known].tolist(), np.ones(n))
-    p = model.model.probability(np.where(y[known], margins, -margins))
-    cuts = []
-    for c in (False, True):
-        scores = np.sort(p[y[known]] if c else 1.0 - p[~y[known]])
-        k = int(alpha * (len(scores) + 1))
-        cuts.append(scores[k - 1] if k else -1.0)
-    ways = []
-    for alone in ([s.decided for s in said], [s.p[not s.label] < cuts[not s.label] for s in said]):
-        wrong = np.array(alone) & (np.array([s.label for s in said]) != y[others])
-        ways.append([np.mean(alone), *(wrong[y[others] == c].mean() for c in (False, True))])
+    rows, ways = [dict(enumerate(x)) for x in X[order[: n + 300]].tolist()], []
+    for kind in (ConformalClassifier, WithoutLeaveOut):
+        model, along = kind(LASVM(), alpha), []
+        for x, i in zip(rows, known, strict=False):
+            along.append(model.decide_one(x).decided)
+            model.learn_one(x, bool(y[i]))
+        said = [model.decide_one(x) for x in rows[n:]]
+        wrong = np.array([s.is_wrong(bool(y[i])) for s, i in zip(said, others, strict=True)])
+        decided = np.mean([s.decided for s in said])
+        ways.append([np.mean(along), decided, *(wrong[y[others] == c].mean() for c in (False, True))])
     return ways
 
 

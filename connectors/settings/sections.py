@@ -385,7 +385,8 @@ class Settings:
     def removes(self) -> bool:
         """Whether models may have to forget or leave out examples."""
         is_bounded = self.model.budget is not None or self.model.window is not None
-        return bool(is_bounded or self.log.labels or self.log.erasures or self.estimates.loo or self.estimates.folds)
+        is_estimated = self.estimates.loo or self.estimates.folds or self.decide.error
+        return bool(is_bounded or self.log.labels or self.log.erasures or is_estimated)
 
     @property
     def audit(self) -> float:

@@ -79,7 +79,7 @@ class LoopState:
 
     def _judge(self) -> Verdict:
         if self._stopping is None:
-            return Verdict(False, False, "there is no stopping rule")
+            return Verdict(False, False, self._selection.why)
         self._stopping.offered(self.counts.n_offered)
         if self._promise is not None:
             self._look(self._promise)

@@ -18,6 +18,9 @@ Proof.  A step raises log level by at most eta (alpha - wrong), so the m steps t
 The first is at most log(cap alpha).  An error needs a level of 1 / (n + 1) or more, and lowers log level by less than
 eta.  QED.  Records that were decided while older labels were on their way add their own errors.
 
+The proof asks nothing of the scores.  So a class with few of them may be excluded by others as well: by the scores that
+its members get from the model without them, at a level of at most min(level, alpha).
+
 Sources: Gibbs, Candes, "Adaptive conformal inference under distribution shift" (2021): steering by errors; Vovk,
 Lindsay, Nouretdinov, Gammerman, "Mondrian confidence machine" (2003): scores for each class.  Ours: a step relative to
 the level, the one-sided cap, errors of decisions in place of sets, and the bound for each block.
@@ -37,6 +40,7 @@ CAP, LARGEST_LEVEL = 3.0, 0.5  # largest level: alpha times `CAP`, and never abo
 GAIN = 0.5  # late labels: eta alpha (records of the class on their way) is at most this
 MATURE = 100  # labels that a model must know before scores of late labels count: earlier ones mislead
 POOLED, LEAST = 3.0, 5  # a common class borrows the scores of all until it has POOLED / alpha, if it has LEAST
+FEW = 3.0  # of two classes, one with fewer than FEW / alpha scores uses those by leave-one-out as well
 
 
 class Tally(NamedTuple):
@@ -64,6 +68,7 @@ class OfClass:
         self.scores = Scores()
         self.records: deque[Record] = deque(maxlen=WINDOW)
         self.n = self.n_decided = self.n_wrong = 0
+        self._tally: Tally | None = None
 
     def set_level(self, log_level: float) -> None:
         """Take a level into use."""
@@ -74,11 +79,14 @@ class OfClass:
         self.n += n
         self.n_decided += n * is_alone
         self.n_wrong += n * is_wrong
+        self._tally = None
 
     @property
     def tally(self) -> Tally:
-        """How the class fares."""
-        return Tally(self.n, self.n_decided, self.n_wrong)
+        """How the class fares; the same object until that changes."""
+        if self._tally is None:
+            self._tally = Tally(self.n, self.n_decided, self.n_wrong)
+        return self._tally
 
 
 class Guard:
@@ -98,6 +106,7 @@ class Guard:
         self.classes: dict[Hashable, OfClass] = {}
         self.pool = Scores()
         self.n = 0  # labelled records
+        self.left_out: dict[Hashable, list[float]] = {}  # scores by leave-one-out, in order, while labels are few
         self.highest = self._highest(1.0)
 
     # ------------------------------------------------------------------------------------------------------ deciding
@@ -120,7 +129,24 @@ class Guard:
         if own is None:
             return -1.0
         scores = own.scores if len(self.classes) == 2 else self._scores_of(own)
-        return scores.threshold(own.level)
+        found = scores.threshold(own.level)
+        return max(found, self._threshold_of_few(c, own)) if self.left_out else found
+
+    def _threshold_of_few(self, c: Hashable, own: OfClass) -> float:
+        """The threshold by leave-one-out, at the level alpha; what is not a member any more has a high score."""
+        scores, k = self.left_out.get(c), int(min(own.level, self.alpha) * (own.n + 1))
+        return scores[min(k, len(scores)) - 1] if k and scores and self._has_few(own) else -1.0
+
+    def _has_few(self, own: OfClass) -> bool:
+        """Whether a class has labels enough for leave-one-out, and too few scores to do without."""
+        return 1.0 / self.alpha <= own.n + 1 <= WINDOW and len(own.scores) < FEW / self.alpha
+
+    @property
+    def needs_few(self) -> bool:
+        """Whether scores by leave-one-out can help one of two classes; not for long if it is rare."""
+        if self.n > WINDOW or self.n > 2.0 * FEW / self.alpha or len(self.classes) != 2:
+            return False
+        return any(map(self._has_few, self.classes.values()))
 
     def _scores_of(self, own: OfClass) -> Scores:
         """The scores that a class is compared with: its own, or those of all classes while it has few and is common."""
@@ -144,8 +170,8 @@ class Guard:
 
     def note(self, id: int, said: Decision, y: Hashable) -> None:
         """Learn that the label of an example is y."""
-        delay = max(0, self.n - said.known)
-        self._note(id, said, y, delay, counts=said.known >= min(delay, MATURE))
+        delay = self.n - said.known
+        self._note(id, said, y, delay, counts=said.known >= MATURE or said.known >= delay)
 
     def _note(self, id: int, said: Decision, y: Hashable, delay: int, *, counts: bool) -> None:
         """Learn a label that came so many labels late; its score may not count."""
@@ -160,7 +186,7 @@ class Guard:
         step, top = self.eta * (self.alpha - is_wrong), self.highest
         if is_alone:
             step /= self.audit
-        if delay:
+        if delay > 0:
             slow = self._slowed(delay * own.n / self.n)
             step, top = slow * step, self._highest(slow)
         own.set_level(min(top, before + step))

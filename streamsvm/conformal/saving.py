@@ -43,8 +43,9 @@ def dumped(guard: Guard) -> tuple[dict[str, Any], Arrays]:
             raise SnapshotError(f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved")
     place_of = {label: place for place, label in enumerate(labels)}
     arrays = _scores_dumped("pool", guard.pool)
-    for k, own in enumerate(guard.classes.values()):
+    for k, (c, own) in enumerate(guard.classes.items()):
         arrays |= _scores_dumped(f"{k}.scores", own.scores) | _records_dumped(f"{k}.", own.records, place_of)
+        arrays[f"{k}.left_out"] = np.array(guard.left_out.get(c, []), np.float64)
     tallies = [list(own.tally) for own in guard.classes.values()]
     levels = np.array([own.log_level for own in guard.classes.values()], np.float64)
     meta = {"labels": labels, "n_classes": len(guard.classes), "tallies": tallies, "n": guard.n}
@@ -93,6 +94,10 @@ def restore(guard: Guard, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarr
         own.set_level(level)
         own.n, own.n_decided, own.n_wrong = tally
         own.scores, own.records = _scores(arrays, f"{k}.scores"), _records_of(arrays, f"{k}.", labels)
+        left_out = require_array(arrays, f"{k}.left_out", np.float64, (None,))
+        require(len(left_out) <= WINDOW and (np.diff(left_out, prepend=0.0, append=1.0) >= 0.0).all(), "left_out")
+        if len(left_out):
+            guard.left_out[label] = left_out.tolist()
 
 
 def _scores(arrays: Mapping[str, np.ndarray], name: str) -> Scores:

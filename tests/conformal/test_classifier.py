@@ -1,5 +1,6 @@
 """`ConformalClassifier` around models of all kinds."""
 
+import copy
 from collections import deque
 
 import numpy as np
@@ -10,6 +11,7 @@ from river import datasets, linear_model
 import streamsvm
 from streamsvm import LASVM, LASVMG, AutoLASVM, OneVsOne, OneVsRest, SnapshotError
 from streamsvm.conformal import ConformalClassifier
+from streamsvm.conformal.left_out import left_out_scores
 
 BANANAS = list(datasets.Bananas().take(1500))
 SEGMENTS = list(datasets.ImageSegments().take(700))
@@ -121,3 +123,93 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="feature 'a'"):
         model.learn_one({"a": np.inf}, True)
     assert model.digest() == before
+
+
+def test_leaving_a_member_out_is_learning_without_it():
+    model = LASVMG()  # without a bias: with few examples, several may be as good
+    for i, (x, y) in enumerate(BANANAS[:40]):
+        model.learn_one(x, y, id=i)
+    model.finish()
+    found = {False: [], True: []}
+    for i in model.leave_out([], [], ids=[])[0].ids.tolist():
+        other = copy.deepcopy(model)
+        other.forget([i])
+        other.finish()
+        x, y = BANANAS[i]
+        p = model.probability_one(other.decision_function_one(x))
+        found[y].append(p if y else 1.0 - p)
+    for y, scores in left_out_scores(model).items():
+        assert scores == pytest.approx(sorted(found[y]), abs=0.01)
+
+
+def test_from_few_labels_more_is_decided_by_leave_one_out():
+    model, plain = ConformalClassifier(LASVM()), ConformalClassifier(LASVM())
+    plain._look_at_few = lambda is_late: None
+    n_decided = [sum(said.decided for said in play(each, BANANAS[:60])) for each in (model, plain)]
+    assert n_decided[0] > n_decided[1]
+    play(model, BANANAS[60:90])
+    assert not model._guard.left_out  # each class has scores enough
+
+
+def test_scores_by_leave_one_out_follow_what_is_forgotten_and_corrected():
+    model = ConformalClassifier(LASVM())
+    play(model, BANANAS[:40])
+    again = ConformalClassifier.from_bytes(model.to_bytes())
+    assert again._guard.left_out == model._guard.left_out != {}
+    for each in (model, again):
+        each.forget([30])
+        assert each._guard.left_out == left_out_scores(each.model)
+        each.relabel([31], not BANANAS[31][1])
+        assert each._guard.left_out == left_out_scores(each.model)
+    assert play(again, BANANAS[40:50], ids=False) == play(model, BANANAS[40:50], ids=False)
+    assert again.digest() == model.digest()
+
+
+@pytest.mark.parametrize(
+    ("model", "late"), [(LASVM(), 1), (LASVM(window=50), 0), (LASVM(budget=50), 0), (AutoLASVM(), 0)]
+)
+def test_nothing_is_left_out_of_late_labels_or_of_a_model_that_keeps_little(model, late):
+    model = ConformalClassifier(model)
+    play(model, BANANAS[:40], late)
+    assert not model._guard.left_out
+
+
+@pytest.mark.parametrize("name", ["LASVM", "OneVsRest"])
+def test_many_late_labels_are_a_loop(name):
+    make, stream = MODELS[name]
+    model, batch, stream = ConformalClassifier(make()), ConformalClassifier(make()), stream[:120]
+    for begin in range(0, len(stream), 40):
+        xs, ys = zip(*stream[begin : begin + 40], strict=True)
+        saids = model.decide_many(xs)
+        for x, y, said in zip(xs, ys, saids, strict=True):
+            model.learn_one(x, y, said=said)
+        batch.learn_many(xs, ys, said=batch.decide_many(xs))
+    assert batch.digest() == model.digest()
+    assert [model.decide_one(x) for x, _ in stream[:5]] == [batch.decide_one(x) for x, _ in stream[:5]]
+
+
+def test_with_several_classes_corrections_move_what_a_label_said():
+    model = ConformalClassifier(OneVsRest(LASVM()))
+    play(model, SEGMENTS[:150])
+    before, (was, new) = model.tallies, (SEGMENTS[140][1], SEGMENTS[141][1])
+    assert was != new
+    model.relabel([140], [new])
+    assert model.tallies[was].n == before[was].n - 1
+    assert model.tallies[new].n == before[new].n + 1
+    model.relabel(142, "never seen")
+    assert model.tallies["never seen"].n == 1
+    model.forget([140, 142])
+    assert sum(tally.n for tally in model.tallies.values()) == 148
+    assert model.tallies["never seen"].n == 0
+    play(model, SEGMENTS[150:160])
+
+
+def test_what_left_the_window_is_still_taken_back_from_the_decisions():
+    model = ConformalClassifier(LASVM(window=50))
+    play(model, BANANAS[:150])
+    before, y = model.tallies, BANANAS[10][1]
+    assert model.forget([10]) == 0  # the model has dropped it
+    assert model.tallies[y].n == before[y].n - 1
+    model.relabel([11], [not BANANAS[11][1]])
+    assert sum(tally.n for tally in model.tallies.values()) == 149
+    assert all(tally.wrong <= model.promised(tally.n) for tally in model.tallies.values())

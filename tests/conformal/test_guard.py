@@ -221,3 +221,16 @@ def test_what_another_error_would_decide():
             alone = np.mean([1.0 - p < cut[False] if p > 0.5 else p < cut[True] for p in last[y]])
             share += alone * len(given[y]) / 3000
         assert guard.would_decide(alpha) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_no_scores_by_leave_one_out_break_the_promise(alpha):
+    """By these scores every class is improbable, and the guard never has enough of its own to do without them."""
+    guard, wrong = Guard(alpha, 1.0), []
+    guard.note(0, decide(guard, {0: 0.5, 1: 0.5}), 0)
+    for t in range(WINDOW):
+        guard.left_out = {0: [1.0], 1: [1.0]}
+        said = decide(guard, {0: 1.0, 1: 0.0} if t > 0.7 * WINDOW else {0: 0.0, 1: 1.0})
+        wrong.append(said.is_wrong(1))
+        guard._note(t, said, 1, 0, counts=False)
+    assert 0.5 * guard.excess < worst_excess(wrong, alpha) <= guard.excess

@@ -40,6 +40,7 @@ class Undecided(Selection):
 
     def __init__(self, share: float, most: float, name: str) -> None:
         self._below, self._most, self._name = int(share * 2**64), most, name.encode()
+        self.why = f"people answer what is not decided, and check {100 * share:.3g}% of the decisions"
         self._saved = 0.0  # questions that may be asked by `most`
         self._checks: dict[int, None] = {}  # the oldest first
 

@@ -98,9 +98,12 @@ class Selection(ABC):
     explores : bool
         Whether some of its choices look for what the model does not suspect.  If not, the loop asks random questions as
         well.
+    why : str
+        Why it goes on asking if no stopping rule is given.
     """
 
     explores: ClassVar[bool] = False
+    why: str = "there is no stopping rule"
 
     @abstractmethod
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:

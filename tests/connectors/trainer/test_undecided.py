@@ -72,6 +72,7 @@ def test_what_is_undecided_and_random_others_are_asked_and_only_they_count(tmp_p
     assert 5 < list(expected.values()).count("check") < 100 < len(expected) < 300
     assert state.models.digest() == model.digest()
     assert model.audit == AUDIT
+    assert state.labelling.loop.verdict().why == "people answer what is not decided, and check 20% of the decisions"
     alone = np.mean([said["decided"] for said in read_json(settings, "predictions")])
     n_checked = list(expected.values()).count("check")
     assert state.alarms.errors.n_seen == n_checked, "undecided events become harder: their errors are no alarm"
