@@ -84,7 +84,7 @@ class Finder:
             raise Unavailable(_LOADING) from None
 
     def draw(self) -> Question | None:
-        """One of the events that were read so far, at random; None: there is none.  Raises `Unavailable` as `search`."""
+        """An event at random of those that were read so far; None: there is none; raises `Unavailable` as `search`."""
         self._begin()
         if not len(self):
             self._loaded.wait(_PATIENCE)

@@ -12,8 +12,8 @@ from world import World, configure
 from streamsvm import LASVM, AutoLASVM, OneVsRest
 from streamsvm.active import suspects
 from streamsvm.connectors.records.labels import Label
-from streamsvm.connectors.settings.sections import LabelSettings
 from streamsvm.connectors.records.people.questions import without_recheck
+from streamsvm.connectors.settings.sections import LabelSettings
 from streamsvm.connectors.trainer.state.answers.rechecks import Recheck, Rechecks
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
