@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
             log.produce(settings.log.control, Request(name).to_value(), partition=number)
         flush(log)
         ends = log.end_offsets(settings.log.control)
-    _tell(settings, {number: ends[number] for number in numbers})
+    _tell(settings, name, {number: ends[number] for number in numbers})
 
 
 def needs_control(settings: Settings) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _check(settings: Settings, name: str) -> None:
         raise ConfigError(dropped)
 
 
-def _tell(settings: Settings, ends: Mapping[int, int]) -> None:
+def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:
     """Wait until the trainers have followed the requests before these offsets, for a moment, and say what they did."""
     until = time.monotonic() + _WAIT_SECONDS
     while waiting := [number for number, end in ends.items() if _followed(settings).get(number, 0) < end]:
@@ -74,7 +74,9 @@ def _tell(settings: Settings, ends: Mapping[int, int]) -> None:
     for item in _stored(settings):
         blobs = item.checkpoint.blobs
         if item.number in ends and item.number not in waiting:
-            print(f"{item.name}: {serving_of(blobs)!r} serves, from offset {read_terms(blobs)[-1].offset:,} on")
+            serving = serving_of(blobs)
+            refusal = "" if name in (None, serving) else f"; {name!r} could not, and the trainer's log says why"
+            print(f"{item.name}: {serving!r} serves, from offset {read_terms(blobs)[-1].offset:,} on{refusal}")
 
 
 def _followed(settings: Settings) -> dict[int, int]:

@@ -16,6 +16,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.export import Named
 from streamsvm.features import Records
 
 MulticlassModel = OneVsRest  # the only place that chooses it
@@ -142,10 +143,11 @@ class ServedModel(NamedTuple):
     decider: ConformalClassifier | None = None
 
     def whole(self) -> Any:
-        """All as one model of this package, which `streamsvm.export` can write."""
+        """All as one model of this package, which `streamsvm.export` can write; `meta` may name its two classes."""
         made_by = self.records or self.scaler
         learner: Any = self.decider or self.model
-        return learner if made_by is None else made_by | learner
+        learner = learner if made_by is None else made_by | learner
+        return Named(learner, *self.meta["names"]) if self.meta.get("names") else learner
 
 
 def pack_model(

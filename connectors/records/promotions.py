@@ -10,13 +10,15 @@ The trainer of the partition answers, on a topic of its own, from which records 
     {"op": "serve", "name": NAME, "request": OFFSET, "events": OFFSET, "labels": OFFSET}
 
 `request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  With this answer,
-the promotion happens at the same records whenever the log is read again.
+the promotion happens at the same records whenever the log is read again.  A request that cannot be followed is answered
+with the model that goes on.
 """
 
 import json
 from typing import NamedTuple
 
-from ..logs.transport import Record
+from ..logs.reading import read_all
+from ..logs.transport import Record, Transport
 from .formats.base import BadRecord
 
 
@@ -60,3 +62,16 @@ def read_promotion(record: Record) -> Request | Served:
         return found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadRecord("bad-promotion", f"no request to serve a model: {error!r:.200}") from None
+
+
+def answered(log: Transport, requests: str, answers: str) -> dict[int, int]:
+    """Offset after the last request that was answered, by partition: a run that follows only those ends there."""
+    found = dict(log.start_offsets(requests))
+    for record in read_all(log, answers):
+        try:
+            said = read_promotion(record)
+        except BadRecord:
+            continue
+        if isinstance(said, Served) and said.request is not None:
+            found[record.partition] = max(found.get(record.partition, 0), said.request + 1)
+    return found

@@ -1,5 +1,6 @@
 """The panel about raw events: what became of each field."""
 
+from ..trainer.state.known_fields import known_fields
 from ..trainer.state.stored_state import Stored
 from .panel import Panel
 
@@ -11,15 +12,15 @@ _TEXT = (
 
 
 def fields_panels(stored: Stored, prefix: str) -> list[Panel]:
-    """A panel with the fields of a single model; none if events are not raw, or each key has a model."""
-    records = None if stored.setting("daemon.per") == "key" else stored.models.records(None)
-    if records is None:
+    """A panel with the fields of the model, or of the last keys' models together; none if events are not raw."""
+    fields, n_models = known_fields(stored)
+    if not n_models:
         return []
-    fields = records.summary()
     rows = [
         (str(f.name)[:60], f.kind or "–", *(f"{n:,}" for n in (f.n_present, f.n_missing, f.n_unfit)), f.remark)
         for f in fields[:_SHOWN]
     ]
+    which = [] if n_models == 1 else [f"The counts are sums over the {n_models} models that learned last."]
     more = [f"The table shows {_SHOWN} of {len(fields):,} fields."] if len(fields) > _SHOWN else []
     head = ("field", "kind", "present", "missing", "unfit", "remark")
-    return [Panel(f"{prefix}-fields", "What each field became", "", [_TEXT, *more], [head, *rows])]
+    return [Panel(f"{prefix}-fields", "What each field became", "", [_TEXT, *which, *more], [head, *rows])]

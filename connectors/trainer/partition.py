@@ -472,7 +472,10 @@ class Partition:
         if self.state is None:
             return 0
         as_json = self._settings.daemon.publish_json
-        n_published, n_too_large = publish_models(publisher, self.state, self.number, self.store.epoch, as_json=as_json)
+        names = [*reversed(self._settings.label.meanings)]  # the negative one first
+        n_published, n_too_large = publish_models(
+            publisher, self.state, self.number, self.store.epoch, as_json=as_json, names=names
+        )
         self.n_unpublished += n_too_large
         return n_published
 

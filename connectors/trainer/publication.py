@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -32,7 +33,7 @@ def key_name(key: bytes) -> str:
 
 
 def publish_models(
-    publisher: Publisher, state: State, number: int, epoch: int, *, as_json: bool = False
+    publisher: Publisher, state: State, number: int, epoch: int, *, as_json: bool = False, names: Sequence[str] = ()
 ) -> tuple[int, int]:
     """Publish the models of a partition that have changed, and withdraw those that were dropped.
 
@@ -46,6 +47,8 @@ def publish_models(
         The epoch of the partition's owner: scorers take no model of an earlier one.
     as_json
         Whether to publish each model as JSON, too.
+    names
+        What JSON calls the negative and the positive class; empty: false and true.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def publish_models(
         try:
             served = ServedModel(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
             publisher.publish(name, pack_model(*served), meta)
-            if as_json and (text := _json_of(served, name)) is not None:
+            if as_json and (text := _json_of(served._replace(meta={"names": names}), name)) is not None:
                 publisher.publish(JSON + name, text.encode(), meta)
             n_published += 1
         except TooLarge as error:

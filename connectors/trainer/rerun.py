@@ -14,6 +14,7 @@ from ..logs.reading import read
 from ..logs.transport import Record, Transport
 from ..records.erasures import Erasure, Swap, read_request
 from ..records.formats.base import BadRecord
+from ..records.promotions import answered
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.opening import open_once
 from ..settings.sections import Settings
@@ -116,8 +117,9 @@ class Rerun:
         topics = self._settings.log
         ends = {topics.topic: {self._number: stage.events}, topics.labels: {self._number: stage.labels}}
         with open_once(self._settings) as opened:
-            for answers in topics.control_topics[1:]:  # promotions happen again where they happened
-                ends[answers] = opened.end_offsets(answers)
+            if topics.control:  # promotions happen again where they happened
+                requests, answers = topics.control_topics
+                ends |= {requests: answered(opened, requests, answers), answers: opened.end_offsets(answers)}
             log = cast(Transport, Quiet(opened, ends, self._is_erased))
             ahead = ReadAhead(self._settings.limits.read_ahead_bytes)
             store = CheckpointStore(self.folder, keep=1)
@@ -181,4 +183,4 @@ def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:
             found[settings.log.topic].update(request.events)
             if settings.log.labels:
                 found[settings.log.labels].update(request.labels)
-    return lambda record: record.offset in found[record.topic]
+    return lambda record: record.offset in found.get(record.topic, ())

@@ -110,21 +110,26 @@ class Serving:
                 self._refuse(record, error, state)
                 continue
             if isinstance(found, Request):
-                self._waiting[record.offset] = found
+                self._waiting.setdefault(record.offset, found)
                 continue
             at = -1 - record.offset if found.request is None else found.request
             was_followed = any(term[:2] == (found.name, found.events) for term in state.challengers.terms)
-            if not was_followed and (at < 0 or at >= state.challengers.next_request):
-                self._waiting.setdefault(at, Request(found.name))  # as an earlier run over the log did
+            if not was_followed if at < 0 else at >= state.challengers.next_request:
+                self._waiting[at] = Request(found.name)  # as an earlier run over the log did
                 self._places.setdefault(at, (found.events, found.labels))
 
     def _serve(self, state: State, request: Request, at: int, *, is_answered: bool) -> bool:
-        name = request.name or state.challengers.before
-        if name not in {challenger.name for challenger in state.challengers.active}:
+        name, serving = request.name or state.challengers.before, state.challengers.serving
+        if name == serving:
+            logger.info("partition %d: %r serves already, and goes on", self._number, name)
+        elif name not in {challenger.name for challenger in state.challengers.active}:
             logger.error("partition %d: %r cannot serve: it is not in the shadow, or was dropped", self._number, name)
-            return False
-        self._change(state, name, at, is_answered=is_answered)
-        return True
+            name = serving
+        if not is_answered:  # what changes nothing too, or a later run would follow it after all others
+            self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
+        if name != serving:
+            self._change(state, name, at)
+        return name != serving
 
     def _serve_better(self, state: State) -> bool:
         """Let a challenger serve that is better, if the settings want that."""
@@ -133,14 +138,14 @@ class Serving:
         if better:
             best = max(better, key=lambda each: each.comparison.gain(metric))
             logger.warning("partition %d: challenger %r is better in %s", self._number, best.name, metric)
-            self._change(state, best.name, None, is_answered=False)
+            if self.items:
+                self._answer(Served(best.name, None, state.offset, state.labels_offset).to_value())
+            self._change(state, best.name, -1)
         return bool(better)
 
-    def _change(self, state: State, name: str, at: int | None, *, is_answered: bool) -> None:
-        if not is_answered and self.items:
-            self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
+    def _change(self, state: State, name: str, at: int) -> None:
         logger.info(
             "partition %d: %r serves from offset %d on, in the place of %r",
             *(self._number, name, state.offset, state.challengers.serving),
         )
-        state.serve(name, self._settings, -1 if at is None else max(at, -1))
+        state.serve(name, self._settings, max(at, -1))

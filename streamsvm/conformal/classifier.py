@@ -95,6 +95,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         self.audit = audit
         self._guard = Guard(float(error), float(audit))
         self._recent = new_recent()
+        self._is_ours = takes_margins(model)
         self._is_better = False  # whether recent errors correct the probabilities
         self._y_name: Any = None
 
@@ -214,15 +215,14 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         """
         if said is None:
             said = self.decide_one(x)
-        elif said.margin is not None and takes_margins(self.model):
+        elif said.margin is not None and self._is_ours:
             others["margin"] = said.margin
         number = self._id_of(given, others)
         self.model.learn_one(x, y, *given, **others)
         label = self._label_of(y)
         self._guard.note(number, said, label)
         if said.own is not None:
-            note_label(self._recent, *said.own, bool(label))
-            self._is_better = is_better(self._recent)
+            self._is_better = note_label(self._recent, *said.own, bool(label))
         if self._guard.left_out or self._guard.needs_few:
             self._look_at_few(said.known + 1 < self._guard.n)
 
@@ -241,7 +241,7 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
 
     def _label_of(self, y: Any) -> Hashable:
         """A label as the model names it in its probabilities."""
-        if self._multiclass or not takes_margins(self.model):
+        if not self._is_ours or self._multiclass:
             return label_of(y)
         return arguments.label_of(y)
 

@@ -68,6 +68,7 @@ class OfClass:
         self.scores = Scores()
         self.records: deque[Record] = deque(maxlen=WINDOW)
         self.n = self.n_decided = self.n_wrong = 0
+        self._tally: Tally | None = None
 
     def set_level(self, log_level: float) -> None:
         """Take a level into use."""
@@ -78,11 +79,14 @@ class OfClass:
         self.n += n
         self.n_decided += n * is_alone
         self.n_wrong += n * is_wrong
+        self._tally = None
 
     @property
     def tally(self) -> Tally:
-        """How the class fares."""
-        return Tally(self.n, self.n_decided, self.n_wrong)
+        """How the class fares; the same object until that changes."""
+        if self._tally is None:
+            self._tally = Tally(self.n, self.n_decided, self.n_wrong)
+        return self._tally
 
 
 class Guard:
@@ -140,8 +144,9 @@ class Guard:
     @property
     def needs_few(self) -> bool:
         """Whether scores by leave-one-out can help one of two classes; not for long if it is rare."""
-        is_young = len(self.classes) == 2 and self.n <= min(2.0 * FEW / self.alpha, WINDOW)
-        return is_young and any(map(self._has_few, self.classes.values()))
+        if self.n > WINDOW or self.n > 2.0 * FEW / self.alpha or len(self.classes) != 2:
+            return False
+        return any(map(self._has_few, self.classes.values()))
 
     def _scores_of(self, own: OfClass) -> Scores:
         """The scores that a class is compared with: its own, or those of all classes while it has few and is common."""
@@ -165,8 +170,8 @@ class Guard:
 
     def note(self, id: int, said: Decision, y: Hashable) -> None:
         """Learn that the label of an example is y."""
-        delay = max(0, self.n - said.known)
-        self._note(id, said, y, delay, counts=said.known >= min(delay, MATURE))
+        delay = self.n - said.known
+        self._note(id, said, y, delay, counts=said.known >= MATURE or said.known >= delay)
 
     def _note(self, id: int, said: Decision, y: Hashable, delay: int, *, counts: bool) -> None:
         """Learn a label that came so many labels late; its score may not count."""
@@ -181,7 +186,7 @@ class Guard:
         step, top = self.eta * (self.alpha - is_wrong), self.highest
         if is_alone:
             step /= self.audit
-        if delay:
+        if delay > 0:
             slow = self._slowed(delay * own.n / self.n)
             step, top = slow * step, self._highest(slow)
         own.set_level(min(top, before + step))

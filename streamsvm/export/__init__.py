@@ -6,6 +6,7 @@ Begin with `description`, which says in plain values how a model decides.  Each 
 
 from streamsvm.export.c import to_c as to_c
 from streamsvm.export.description import Description as Description
+from streamsvm.export.description import Named as Named
 from streamsvm.export.description import describe as describe
 from streamsvm.export.java import to_java as to_java
 from streamsvm.export.javascript import javascript_reader as javascript_reader

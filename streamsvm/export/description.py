@@ -34,12 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from river import compose
 
 from streamsvm.conformal import ConformalClassifier
+from streamsvm.conformal.classifier import TWO
 from streamsvm.core import storage
 from streamsvm.core.kernels import LINEAR_KIND, NAMES
 from streamsvm.core.scaling import CUT, PLACES
@@ -58,6 +59,23 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 THRESHOLD, ONE_VS_REST, ONE_VS_ONE = "threshold", "one-vs-rest", "one-vs-one"
+
+
+class Named(NamedTuple):
+    """A model of two classes whose labels, False and True, have names where it is exported to.
+
+    Examples
+    --------
+    >>> from streamsvm import LASVM
+    >>> model = LASVM(gamma=0.5)
+    >>> model.learn_many([{"a": 0.0}, {"a": 1.0}], [False, True])
+    >>> describe(Named(model, "ham", "spam")).labels
+    ['ham', 'spam']
+    """
+
+    model: Any
+    negative: Hashable
+    positive: Hashable
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +109,8 @@ def describe(model: Any) -> Description:
     ----------
     model
         A `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM`, `AutoLASVM`, `OneVsRest` or `OneVsOne`, a fitted
-        `sklearn_api.LASVMClassifier`, a river pipeline of `Records`, `WarmupScaler` and one of these, or a
-        `ConformalClassifier` around one.
+        `sklearn_api.LASVMClassifier`, a river pipeline of `Records`, `WarmupScaler` and one of these, a
+        `ConformalClassifier` around one, or any of these as `Named`.
 
     Returns
     -------
@@ -115,6 +133,11 @@ def describe(model: Any) -> Description:
     >>> found.features, found.labels, found.kernel, found.gamma
     (['a'], [False, True], 'rbf', array([0.5, 0.5]))
     """
+    if isinstance(model, Named):
+        found = describe(model.model)
+        if set(found.labels) != TWO:
+            raise ValueError(f"the labels of the model are {found.labels}; only False and True can be given names")
+        return replace(found, labels=[model.negative, model.positive])
     *before, learner = model.steps.values() if isinstance(model, compose.Pipeline) else [model]
     if isinstance(learner, ConformalClassifier):
         found = describe(learner.model)

@@ -37,6 +37,7 @@ def _plain_field(f: Field, records: Records) -> dict[str, Any]:
         "values": list(f.values),
         "guesses": [guess(own) for own in records._guesses[row : row + f.n_numbers]] if known else None,
         "has_clock": f.has_clock,
+        "is_rare": f.is_rare,
         "length": f.length,
     }
 

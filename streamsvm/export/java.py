@@ -107,7 +107,7 @@ def _fields(records: dict[str, Any]) -> Iterator[bytes]:
         yield _texts([field["name"], field["kind"]])
         yield _texts(field["values"])
         yield _doubles(np.array(field["guesses"] or [], np.float64))
-        yield _integers(np.array([field["has_clock"], field["length"]]))
+        yield _integers(np.array([field["has_clock"], field["length"], field["is_rare"]]))
 
 
 def _doubles(array: np.ndarray) -> bytes:

@@ -18,7 +18,8 @@ list        f.0, f.1, ...
 =========== ======================================================================================================
 
 A column that begins with ~ stands apart: a model does not scale it.  The others are numbers.  They always have a value:
-`core.guesses` gives it if the record does not.
+`core.guesses` gives it if the record does not.  A *rare* field is the exception: fewer than half of the records have
+had it since one did, as in `core.scaling.gaps`.  A record without it has no column of it.
 """
 
 import math
@@ -63,8 +64,10 @@ class Field:
             "has_clock",
             "is_fixed",
             "is_given",
+            "is_rare",
             "kind",
             "length",
+            "n_blank",
             "n_present",
             "n_unfit",
         ),
@@ -74,8 +77,8 @@ class Field:
     def __init__(self, name: Hashable, kind: str | None, began: int, embedding: Embedding | None = None) -> None:
         self.name, self.kind, self.began, self.embedding = name, kind, began, embedding
         self.is_given = self.is_fixed = kind is not None
-        self.n_present = self.n_unfit = self.words = self.counted = self.length = 0
-        self.told = self.has_clock = False
+        self.n_present = self.n_unfit = self.n_blank = self.words = self.counted = self.length = 0
+        self.told = self.has_clock = self.is_rare = False
         self.votes: dict[str, int] = {}
         self.different: set[int] = set()  # checksums of the values that were judged
         self.values: dict[str, str] = {}  # of a category, and the names of their columns
@@ -84,11 +87,11 @@ class Field:
 
     # ----------------------------------------------------------------------------------------------------------- kind
 
-    def judge(self, v: Any) -> None:
-        """Let a value vote, and decide anew."""
+    def judge(self, v: Any) -> bool:
+        """Let a value vote, and decide anew; return whether the kind is fixed from now on."""
         vote = vote_of(v)
         if vote is None:
-            return
+            return False
         self.votes[vote] = self.votes.get(vote, 0) + 1
         if vote != LIST:
             word = READERS[CATEGORY](v)
@@ -98,6 +101,7 @@ class Field:
         if sum(self.votes.values()) >= JUDGED:
             self.is_fixed = True
             self.different.clear()
+        return self.is_fixed
 
     def _elected(self) -> str:
         n, strings = sum(self.votes.values()), self.votes.get(CATEGORY, 0)
@@ -106,6 +110,10 @@ class Field:
                 return kind
         is_text = self.words >= WORDS_OF_TEXT * strings and len(self.different) >= DIFFERENT * n
         return TEXT if is_text else CATEGORY
+
+    def is_rare_after(self, n_seen: int) -> bool:
+        """Whether fewer than half of the records had the field, also without a value, since one did."""
+        return 2 * (self.n_present + self.n_unfit + self.n_blank) < n_seen - self.began
 
     def numbers_of(self, kind: str) -> int:
         """Number of columns that are guessed if a value of this kind is missing."""

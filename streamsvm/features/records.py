@@ -44,6 +44,7 @@ FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested
 DEEPEST = 16  # levels of nested objects
 LONGEST_NAME = 200  # characters
 GROUPED = r"[+-]?\d{{1,3}}(?:{0}\d{{2,3}})*{0}\d{{3}}(?:\.\d*)?"  # a number with this sign between thousands
+COUNTED = 64  # records after which it is counted anew which fields are rare
 MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
 SMALLEST = -LARGEST
 NO_WORDS: dict[str, str] = {}
@@ -67,7 +68,8 @@ class Records(base.Transformer):
     - A *list* of numbers has a column for each of them.
 
     A missing number, time or list is guessed: by the running mean of the field or by its last value, whichever has been
-    closer so far.  None, NaN, blank strings, absent fields and values of another kind are missing.
+    closer so far.  None, NaN, blank strings, absent fields and values of another kind are missing.  A field that fewer
+    than half of the records have is *rare*: where it is absent, nothing is guessed, and it has no columns.
 
     A field's kind is decided by its first 50 values, by the rule in `docs/records.md`, and never changes on its own.
 
@@ -145,7 +147,7 @@ class Records(base.Transformer):
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
         self._fields: dict[Hashable, Field] = {}
-        self._plan: list[Step] | None = None
+        self._plan: tuple[list[Step], dict[Hashable, tuple[int, Step]]] | None = None
         self._guesses = np.zeros((16, NUMBERS))
         self._n_numbers = 0  # rows of the guesses in use
 
@@ -171,7 +173,7 @@ class Records(base.Transformer):
         self._learn(given)
 
     def transform_learn_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
-        """What `transform_one` gives for a record, of which it then takes note as `learn_one` does: in half the time.
+        """What `transform_one` gives for a record, of which it then takes note as `learn_one` does, in one pass.
 
         Examples
         --------
@@ -201,7 +203,7 @@ class Records(base.Transformer):
         values.fill(math.nan)  # a third of the time of `np.full`
         get, quick = given.get, self._quick_number
         later: list[tuple[Field, Any]] = []
-        for name, row, words, f in self._plan or self._planned():
+        for name, row, words, f in self._steps(given):
             v = get(name)
             if row >= 0:
                 number = v if type(v) is float else quick(v)
@@ -218,6 +220,7 @@ class Records(base.Transformer):
                     out[words[v]] = 1.0
                 continue
             if v is None:
+                f.n_blank += name in given
                 if out is not None:
                     self._write(f, None, out)
                 continue
@@ -228,16 +231,32 @@ class Records(base.Transformer):
             values = self._with_numbers(values, later)
         if len(values):
             learn_values(self._guesses, values)
+        if self._n_seen % COUNTED == 0:
+            self._note_rare()
 
-    def _planned(self) -> list[Step]:
-        """How to read each field; it is planned anew once a field begins, has its kind or is left out."""
-        self._plan = [
-            (name, f.rows.get(NUMBER, -1), NO_WORDS, f)
-            if f.is_fixed and f.kind == NUMBER
-            else (name, -1, f.values if f.is_fixed and f.kind == CATEGORY else NO_WORDS, f)
-            for name, f in self._fields.items()
-        ]
+    def _steps(self, given: Mapping[Hashable, Any]) -> list[Step]:
+        """How to read a flat record: the fields that most records have, and then the rare ones that this one has."""
+        usual, rare = self._plan or self._planned()
+        return [*usual, *(step for _, step in sorted(rare[name] for name in given if name in rare))] if rare else usual
+
+    def _planned(self) -> tuple[list[Step], dict[Hashable, tuple[int, Step]]]:
+        """How to read each field, and rare ones with their places; planned anew after a field or its kind changes."""
+        usual, rare = [], {}
+        for place, (name, f) in enumerate(self._fields.items()):
+            kind = f.kind if f.is_fixed else None
+            row, words = f.rows.get(NUMBER, -1) if kind == NUMBER else -1, f.values if kind == CATEGORY else NO_WORDS
+            step = name, row, words, f
+            if f.is_rare:
+                rare[name] = place, step
+            else:
+                usual.append(step)
+        self._plan = usual, rare
         return self._plan
+
+    def _note_rare(self) -> None:
+        for f in self._fields.values():
+            if f.is_rare != f.is_rare_after(self._n_seen):
+                f.is_rare, self._plan = not f.is_rare, None
 
     def _learn_value(self, f: Field, v: Any, out: dict[Hashable, float] | None) -> Any:
         """Take in a value, and write its columns to `out`, as they are before; return its numbers, or None."""
@@ -245,12 +264,16 @@ class Records(base.Transformer):
         if out is not None:
             self._write(f, value, out)
         if not f.is_fixed:
-            f.judge(self._ungrouped(v))
-            value, self._plan = self._read(f, v), None
+            if f.judge(self._ungrouped(v)):
+                self._plan = None
+            value = self._read(f, v)
         if f.kind in (ID, IGNORE):
-            f.n_present += READERS[CATEGORY](v) is not None
+            value = READERS[CATEGORY](v)
+            f.n_present += value is not None
+            f.n_blank += value is None
             return None
         if value is None:
+            f.n_blank += 1
             return None
         if value is UNFIT:
             f.n_unfit += 1
@@ -350,9 +373,10 @@ class Records(base.Transformer):
 
     def transform_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
         """The numbers of one record by the names of their columns; a new dict."""
-        get, quick = flat(x).get, self._quick_number
+        given, quick = flat(x), self._quick_number
+        get = given.get
         out: dict[Hashable, float] = {}
-        for name, row, words, f in self._plan or self._planned():
+        for name, row, words, f in self._steps(given):
             v = get(name)
             if row >= 0:
                 number = v if type(v) is float else quick(v)

@@ -13,8 +13,8 @@ from streamsvm.features import embedding
 from streamsvm.features.field import JUDGED, OWN_VALUES, Field
 from streamsvm.features.values import GIVEN, ID, LONGEST_LIST, TEXT
 
-COUNTS = ("began", "n_present", "n_unfit", "words", "counted", "length")
-FLAGS = ("is_given", "is_fixed", "told", "has_clock")
+COUNTS = ("began", "n_present", "n_unfit", "n_blank", "words", "counted", "length")
+FLAGS = ("is_given", "is_fixed", "told", "has_clock", "is_rare")
 
 
 def kinds_of(own: list | None, embed: Mapping[Any, Any]) -> tuple[dict[Any, str] | None, dict[Any, Any] | None]:

@@ -104,4 +104,6 @@ def _remark(f: Field, guesses: np.ndarray, n_seen: int) -> str:
         remarks.append(f"{OWN_VALUES} values have columns of their own, the others share some")
     if f.kind in EPOCHS:
         remarks.append("a time")
+    if f.is_rare:
+        remarks.append("rare: no columns where it is absent")
     return ", ".join(remarks)

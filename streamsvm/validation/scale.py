@@ -4,6 +4,7 @@ A model that learns from a stream scales by running moments.  Here the moments a
 says which features are scaled.  Labels are not used, so nothing but moments leaks from the test examples.
 """
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ from streamsvm.core import arguments
 from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.kernels import about
+from streamsvm.core.mixed import apart_of, numbers_of, with_columns
 from streamsvm.core.scaling import CLIP, CONSTANT
 from streamsvm.validation.held_out.problem import require_solvable
 
 
-def resolve_scaling(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]:
+def resolve_scaling(
+    model: Any, X: Any, has_gamma: bool = False, names: Iterable[Hashable] | None = None
+) -> tuple[Any, Any]:
     """The model with a number for gamma, and the features as its kernel sees them.
 
     Parameters
@@ -26,6 +30,8 @@ def resolve_scaling(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, A
         A learner, and the examples as the user gave them.
     has_gamma
         Whether another gamma, which is a number, takes the place of the model's.
+    names
+        The names of the columns, which say what stands apart; default: those of the frame, if X is one.
 
     Raises
     ------
@@ -40,30 +46,39 @@ def resolve_scaling(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, A
         return model, X
     if isinstance(X, RowStore):
         raise ValueError("X is a RowStore, whose features cannot be scaled; give the model a number for gamma")
-    Z = standardised(X) if scales and not sp.issparse(X) else X
-    gamma = _gamma_of(model, Z) if follows else model.gamma
+    names = getattr(X, "columns", None) if names is None else names
+    apart = np.zeros(np.shape(X)[-1], bool) if names is None else apart_of(names)
+    Z = standardised(X, apart) if scales else X
+    gamma = _gamma_of(model, Z, apart) if follows else model.gamma
     return model.clone({"gamma": gamma, "scaling": None}), Z
 
 
-def standardised(X: Any) -> np.ndarray:
-    """Features with mean 0 and variance 1, clipped; those that are only 0 or 1 are left alone."""
+def standardised(X: Any, apart: np.ndarray | None = None) -> Any:
+    """Features with mean 0 and variance 1, clipped; those apart, or only 0 or 1, and sparse input are left alone."""
+    if sp.issparse(X):
+        numbers = np.empty(0, np.int64) if apart is None else numbers_of(X, apart)
+        rows = sp.csr_matrix(X)
+        return with_columns(rows, numbers, standardised(rows[:, numbers].toarray())) if len(numbers) else X
     arguments.require_unmasked("X", X)
     Z = np.array(X, np.float64)
     if Z.ndim != 2 or not len(Z):
         return Z
     scaled = ~np.isin(Z, (0.0, 1.0)).all(axis=0)
+    if apart is not None:
+        scaled &= ~apart
     mean, deviation = Z[:, scaled].mean(axis=0), Z[:, scaled].std(axis=0)
     deviation[deviation <= CONSTANT * np.abs(mean)] = 1.0
     Z[:, scaled] = np.clip((Z[:, scaled] - mean) / deviation, -CLIP, CLIP)
     return Z
 
 
-def _gamma_of(model: Any, X: Any) -> float:
-    """1 / the sum of the features' variances."""
+def _gamma_of(model: Any, X: Any, apart: np.ndarray) -> float:
+    """1 / the sum of the features' variances, or mean squares if they stand apart."""
     if "gamma" not in about(model.kernel).parameters:
         return 1.0
     if sp.issparse(X):
         spread = float(squared_lengths(without_duplicates(sp.csr_matrix(X))).sum() / max(X.shape[0], 1))
     else:
-        spread = float(np.asarray(X, np.float64).var(axis=0).sum())
+        Z = np.asarray(X, np.float64)
+        spread = float(Z[:, ~apart].var(axis=0).sum() + np.square(Z[:, apart]).sum() / max(len(Z), 1))
     return 1.0 / spread if spread > 0.0 else 1.0

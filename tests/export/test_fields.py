@@ -47,6 +47,7 @@ def raw(n, seed):
                 "spot": {"lat": float(rng.normal())},
                 "number": f"id-{i:05}",
             }
+            | ({"coupon": float(rng.integers(1, 9)), "shop": "b"} if i % 5 == 0 else {})  # rare ones
         )
     return rows
 
@@ -134,7 +135,10 @@ def test_json_has_what_makes_numbers(piped):
         "note": "text",
         "tags": "list",
         "spot.lat": "number",
+        "coupon": "number",
+        "shop": "category",
     }
+    assert [field["name"] for field in told["fields"] if field["is_rare"]] == ["coupon", "shop"]
 
 
 @pytest.mark.parametrize("write", [to_json, to_javascript, lambda model: to_java(model, "Model")])

@@ -156,6 +156,7 @@ def test_transforming_and_learning_in_one_pass_is_both(indicators):
     one, two = Records(indicators=indicators), Records(indicators=indicators)
     for t, x in enumerate(events(OWN_VALUES + 30)):
         x |= {"person": f"p{t}", "count": t if t % 7 else None, "late": str(t)} if t > 20 else {}
+        x |= {"coupon": t, "code": "abc"[t % 3]} if t % 4 == 0 else {}
         expected = two.transform_one(x)
         two.learn_one(x)
         assert list(one.transform_learn_one(x).items()) == list(expected.items())
@@ -464,6 +465,23 @@ def test_a_nested_object_that_is_absent_counts_as_missing():
     assert records.transform_one({}) == {"w.t": 1.0}
 
 
+def test_a_rare_field_has_no_columns_where_it_is_absent_but_a_blank_is_a_gap():
+    rare = {"coupon": 5.0, "code": "b", "at": "2026-01-05", "note": "a b c", "v": [1.0, 2.0]}
+    rows = [{"age": 30.0} | (rare if t % 3 == 0 else {}) for t in range(64)]
+    early, late = after(rows[:63], indicators=True), after(rows, indicators=True)
+    assert len(early.transform_one({})) > 10, "it is counted every 64 records"
+    assert late.transform_one({}) == {"age": 30.0, "~age?": 1.0}
+    out = late.transform_one({"coupon": None, "code": ""})
+    assert out == {"age": 30.0, "~age?": 1.0, "coupon": 5.0, "~coupon?": 1.0, "~code?": 1.0}
+    assert list(late.transform_one(dict(reversed(rare.items())))) == list(late.transform_one(rare))
+    assert "rare" in late.summary()[1].remark
+    blank = [{"age": 30.0, "coupon": 5.0 if t % 3 == 0 else ""} for t in range(64)]
+    assert after(blank).transform_one({}) == {"age": 30.0, "coupon": 5.0}
+    for _ in range(64 * 3):
+        late.learn_one(rare)
+    assert len(late.transform_one({})) > 10, "by now, more than half of the records have had it"
+
+
 # --------------------------------------------------------------------------------------------------------------- limits
 
 
@@ -484,6 +502,15 @@ def test_memory_is_bounded():
             if t % 1000 == 999:
                 sizes.append(len(records.to_bytes()))
     assert sizes[2] < 1.05 * sizes[1] < 60_000
+
+
+def test_rows_of_a_topic_with_many_rare_fields_are_narrow():
+    rng, records, widths = np.random.default_rng(0), Records(), []
+    for _ in range(640):
+        here = rng.choice(1000, 10, replace=False)
+        widths.append(len(records.transform_learn_one({f"f{j}": 1.0 if j % 2 else "a" for j in here})))
+    assert max(widths[:64]) > 100
+    assert np.mean(widths[-64:]) < 30
 
 
 def test_deep_and_huge_values_do_no_harm():

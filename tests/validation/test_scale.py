@@ -1,6 +1,7 @@
 """Models with a running scale, over given examples."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import StratifiedKFold
@@ -72,3 +73,23 @@ def test_the_features_of_a_store_cannot_be_scaled():
     X, y = raw()
     with pytest.raises(ValueError, match="give the model a number for gamma"):
         cross_validate(LASVM(), RowStore(X, RBF(1.0)), y)
+
+
+@pytest.mark.parametrize("form", ["sparse", "frame"])
+def test_what_stands_apart_is_left_alone(form):
+    """As by the model: the numbers beside it are scaled, and gamma is the model's."""
+    rng = np.random.default_rng(0)
+    words = 0.7 * (rng.random((300, 60)) < 0.05)
+    words[:, 0] *= 3.0
+    numbers = rng.normal(size=(300, 2)) * [1.0, 1000.0] + [0.0, 5000.0]
+    names = [*(f"~{j}" for j in range(60)), "a", "b"]
+    frame = pd.DataFrame(np.column_stack([words, numbers]), columns=names)
+    own = {"names": names} if form == "sparse" else {}
+    resolved, Z = resolve_scaling(LASVM(), sp.csr_matrix(frame) if form == "sparse" else frame, **own)
+    Z = Z.toarray() if form == "sparse" else Z
+    np.testing.assert_array_equal(Z[:, :60], words)
+    np.testing.assert_allclose(Z[:, 60:], standardised(numbers))
+    model = LASVM()
+    model.learn_many(frame, numbers[:, 0] > 0)
+    model.finish()
+    assert resolved.gamma == pytest.approx(model.gamma_in_use, rel=0.1)

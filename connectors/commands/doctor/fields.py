@@ -17,7 +17,7 @@ from ...runtime.findings import OK, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.sections import ConfigError, Settings
 from ...trainer.state.checkpoint import CheckpointError
-from ...trainer.state.models import SingleModel
+from ...trainer.state.known_fields import known_fields
 from ...trainer.state.stored_state import read_state
 
 _LEAST = 50  # events from which a share says something
@@ -39,18 +39,17 @@ def check_features(settings: Settings, events: Sequence[Event]) -> Findings:
             yield from _compared(number, known, [event.x for event in events])
 
 
-def _known(settings: Settings) -> list[tuple[int, Records]]:
-    """What the single models of the state folder know of the fields, by partition."""
+def _known(settings: Settings) -> list[tuple[int, Sequence[FieldSummary]]]:
+    """What the models of the state folder know of the fields, by partition."""
     try:
-        stored = read_state(settings.daemon.state_dir)
+        found = [(item.number, *known_fields(item)) for item in read_state(settings.daemon.state_dir)]
     except (ConfigError, CheckpointError):
         return []  # another check says so
-    found = [(item.number, item.models.records(None)) for item in stored if isinstance(item.models, SingleModel)]
-    return [(number, records) for number, records in found if records is not None]
+    return [(number, fields) for number, fields, n_models in found if n_models]
 
 
-def _compared(number: int, records: Records, xs: Sequence[Mapping[Any, Any]]) -> Findings:
-    before = {f.name: f for f in records.summary()}
+def _compared(number: int, known: Sequence[FieldSummary], xs: Sequence[Mapping[Any, Any]]) -> Findings:
+    before = {f.name: f for f in known}
     now = {f.name: f for f in _seen(xs, before).summary()}
     gone = [name for name, f in before.items() if _share(f) > _CHANGE and not _share(now.get(name))]
     gone = [name for name in gone if not _unfit(now.get(name))]

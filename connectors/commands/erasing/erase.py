@@ -2,8 +2,9 @@
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from ...runtime.exit_codes import BAD_DATA
 from ...runtime.folders import AlreadyInUse, lock_folder
 from ...runtime.text import plural
 from ...settings import topics
@@ -24,13 +25,17 @@ NOT_REACHED = (
 )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> int | None:
     settings = read_config(arguments, needs_erasures)
     subjects = Subjects(settings, arguments.subject, arguments.by)
     topics.create(settings, names=[settings.log.erasures])
     with open_once(settings) as log:
         found = subjects.find(log)
         models = subjects.models()
+        _tell_unknown(subjects.unknown, arguments.by)
+        if not (models or any(here.examples for here in found.values())):
+            print("nothing is erased")
+            return BAD_DATA
         for number, here in found.items():
             for value in here.erasure(models).to_values():
                 log.produce(settings.log.erasures, value, partition=number)
@@ -41,6 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
         settings, {number: ends[number] for number, here in found.items() if here.examples or models}
     )
     print(NOT_REACHED)
+    return None
 
 
 def needs_erasures(settings: Settings) -> Iterator[str]:
@@ -50,6 +56,11 @@ def needs_erasures(settings: Settings) -> Iterator[str]:
             "log.erasures = '': there is no topic of requests to forget. Set log.erasures to its name, such as "
             '"erasures", and restart the trainers'
         )
+
+
+def _tell_unknown(unknown: Collection[str], by: str) -> None:
+    for value in sorted(unknown):
+        print(f"no event of the log has {by} = {value!r}; --by says where a subject's name stands")
 
 
 def _tell(found: Mapping[int, Found], n_subjects: int) -> None:

@@ -18,9 +18,11 @@ from ...records.erasures import Erasure, Swap
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
 from ...runtime.text import plural
+from ...settings.challengers import FIRST
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.state.challengers import serving_of
 from ...trainer.state.checkpoint import check_fingerprint
 from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
@@ -159,7 +161,16 @@ def _places(settings: Settings) -> dict[int, Stage]:
     if not settings.daemon.state_dir.is_dir():
         return {}
     found = read_state(settings.daemon.state_dir)
-    for item in found:  # of a model that was promoted, too
+    promoted = {item.name: serving_of(item.checkpoint.blobs) for item in found}
+    problems = [
+        f"{name}: {serving!r} was promoted, and a rebuild knows only [model]. Roll back, or write its settings into "
+        "[model] and remove its section, and rebuild then"
+        for name, serving in promoted.items()
+        if serving != FIRST
+    ]
+    if problems:
+        raise ConfigError(problems)
+    for item in found:
         check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 

@@ -45,11 +45,17 @@ class Subjects:
     by
         Where that stands: ``"id"``, the id of an event; ``"key"``, the key of its record; otherwise the dotted name of
         a field.  A dot before it makes ``id`` and ``key`` names of fields, too.
+
+    Attributes
+    ----------
+    unknown : set of str
+        Those of whom `find` has found no event.
     """
 
     def __init__(self, settings: Settings, values: Iterable[str], by: str) -> None:
         self._settings = settings
         self.values = frozenset(values)
+        self.unknown = set(self.values)
         self._by = by
         self._path = by.removeprefix(".").split(".") if by not in (ID, KEY) else []
         self._is_json = settings.log.format == "json"
@@ -62,7 +68,9 @@ class Subjects:
         codec = self._settings.codec()
         for record in _progress(log, topics.topic, "looking for the events"):
             event = _decoded(codec, record)
-            if event is not None and self._is_theirs(record, event):
+            subject = None if event is None else self._subject(record, event)
+            if event is not None and subject in self.values:
+                self.unknown.discard(subject)
                 here = found.setdefault(record.partition, Found())
                 here.events.append(record.offset)
                 here.examples[record.key if self._is_keyed else None][event.key] = None
@@ -87,15 +95,16 @@ class Subjects:
             if is_theirs and record.partition in found:
                 found[record.partition].labels.append(record.offset)
 
-    def _is_theirs(self, record: Record, event: Event) -> bool:
+    def _subject(self, record: Record, event: Event) -> str | None:
+        """Whose event it is."""
         if self._by == ID:
-            return str(event.id) in self.values
+            return str(event.id)
         if self._by == KEY:
-            return record.key is not None and record.key.decode(errors="replace") in self.values
+            return None if record.key is None else record.key.decode(errors="replace")
         value: Any = orjson.loads(record.value or b"{}") if self._is_json else event.x
         for name in self._path:
             value = value.get(name) if isinstance(value, Mapping) else None
-        return value is not None and str(value) in self.values
+        return None if value is None else str(value)
 
 
 def _numbers(text: str) -> set[int]:

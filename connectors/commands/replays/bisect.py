@@ -129,9 +129,19 @@ def bisect(settings: Settings, number: int, events: list[Event], folder: Path, s
     -------
     batch, n_replays
         The records, or None if the loss has not clearly risen after the first tenth; and the number of replays.
+
+    Raises
+    ------
+    ConfigError
+        If the log does not have the partition.
     """
+    topic = settings.log.topic
     with open_once(settings) as log:
-        first, end = (offsets(settings.log.topic).get(number, 0) for offsets in (log.start_offsets, log.end_offsets))
+        starts, ends = log.start_offsets(topic), log.end_offsets(topic)
+        if number not in starts:
+            numbers = ", ".join(map(str, sorted(starts))) or "none"
+            raise ConfigError([f"--partition {number}: {topic!r} does not have it; its partitions are {numbers}"])
+        first, end = starts[number], ends[number]
         places = _Places(log, settings, number)
         models = _Models(settings, number, events, folder, places, stop)
         batch = _search(models, np.linspace(first, end, _PARTS + 1).astype(int).tolist())

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from ...logs.reading import read
 from ...logs.transport import TopicMismatch, Transport
+from ...records.promotions import answered
 from ...records.times import is_known
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
@@ -197,8 +198,10 @@ def _spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
         if labels:
             starts, ends = log.start_offsets(labels), log.end_offsets(labels)
             spans[labels] = {number: (starts[number], ends[number]) for number in sorted(starts)}
-        if requests := settings.log.control:  # only what trainers have answered is followed
-            spans[requests] = {number: (start, start) for number, start in log.start_offsets(requests).items()}
+        if settings.log.control:  # only what trainers have answered is followed
+            requests, answers = settings.log.control_topics
+            starts, ends = log.start_offsets(requests), answered(log, requests, answers)
+            spans[requests] = {number: (start, ends[number]) for number, start in starts.items()}
     return spans
 
 

@@ -43,7 +43,9 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
         wanted = key.encode() if key is not None else None
         if wanted is None and isinstance(stored.models, KeyedModels):
             wanted = next(iter(stored.models.keys()))  # its only one
-        return ServedModel(model, stored.scaler, {}, stored.models.records(wanted), stored.models.decider(wanted))
+        names = stored.setting("label.negative"), stored.setting("label.positive")
+        meta = {"names": names} if None not in names else {}
+        return ServedModel(model, stored.scaler, meta, stored.models.records(wanted), stored.models.decider(wanted))
     if partition is not None or key is not None:
         raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
     if not path.exists():

@@ -84,7 +84,7 @@ class Challenger:
         parts = {} if self.dropped else {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)}
         n_bytes, limit = sum(map(len, parts.values())), self.settings.max_mb * 2**20
         if n_bytes > limit:
-            self.drop(f"it has {n_bytes / 2**20:.1f} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")
+            self.drop(f"it has {n_bytes / 2**20:.3g} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")
             parts = {}
         found = list(self.comparison.differences())
         rest = {

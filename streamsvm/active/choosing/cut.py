@@ -160,7 +160,7 @@ def pool_cut(
     counted, others = positive & (weights > 0.0), ~positive & (weights > 0.0)
     if objective == "precision" or min(np.count_nonzero(counted), np.count_nonzero(others)) < FEWEST:
         return 0.0
-    given, Z = resolve_scaling(model.clone({"threshold": 0.0}), vectors.matrix)
+    given, Z = resolve_scaling(model.clone({"threshold": 0.0}), vectors.matrix, names=vectors.columns)
     folds = Folds(len(positive), np.flatnonzero(counted)[:, np.newaxis])  # the others' values are not needed
     result = cross_validate(given, Z, positive, folds=folds, sample_weight=weights)
     return cut_of(np.concatenate([part.decision_values for part in result.per_fold]), f, objective)

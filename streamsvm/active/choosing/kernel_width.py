@@ -67,7 +67,7 @@ class GammaTuner:
         self._next = len(y) + self._every
         vectors = Vectors({})
         vectors.add(rows)
-        given, Z = resolve_scaling(self._given, vectors.matrix)
+        given, Z = resolve_scaling(self._given, vectors.matrix, names=vectors.columns)
         errors = [_error(given.clone({"gamma": given.gamma * factor}), Z, y, weights) for factor in FACTORS]
         factor = FACTORS[int(np.argmin(errors))]
         if factor == self._factor:

@@ -85,9 +85,9 @@ class MixedSelection(Selection):
     When all examples lie outside the margin, |f(x)| >= 1, a third of the questions each is about the one with the
     largest f(x) below 0 ("boundary"), a novel one, and a random one ("audit").
 
-    Distances are between the features as they are, or in standard deviations of the pool if the model scales.  All
-    examples of the pool are scored, by kernel rows that are kept from one question to the next.  Some learners do not
-    allow that, and pipelines: then about 1000 random examples are scored.
+    Distances are between the features as they are, or in standard deviations of the pool if the model scales; features
+    that stand apart stay as they are.  All examples of the pool are scored, by kernel rows that are kept from one
+    question to the next.  Some learners do not allow that, and pipelines: then about 1000 random examples are scored.
 
     Examples
     --------

@@ -12,10 +12,9 @@ import numpy as np
 
 from streamsvm.active.choosing.space import kernel_block, kernel_of, scales
 from streamsvm.active.choosing.span import Factor
-from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by, scale_in_use
 from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import RBF_KIND, make_kernel, self_products
-from streamsvm.core.scaling import CLIP
 
 LABELLED = 500  # labelled examples; when there are more, the older half is forgotten
 
@@ -90,10 +89,10 @@ class Passing:
     def _scale_of(self, learner: Any) -> Scale:
         standardise = scales(learner)
         is_shifted = not standardise and kernel_of(learner, 1).kind == RBF_KIND
+        if standardise and hasattr(learner, "scale_of"):
+            return scale_in_use(learner, self._vectors.columns)
         if sp.issparse(self._vectors.matrix) or not (standardise or is_shifted):
             return Scale()
-        if standardise and hasattr(learner, "scale_of"):
-            return Scale(np.array([learner.scale_of(name) for name in self._vectors.columns]).reshape(-1, 2).T, CLIP)
         if self._count >= 2 * self._measured:
             self._measured = self._count
             self._spread = scale_by(self._mean, np.sqrt(self._squares / self._count), standardise)

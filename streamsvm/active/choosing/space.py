@@ -23,11 +23,10 @@ import numpy as np
 from streamsvm.active.choosing.decisions import learner_of, owner_of_kernel
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.span import Factor
-from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_in_use, spread_of
 from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows
-from streamsvm.core.scaling import CLIP
 
 LABELLED = 1000  # labelled examples; when there are more, the older half is forgotten
 LARGEST_ROWS = 20_000_000  # values of kernel rows, 80 MB
@@ -80,11 +79,8 @@ class Space:
 
     def _measure(self, places: np.ndarray, standardise: bool) -> None:
         """Measure the spread of the features, by which distances are scaled if the model scales."""
-        if sp.issparse(self._pool.matrix):
-            return
         self._measured = len(places)
-        matrix = self._pool.matrix[places]
-        self._spread = scale_by(matrix.mean(axis=0), matrix.std(axis=0), standardise)
+        self._spread = spread_of(self._pool.matrix[places], self._columns, standardise)
         self._near_of = 0
 
     def note(self, key: int, row: Any) -> None:
@@ -169,13 +165,11 @@ class Space:
 
     def _scale_of(self, model: Any) -> Scale:
         """The scale of the features as the model's kernel sees them."""
-        if sp.issparse(self._pool.matrix):
-            return Scale()
         if not scales(model):
             return self._spread if kernel_of(model, 1).kind == RBF_KIND else Scale()
         if not hasattr(model, "scale_of"):
             return self._spread
-        return Scale(np.array([model.scale_of(name) for name in self._columns]).reshape(-1, 2).T, CLIP)
+        return scale_in_use(model, self._columns)
 
     def _bring_rows(self, model: Any, ids: list[int]) -> None:
         """Compute the kernel rows, and parts of rows, that are missing."""
@@ -205,9 +199,9 @@ class Space:
         own = (vectors.data.astype(np.float64), np.array(columns, np.int64)[vectors.indices], vectors.indptr)
         matrix = sp.csr_matrix(own, shape=(len(ids), len(self._columns)))
         matrix.sort_indices()
-        if sp.issparse(self._pool.matrix):
-            return Table(matrix)
-        return Table(matrix.toarray() if scales(model) else self._seen[1].of(matrix.toarray()))
+        if not sp.issparse(self._pool.matrix):
+            matrix = matrix.toarray()
+        return Table(matrix if scales(model) else self._seen[1].of(matrix))
 
     def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:
         """How much of examples the labelled ones do not explain, from 0 to 1: sigma, see `span`."""

@@ -8,7 +8,7 @@ was restored chooses the same examples as one that was not.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,11 @@ from river.utils import dataframe
 
 from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import BLOCK, LARGEST_SQUARED_NORM, MIN_QUERIES
-from streamsvm.core.inputs import squared_lengths, without_duplicates
+from streamsvm.core.inputs import is_apart, squared_lengths, without_duplicates
+from streamsvm.core.mixed import apart_of, is_dense, numbers_of, with_columns
 from streamsvm.core.products import add_rows, products
-from streamsvm.core.scaling import FAR
+from streamsvm.core.scaling import CLIP, FAR
 
-DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
-FEW_FEATURES = 64  # up to which it always is
 LARGEST_SCALED = math.sqrt(LARGEST_SQUARED_NORM)  # of a scaled feature; the deviation may be tiny
 
 
@@ -47,7 +46,7 @@ class Vectors:
         """Append examples: a 2-D array, a sparse matrix, a frame, or a list of dicts or of rows of numbers."""
         new, width = self._matrix_of(rows), len(self.columns)
         if self.matrix is None:
-            self.matrix = new.toarray() if sp.issparse(new) and _is_dense(new) else new
+            self.matrix = new.toarray() if sp.issparse(new) and is_dense(new) else new
         elif sp.issparse(self.matrix):
             self.matrix = sp.vstack([_wide(self.matrix, width), sp.csr_matrix(new)], format="csr")
         else:
@@ -64,7 +63,7 @@ class Vectors:
 
     def restore(self, matrix: sp.csr_matrix) -> None:
         """Take over compressed rows, whose columns are those of `columns`."""
-        self.matrix = matrix.toarray() if _is_dense(matrix) else matrix
+        self.matrix = matrix.toarray() if is_dense(matrix) else matrix
 
     def keep(self, places: np.ndarray) -> None:
         """Keep only the examples at these places, in this order."""
@@ -108,11 +107,6 @@ class Vectors:
         return sp.csr_matrix((values, places, starts), shape=(len(rows), len(self.columns)))
 
 
-def _is_dense(matrix: sp.csr_matrix) -> bool:
-    n, d = matrix.shape
-    return bool(d <= FEW_FEATURES or matrix.nnz >= DENSE_ENOUGH * n * d)
-
-
 @dataclass(frozen=True, eq=False)
 class Scale:
     """What is done to each feature: (x - shift) * factor, cut to -clip..clip where it is scaled.
@@ -133,17 +127,44 @@ class Scale:
         return np.array_equal(self.by, other.by)
 
     def of(self, matrix: Any) -> Any:
-        """The scaled matrix.  Compressed rows stay as they are: models do not scale them."""
-        if self.by is None or sp.issparse(matrix):
+        """The scaled matrix."""
+        if self.by is None:
             return matrix
         d = matrix.shape[1]
         missing = max(0, d - self.by.shape[1])  # features that came later
         shift = np.pad(self.by[0, :d], (0, missing))
         factor = np.pad(self.by[1, :d], (0, missing), constant_values=1.0)
+        is_scaled = (shift != 0.0) | (factor != 1.0)
+        if sp.issparse(matrix):
+            own = np.flatnonzero(is_scaled)
+            part = Scale(np.array([shift[own], factor[own]]), self.clip).of(matrix[:, own].toarray())
+            return with_columns(matrix, own, part) if len(own) else matrix
         with np.errstate(over="ignore"):
             scaled = (matrix - shift) * factor
-        is_scaled = (shift != 0.0) | (factor != 1.0)
         return np.where(is_scaled, np.clip(scaled, -self.clip, self.clip), scaled)
+
+
+def scale_in_use(learner: Any, names: Iterable[Hashable]) -> Scale:
+    """The scale of these columns that a learner uses at present."""
+    if not getattr(learner, "is_scaling", True):
+        return Scale()
+    own = [(0.0, 1.0) if is_apart(name) else learner.scale_of(name) for name in names]
+    return Scale(np.array(own).reshape(-1, 2).T, CLIP)
+
+
+def spread_of(matrix: Any, names: Iterable[Hashable], standardise: bool) -> Scale:
+    """The scale for distances between these examples, see `scale_by`; columns apart stay as they are."""
+    apart = apart_of(names)
+    numbers = numbers_of(matrix, apart)
+    if not len(numbers):
+        return Scale()
+    part = matrix[:, numbers].toarray() if sp.issparse(matrix) else matrix[:, numbers]
+    own = scale_by(part.mean(axis=0), part.std(axis=0), standardise).by
+    if own is None:
+        return Scale()
+    by = np.array([np.zeros(len(apart)), np.ones(len(apart))])
+    by[:, numbers] = own
+    return Scale(by, LARGEST_SCALED)
 
 
 def scale_by(mean: np.ndarray, deviation: np.ndarray, standardise: bool) -> Scale:

@@ -237,6 +237,11 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         return self._common.scale.of(self._features.columns.get(name, -1))
 
     @property
+    def is_scaling(self) -> bool:
+        """Whether the models scale features at present; see `LASVM.is_scaling`."""
+        return self._common.scale.is_active
+
+    @property
     def gamma_in_use(self) -> float:
         """The kernel's factor at present, as of `LASVM`."""
         return self._common.kernel.gamma

@@ -84,6 +84,11 @@ class Predictor:
         return self._state.scale.of(self._state.features.columns.get(name, -1))
 
     @property
+    def is_scaling(self) -> bool:
+        """Whether the model scales features at present: it scales none of sparse input."""
+        return self._state.scale.is_active
+
+    @property
     def decision_threshold(self) -> float:
         """Above this f(x) the prediction is True: `threshold`, or what was learned so far if that is ``"gmean"``."""
         return float(self._state.calibration[CUT])

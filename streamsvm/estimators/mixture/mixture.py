@@ -24,7 +24,16 @@ from streamsvm.online.mixture.experts import NAMES, K
 
 KINDS = {kind.__name__: kind for kind in (AutoLASVM, LASVM, LASVMG, LASVMNC, LASVMI, FullSVM)}
 OF_THE_MODEL = (
-    *("feature_names", "scale_of", "class_counts", "max_features", "validate_one", "validate_many", "_features"),
+    *(
+        "feature_names",
+        "scale_of",
+        "is_scaling",
+        "class_counts",
+        "max_features",
+        "validate_one",
+        "validate_many",
+        "_features",
+    ),
     *("n_members", "n_support", "support_ids", "dual_coef", "kernel_evaluations", "next_id", "champion_"),
 )
 

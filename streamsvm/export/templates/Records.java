@@ -24,7 +24,7 @@
             private final Set<String> values = Set.of(DATA.texts());
             private final double[] guesses = DATA.doubles();
             private final int[] counts = DATA.integers();
-            private final boolean hasClock = counts[0] != 0;
+            private final boolean hasClock = counts[0] != 0, isRare = counts[2] != 0;
             private final int length = counts[1];
         }
 
@@ -49,6 +49,7 @@
             flatten(record, "", 16, given);
             Map<String, Double> out = new LinkedHashMap<>();
             for (Field field : FIELDS) {
+                if (field.isRare && !given.containsKey(field.name)) continue;
                 Object value = read(field, given.get(field.name));
                 write(field, value, out);
                 if (value == null && INDICATORS) out.put("~" + field.name + "?", 1.0);

@@ -17,6 +17,7 @@ function converter(records) {
     const given = new Map(), out = new Map();
     flatten(record, "", 16, given);
     records.fields.forEach((field, i) => {
+      if (field.is_rare && !given.has(String(field.name))) return;
       const value = read(field, given.get(String(field.name)));
       writers[field.kind](field, value, (column, v) => out.set(column, v), valuesOf[i]);
       if (value === null && records.indicators) out.set(`~${field.name}?`, 1);

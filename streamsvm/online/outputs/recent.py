@@ -40,10 +40,10 @@ def new_recent() -> np.ndarray:
     return recent
 
 
-def is_better(recent: np.ndarray) -> bool:
+@compiled
+def is_better(recent):
     """Whether the corrected probability was lately better than the model's own."""
-    own_negative, own_positive, negative, positive = recent[L:].tolist()
-    return bool(negative + positive < BETTER * (own_negative + own_positive))
+    return recent[L + 2] + recent[L + 3] < BETTER * (recent[L] + recent[L + 1])
 
 
 @inner
@@ -96,7 +96,10 @@ def corrected(recent, p):
 
 @compiled
 def note_label(recent, p, said, positive):
-    """Learn a label from the model's own probability and from what `corrected` said when it was predicted."""
+    """Learn a label from the model's own probability and from what `corrected` said when it was predicted.
+
+    Return whether the corrected one was lately better; see `is_better`.
+    """
     y = 1.0 if positive else 0.0
     for k in range(2):
         value = p if k == 0 else said
@@ -115,3 +118,4 @@ def note_label(recent, p, said, positive):
         rate = FAST if k == 0 else SLOW
         recent[B + k] += rate * (y - p - recent[B + k])
         recent[E + k] += rate * (abs(y - p) - recent[E + k])
+    return is_better(recent)

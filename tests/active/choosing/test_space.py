@@ -121,6 +121,48 @@ def test_texts_are_features_of_their_own():
     assert space.distances(space.look(pool, LASVM(gamma=1.0))).tolist() == [0.0, 2.0, 4.0]
 
 
+def letters(n=N, width=400):
+    """Texts as `Records` gives them: words apart, of which an example has few, beside numbers of any size."""
+    rng = RNG(3)
+    rows = [{f"~body#{j}": 0.5 for j in rng.choice(width, 4, replace=False)} for _ in range(n)]
+    amounts, lengths = rng.lognormal(8.0, 1.0, n).tolist(), rng.normal(5.0, 0.3, n).tolist()
+    rows = [row | {"amount": a, "length": b} for row, a, b in zip(rows, amounts, lengths, strict=True)]
+    return rows, np.array(amounts) > 3000.0
+
+
+def test_numbers_beside_words_are_scaled_as_the_model_scales():
+    """Scored without their scale, a pool of texts looked alike: 100 questions found 8 of 56 positives."""
+    X, y = letters()
+    pool, space, model = ArrayPool(X), Space(), LASVM(C=10.0)
+    for keys in (range(10), range(10, 40)):
+        taught(model, X, y, keys, pool, space)
+        places = space.look(pool, model)
+        assert sp.issparse(space._pool.matrix)
+        assert model.scale_of("amount")[1] < 0.01
+        f = margins(model, pool.rows(pool.keys()))
+        np.testing.assert_allclose(space.decision_values(model, places), f, atol=2e-4)
+        assert np.ptp(f) > 0.5
+    assert len(np.unique(space.novelty(model, places).round(3))) > len(places) / 2  # not all of them are as new
+    fresh = Space()
+    fresh.restore(json.loads(json.dumps(space.state())))
+    again = fresh.look(pool, model)
+    assert np.array_equal(fresh.distances(again), space.distances(places))
+    assert np.array_equal(fresh.decision_values(model, again), space.decision_values(model, places))
+
+
+@pytest.mark.parametrize("width", [20, 400])  # the pool is an array, and compressed rows
+def test_distances_leave_what_stands_apart(width):
+    X, y = letters(width=width)
+    pool, space, model = ArrayPool(X), Space(), LASVM()
+    space.look(pool, model)
+    taught(model, X, y, range(5), pool, space)
+    frame = pd.DataFrame(X).fillna(0.0)
+    numbers = ["amount", "length"]
+    frame[numbers] /= frame[numbers].std(ddof=0)
+    found = space.distances(space.look(pool, model))
+    np.testing.assert_allclose(found, nearest(frame.to_numpy(), range(5))[pool.keys()], atol=1e-4)
+
+
 @pytest.mark.filterwarnings("ignore:an example lacks:streamsvm.StreamWarning")  # it was passed by with more
 @pytest.mark.parametrize("options", [{"gamma": 0.3}, {}])
 def test_a_stream_passes_by(options):

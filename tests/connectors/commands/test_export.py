@@ -1,6 +1,7 @@
 """The command ``export`` and its targets; test_libsvm.py has LIBSVM's format."""
 
 import json
+import time
 
 import pytest
 
@@ -9,9 +10,10 @@ from streamsvm.conformal import ConformalClassifier
 from streamsvm.connectors.commands.export import _written
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.models import ServedModel
+from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.trainer import run
-from streamsvm.export import to_c, to_java, to_javascript, to_json
+from streamsvm.export import Named, to_c, to_java, to_javascript, to_json
 
 ROWS = [{"a": float(i % 7), "b": float(i % 3)} for i in range(40)]
 
@@ -90,6 +92,32 @@ def test_the_guarantee_of_a_model_that_decides_is_part_of_the_file(call, tmp_pat
     code, out, _ = call("export", tmp_path / "m.ssvm", "--out", tmp_path / "m.model")
     assert code == 0
     assert out[0].endswith("the guarantee is left out: LIBSVM has none")
+
+
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_the_classes_have_the_names_of_the_configuration(call, tmp_path, error):
+    config = f'[label]\npositive = "yes"\nnegative = "no"\n[decide]\nerror = {error}\n[daemon]\nfollow = false\n'
+    (tmp_path / "app.toml").write_text(config + 'publish_json = true\n[log]\nmodel = "models"\n')
+    with LocalLog(tmp_path / "log") as log:
+        log.create("events", 1)
+        for i, x in enumerate(ROWS):
+            log.produce("events", json.dumps({"id": i, "x": x, "y": "yes" if x["a"] > x["b"] else "no"}).encode())
+    run(load(tmp_path / "app.toml", {}))
+    for to, file in (("json", "m.json"), ("js", "m.mjs"), ("java", "M.java"), ("c", "m.c"), ("libsvm", "m.model")):
+        assert call("export", tmp_path / "app.toml", "--to", to, "--out", tmp_path / file)[0] == 0
+    assert json.loads((tmp_path / "m.json").read_text())["labels"] == ["no", "yes"]
+    assert json.loads((tmp_path / "m.model.json").read_text())["labels"] == {"1": "yes", "-1": "no"}
+    with LocalLog(tmp_path / "log") as log:
+        published = json.loads(read_newest(log, "models", time.monotonic() + 20.0)["json-p0"].blob)
+    assert published["labels"] == ["no", "yes"]
+    assert json.loads((tmp_path / "m.json").read_text()) == published
+
+
+def test_only_two_classes_can_be_named():
+    model = OneVsRest(LASVM(gamma=0.5))
+    model.learn_many(ROWS, ["high" if x["a"] > 3.0 else "low" for x in ROWS])
+    with pytest.raises(ValueError, match="only False and True can be given names"):
+        to_json(Named(model, "no", "yes"))
 
 
 def test_the_trainer_of_a_state_folder_may_decide(call, tmp_path):

@@ -27,6 +27,8 @@ from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer.state.known_fields import known_fields
+from streamsvm.connectors.trainer.state.stored_state import read_state
 from streamsvm.features import Records
 
 FLAT = {"raw": True, "id": "order.id", "label": "bought", "time": "created"}
@@ -432,9 +434,27 @@ def test_the_report_says_what_each_field_became(tmp_path):
     assert '<th scope="row">job</th><td>category</td><td>60</td><td>0</td><td>0</td>' in table
 
 
-def test_the_doctor_tells_how_the_events_have_changed(tmp_path):
-    settings = configure(tmp_path)
-    append(settings, orders(300))
+def test_the_report_adds_up_what_the_models_of_keys_know(tmp_path):
+    settings = configure(tmp_path, daemon={"per": "key", "max_models": 1})
+    for i, order in enumerate(orders(60)):
+        append(settings, [order | {"code": i if i % 2 else f"word{i % 3}"}], key=b"k%d" % (i % 2))
+    run(settings)
+    text = write_report(settings.daemon.state_dir)[0].read_text()
+    table = text[text.index("What each field became") :]
+    assert "sums over the 2 models that learned last" in table
+    assert '<th scope="row">job</th><td>category</td><td>60</td><td>0</td><td>0</td>' in table
+    assert '<th scope="row">code</th><td>category, number</td><td>60</td>' in table
+    for path in (settings.daemon.state_dir / "p0").glob("models-*"):
+        path.write_bytes(bytes(path.stat().st_size))
+    (stored,) = read_state(settings.daemon.state_dir)
+    assert known_fields(stored) == ([], 0), "damaged models are left out"
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_the_doctor_tells_how_the_events_have_changed(tmp_path, per):
+    settings = configure(tmp_path, daemon={"per": per})
+    for i, order in enumerate(orders(300)):
+        append(settings, [order], key=b"k%d" % (i % 2))
     run(settings)
 
     def found(given):

@@ -137,6 +137,19 @@ def test_what_cannot_serve_is_passed_over(tmp_path, caplog):
     assert run(settings).challengers.next_request == 3
 
 
+def test_a_request_that_changed_nothing_changes_nothing_in_a_later_run(tmp_path):
+    settings = promoting(tmp_path)
+    append(settings, list(some_events(40)))
+    run(settings)
+    for name in (None, "model", "c1", "c1"):  # A rollback that had nothing to roll back comes first.
+        ask(settings, name)
+    expected = run(settings)
+    assert [term.name for term in expected.challengers.terms] == ["model", "c1"]
+    found = run(change(settings, daemon={"state_dir": tmp_path / "again"}))
+    assert found.challengers.terms == expected.challengers.terms
+    assert len(read_json(settings, "control-served")) == 4
+
+
 def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
     """Whatever its batches are, and although the request stands in the log from the beginning."""
     settings = promoting(tmp_path)
@@ -147,7 +160,9 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
         found = run(again)
         assert found.challengers.terms == expected.challengers.terms
         assert digests(found) == digests(expected)
-    rebuilt = Rerun(settings, 0, tmp_path / "rerun").run(Stage(200, 0))  # as `erase --rebuild` does
+    rerun = Rerun(settings, 0, tmp_path / "rerun")  # as `streamsvm rebuild` does
+    rerun.run(Stage(150, 0))
+    rebuilt = rerun.run(Stage(200, 0))
     assert rebuilt.challengers.terms == expected.challengers.terms
     assert digests(rebuilt) == digests(expected)
     assert len(read_json(settings, "control-served")) == 1

@@ -92,6 +92,18 @@ def test_subjects_are_named_by_ids_keys_and_fields(tmp_path, config, by, subject
     assert gone <= named
 
 
+def test_a_subject_that_the_log_does_not_have_is_named(tmp_path, config, call):
+    append(tmp_path / "log", with_users(20))
+    code, out, _ = erase(call, config, "u3", by="usr")
+    assert (code, out[-1]) == (4, "nothing is erased")
+    assert "no event of the log has usr = 'u3'" in out[0]
+    code, out, _ = erase(call, config, "u3", "u99", by="user")
+    assert code == 0
+    assert "has user = 'u99'" in out[0]
+    assert "2 subjects: 1 event and" in out[1]
+    assert len(read(tmp_path / "log", "erasures")) == 1
+
+
 def test_an_event_and_a_label_that_wait_are_forgotten(tmp_path, config, call):
     flags = ["log.labels=labels"]
     append(tmp_path / "log", [{"id": i, "x": {"a": i % 3}, "user": f"u{i}"} for i in range(20)])

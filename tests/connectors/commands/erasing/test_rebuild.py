@@ -179,6 +179,26 @@ def test_challengers_stay_as_they_are(tmp_path, config, call):
     assert finished(config, call, tmp_path / "receipt.json")[0] == 0
 
 
+def test_a_model_that_was_promoted_is_refused_until_it_is_rolled_back(tmp_path, config, call):
+    config.write_text(config.read_text() + '[[challenger]]\nname = "other"\n[challenger.model]\nC = 1.0\n')
+    flags = [ERASURES, "log.control=control"]
+    fill(tmp_path / "log", list(records("lasvm", 200)))
+    run(config, *flags)
+    call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
+    call("promote", config, "other", *sets(flags))
+    run(config, *flags)
+    code, _, err = call("rebuild", config, *sets(flags))
+    assert code
+    assert "'other' was promoted, and a rebuild knows only [model]" in " ".join(err)
+    call("rollback", config, *sets(flags))
+    run(config, *flags)
+    call("rebuild", config, *sets(flags))
+    run(config, *flags)
+    receipt = tmp_path / "receipt.json"
+    assert call("rebuild", config, "--receipt", receipt, *sets(flags))[0] == 0
+    assert call("verify", receipt, config, *sets(flags))[0] == 0
+
+
 def test_a_state_of_other_settings_is_not_rebuilt(config, call, rebuilt):
     code, _, err = call("rebuild", config, *sets([ERASURES, "model.C=3"]), "--receipt", rebuilt)
     assert code

@@ -87,3 +87,8 @@ def test_what_bisect_refuses(tmp_path, config, call):
         code, _, err = bisect(call, config, *flags)
         assert code
         assert words in " ".join(err)
+    append(tmp_path / "log", some_events(30), "trusted")
+    append(tmp_path / "log", some_events(30))
+    code, _, err = call("bisect", config, "--held-out", "trusted", "--partition", "3")
+    assert code
+    assert "'events' does not have it; its partitions are 0" in " ".join(err)
