@@ -11,7 +11,6 @@ because the trainer may not have read them yet. What can be undone or corrected 
 A damaged record of log.questions is counted and passed over with a warning; it is never shown.
 """
 
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from .writer import AnswerWriter
 
 _LOOKED_AT = 200  # disagreements
 _DRAWS = 20  # of random events, until one has no answer
+_SPARES = 1000  # annotators who have a random event; some leave without a word
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
 
@@ -170,16 +170,20 @@ class LabellingService:
     def _spare(self, who: str) -> Question | None:
         """A random event for an annotator who would have to wait for the trainer; None if there is none."""
         with suppress(Unavailable):
-            newest = self._finder.search("", None, 1).next or 0
-            for _ in range(_DRAWS if newest else 0):
-                before = random.randint(max(1, newest - len(self._finder) + 2), newest + 1)  # noqa: S311 - no secret
-                found = self.find("", before, 1)
-                for shown, given in zip(found.page.questions, found.given, strict=True):
-                    with self._changed:
-                        if given is None and shown.query_id not in self._book.open:
-                            self._spares[who] = shown
-                            return shown
+            for _ in range(_DRAWS):
+                shown = self._finder.draw()
+                if shown is None:
+                    return None
+                with self._changed:
+                    if self._said(shown.query_id) is None and shown.query_id not in self._book.open:
+                        self._keep_spare(who, shown)
+                        return shown
         return None
+
+    def _keep_spare(self, who: str, shown: Question) -> None:
+        self._spares[who] = shown
+        if len(self._spares) > _SPARES:
+            del self._spares[next(iter(self._spares))]
 
     def release(self, who: str) -> None:
         """End the reservation of `who`."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from streamsvm import active
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
+from streamsvm.active.answers.register import question_id
 
 from ..logs.transport import Record, Transport
 from ..records.classes import ClassLabel
@@ -159,7 +160,7 @@ class Asking:
         now = state.join.clock
         unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}, "speaking": ()}
         for key in labelling.rechecks.choose(labels, rows, weights, state.model):
-            query_id = recheck_id(f"{self._name}-{key}")
+            query_id = recheck_id(question_id(self._name, key))
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
             id_ = self._id_of(key, events[key], state.join)
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))

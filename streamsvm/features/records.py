@@ -173,7 +173,7 @@ class Records(base.Transformer):
         self._learn(given)
 
     def transform_learn_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
-        """What `transform_one` gives for a record, of which it then takes note as `learn_one` does: in half the time.
+        """What `transform_one` gives for a record, of which it then takes note as `learn_one` does, in one pass.
 
         Examples
         --------

@@ -172,3 +172,44 @@ def test_nothing_is_left_out_of_late_labels_or_of_a_model_that_keeps_little(mode
     model = ConformalClassifier(model)
     play(model, BANANAS[:40], late)
     assert not model._guard.left_out
+
+
+@pytest.mark.parametrize("name", ["LASVM", "OneVsRest"])
+def test_many_late_labels_are_a_loop(name):
+    make, stream = MODELS[name]
+    model, batch, stream = ConformalClassifier(make()), ConformalClassifier(make()), stream[:120]
+    for begin in range(0, len(stream), 40):
+        xs, ys = zip(*stream[begin : begin + 40], strict=True)
+        saids = model.decide_many(xs)
+        for x, y, said in zip(xs, ys, saids, strict=True):
+            model.learn_one(x, y, said=said)
+        batch.learn_many(xs, ys, said=batch.decide_many(xs))
+    assert batch.digest() == model.digest()
+    assert [model.decide_one(x) for x, _ in stream[:5]] == [batch.decide_one(x) for x, _ in stream[:5]]
+
+
+def test_with_several_classes_corrections_move_what_a_label_said():
+    model = ConformalClassifier(OneVsRest(LASVM()))
+    play(model, SEGMENTS[:150])
+    before, (was, new) = model.tallies, (SEGMENTS[140][1], SEGMENTS[141][1])
+    assert was != new
+    model.relabel([140], [new])
+    assert model.tallies[was].n == before[was].n - 1
+    assert model.tallies[new].n == before[new].n + 1
+    model.relabel(142, "never seen")
+    assert model.tallies["never seen"].n == 1
+    model.forget([140, 142])
+    assert sum(tally.n for tally in model.tallies.values()) == 148
+    assert model.tallies["never seen"].n == 0
+    play(model, SEGMENTS[150:160])
+
+
+def test_what_left_the_window_is_still_taken_back_from_the_decisions():
+    model = ConformalClassifier(LASVM(window=50))
+    play(model, BANANAS[:150])
+    before, y = model.tallies, BANANAS[10][1]
+    assert model.forget([10]) == 0  # the model has dropped it
+    assert model.tallies[y].n == before[y].n - 1
+    model.relabel([11], [not BANANAS[11][1]])
+    assert sum(tally.n for tally in model.tallies.values()) == 149
+    assert all(tally.wrong <= model.promised(tally.n) for tally in model.tallies.values())

@@ -58,13 +58,14 @@ class Trainer:
         self.status()
 
     def ask(self, number, **fields):
-        """Ask about event e<number> under the id q<number>."""
+        """Ask about event e<number> under the id q<number>, unless the fields name others."""
         question = {
             "query_id": f"q{number}", "id": f"e{number}", "x": {"amount": 10.0 * number, "hour": 23.0, "none": 0.0},
             "event": {}, "margin": -0.25, "score": 0.375, "reason": "boundary", "asked_at": 1000 + number,
             "expires_at": 10**13, "unusual": {}, "model": {"ver": 7, "n_support": 3},
         }  # fmt: skip
-        self._write(f"q{number}", question | fields)
+        question |= fields
+        self._write(question["query_id"], question)
 
     def withdraw(self, number):
         """Take a question back."""

@@ -17,7 +17,9 @@ def test_an_erasure_a_rebuild_and_a_receipt_beside_trainers_that_are_killed(topi
     topics.produce(log["topic"], events)
     topics.produce(log["labels"], labels)
     trainer = app.start()
-    trainer.wait_until(lambda: trainer.metric("records_total") >= n and len(app.partitions()) == 2)
+    trainer.wait_until(
+        lambda: trainer.metric("records_total") >= len(events) + len(labels) and len(app.partitions()) == 2
+    )
     subjects = [part for id_ in sorted(erased) for part in ("--subject", id_)]
     erase = app.start(command="erase", flags=subjects)
     assert erase.wait() == 0, erase.said

@@ -83,6 +83,13 @@ class Finder:
                 raise
             raise Unavailable(_LOADING) from None
 
+    def draw(self) -> Question | None:
+        """An event at random of those that were read so far; None: there is none; raises `Unavailable` as `search`."""
+        self._begin()
+        if not len(self):
+            self._loaded.wait(_PATIENCE)
+        return self._index.draw()
+
     def like(self, query_id: str, n: int) -> Page | None:
         """The events that are most like one, as `EventIndex.like`; raises `Unavailable` as `search`."""
         self._begin()

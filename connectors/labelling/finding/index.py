@@ -1,5 +1,6 @@
 """The events that can be found: the newest 100,000, in a database that no file system shows and that ends with it."""
 
+import random
 import re
 import sqlite3
 import threading
@@ -128,6 +129,14 @@ class EventIndex:
         """An event by the id of the question about it."""
         with self._lock:
             return next(self._questions("query_id = ?", query_id), None)
+
+    def draw(self) -> Question | None:
+        """An event at random, each with the same probability; None if there is none."""
+        with self._lock:
+            numbers = self._number_at[self._number_at >= 0]
+            if not len(numbers):
+                return None
+            return next(self._questions("number = ?", random.choice(numbers).item()))  # noqa: S311 - no secret
 
     def search(self, query: Query, before: int | None, n: int) -> Page:
         """The newest events that fit a query.

@@ -25,7 +25,7 @@ function disputeItem(one) {
 
 async function openDispute(one) {
   $("disputes").close();
-  if (isBusy) return;
+  await idle();
   busy(true);
   overtake();
   try {

@@ -79,8 +79,8 @@ async function labelFound(item, label) {
 
 // The event on the page, where everything that is known of it is seen.
 async function showFound({ query_id: id, id: event }) {
-  if (isBusy) return;
   $("finding").close();
+  await idle();
   busy(true);
   overtake();
   try {

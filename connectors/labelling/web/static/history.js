@@ -60,8 +60,8 @@ function given(one) {
 const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, fields: {}, margin: null, score: null, guess: null };
 
 async function review({ query_id: id, id: event }) {
-  if (isBusy) return;
   $("history").close();
+  await idle();
   busy(true);
   overtake();
   try {

@@ -3,6 +3,7 @@
 
 const SHOWN = 14;          // values that are shown before "show all"
 const SLOW = 2000;         // ms without a reply after which the page says so
+const TICK = 20;           // ms after which a busy page is looked at again
 const FAR = 6;             // standard deviations
 const MANY = 20;           // classes, above which there is a box to search them
 const REASONS = {
@@ -41,6 +42,9 @@ function busy(value) {
   for (const button of document.querySelectorAll(".answer button")) button.setAttribute("aria-disabled", value);
   showUndo();
 }
+
+// Wait until the page is no longer busy.
+async function idle() { while (isBusy) await pause(TICK); }
 
 function showUndo() {
   const can = Boolean(undoable) && !isBusy;

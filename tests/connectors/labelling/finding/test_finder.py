@@ -4,11 +4,12 @@ import json
 from contextlib import contextmanager
 
 import pytest
-from asked import of_questions, until
+from asked import Trainer, of_questions, until
 from logged import read_json
 
 from streamsvm.active import LabellingLoop, StreamPool
 from streamsvm.connectors.labelling import follower
+from streamsvm.connectors.labelling import service as service_module
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -72,6 +73,24 @@ def test_an_answer_finds_its_event_after_a_restart(settings):
         (given,) = find(service, "amount = 7").given
         assert given.y is True
         assert service.review(event.query_id)[0].id == "e7"
+
+
+def test_who_has_to_wait_gets_a_random_event(settings, monkeypatch):
+    monkeypatch.setattr(service_module, "_SPARES", 2)
+    trainer = Trainer(settings)
+    trainer.ask(1, id="e1")
+    with opened(settings) as service:
+        until(lambda: service.open())
+        assert service.next(ANN).query_id == "q1"
+        spare = until(lambda: service.next(BOB))
+        assert service.next(BOB) == spare
+        assert spare.reason == "found"
+        service.answer(spare.query_id, True, BOB)
+        assert service.next(BOB).id != spare.id
+        for number in range(5):  # they leave without a word
+            assert service.next(f"page:Cid#{number}") is not None
+        assert len(service._spares) == 2
+    trainer.close()
 
 
 def test_what_was_not_asked_is_not_skipped(settings):

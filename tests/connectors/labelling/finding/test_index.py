@@ -127,3 +127,9 @@ def test_memory_has_a_bound(monkeypatch, index):
     assert found(index, "v0 > 0") == []  # this event has gone
     with pytest.raises(BadQuery):
         found(index, "v5 > 0")  # beyond the first names
+
+
+def test_every_event_can_be_drawn(index):
+    assert index.draw() is None
+    index.add([event(number, amount=float(number)) for number in range(20)])
+    assert {index.draw().query_id for _ in range(500)} == {f"q{number}" for number in range(12, 20)}

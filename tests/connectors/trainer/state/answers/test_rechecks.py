@@ -12,6 +12,7 @@ from world import World, configure
 from streamsvm import LASVM, AutoLASVM, OneVsRest
 from streamsvm.active import suspects
 from streamsvm.connectors.records.labels import Label
+from streamsvm.connectors.records.people.questions import without_recheck
 from streamsvm.connectors.settings.sections import LabelSettings
 from streamsvm.connectors.trainer.state.answers.rechecks import Recheck, Rechecks
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -158,6 +159,8 @@ def test_wrong_answers_are_asked_again_and_a_changed_one_replaces_the_example(tm
     asked = rechecks_of(world)
     assert set(wrong) <= {question["id"] for question in asked}
     assert all(question["score"] is None and question["text"] for question in (q | q["event"] for q in asked))
+    first_asked = {record.key.decode() for record in world.read("questions")}
+    assert {without_recheck(question["query_id"]) for question in asked} <= first_asked
     before = world.status()
     for question in asked:
         say(world, question, world.truth[question["id"]])
