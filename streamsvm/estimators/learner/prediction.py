@@ -163,9 +163,10 @@ class Predictor:
         >>> model, rows = LASVM(), list(datasets.Phishing())
         >>> for number, (x, y) in enumerate(rows[:1200]):
         ...     model.learn_one(x, y, id=number)
+        >>> model.finish()
         >>> why = model.explain_one(rows[1200][0])
-        >>> why.label, round(why.margin), why.members[0].id, why.features[0].name
-        (True, 2, 1002, 'is_popular')
+        >>> why.label, round(why.margin, 1), why.members[0].id, why.features[0].name
+        (True, 2.0, 1002, 'ip_in_url')
         """
         arguments.require_count("n", n, 1)
         return of_two_labels(self._state, x, n)

@@ -4,7 +4,7 @@
 const LOOK = 15;           // s that the server may wait for a change before it replies
 const LULL = 250;          // ms between two requests
 const GUARD = 500;         // ms during which no answer counts after the question was replaced
-const TYPING = 3000;       // ms during which no key answers, after somebody wanted to type a class
+const TYPING = 3000;       // ms during which no key answers, after a person wanted to type a class
 const IDLE = 60000;        // ms without a key or a movement after which other annotators may get the question
 
 let looking = new AbortController(), seen = -1;
