@@ -42,7 +42,7 @@ raw = true # texts, blanks and times: the trainer makes numbers of them
 """
 _WORDS = """
 [model]
-scaling = "none" # scaled, the length and shares of characters of a text would weigh more than its words
+scaling = "none" # with texts only, questions then find more
 """
 
 

@@ -1,17 +1,18 @@
 """The panels of a run with more than two classes: how well each is known, and which are taken for one another."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from ..records.classes import ClassLabel
-from ..records.people.annotators import agreement
 from ..runtime.text import plural
 from ..trainer.state.quality.multiclass import ClassPrequential, Confusion
 from ..trainer.state.quality.prequential import Prequential
-from .answers import RECENT, Answers, said
+from .answers import RECENT, Answers
 from .drawing import picture
+from .labelling import corrections_panel, guesses_panel, lead_facts, people_panel, said_of_recall
 from .panel import Panel
 
 MOST_DRAWN = 30  # classes whose confusion matrix is drawn
@@ -119,23 +120,29 @@ def _said_of_pairs(confusion: Confusion, what: str) -> str:
 def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None, prefix: str) -> list[Panel]:
     """How far a labelling of more than two classes is; `loop` is the loop's state, from the checkpoint."""
     counts, name = loop["counts"], f"{prefix}-progress"
-    of_classes = [(str(label), f"{n:,}") for label, n in counts["of_classes"] if n]
+    of_classes = ", ".join(f"{n:,} {label}" for label, n in counts["of_classes"] if n)
     facts = [
-        ("Labels", f"{sum(n for _, n in counts['of_classes']):,}"),
+        ("Labels", f"{sum(n for _, n in counts['of_classes']):,}{of_classes and ': '}{of_classes}"),
         ("Questions", f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['n_open']:,} open"),
     ]
     text = [_NEEDS_LOG]
     if answers is not None:
-        shared = agreement(said(answers.entries))
-        known = [guess == y for y, guess in _guessed(answers)]
-        kappa = "–" if shared.kappa is None else f"{shared.measure} {shared.kappa:.2f}"
-        facts.append(("Agreement", f"{kappa}, {plural(shared.n_shared, 'event')} with several answers"))
+        guessed = _guessed(answers)
+        known = [guess == y for y, guess in guessed]
+        rarest, n = min((pair for pair in counts["of_classes"] if pair[1]), key=itemgetter(1), default=("", 0))
+        recall = said_of_recall(sum(y == guess == rarest for y, guess in guessed), sum(y == rarest for y, _ in guessed))
+        facts[:0] = lead_facts(counts["n_answered"], n, f"“{rarest}”, the rarest class,", recall, answers)
         if known:
             facts.append(("Right guesses", f"{sum(known)} of the last {plural(len(known), 'random question')}"))
         text = [_OF_THEN]
         if why := answers.status.get("verdict", {}).get("why"):
             text.insert(0, f"The trainer says: {why}.")
-    return [Panel(name, "Progress", "", text, [("class", "labels"), *of_classes] if of_classes else (), facts)]
+    return [
+        Panel(name, "Progress", "", text, facts=facts),
+        corrections_panel(answers, None, f"{prefix}-corrections"),
+        people_panel(answers, None, f"{prefix}-people"),
+        guesses_panel(loop, f"{prefix}-labels"),
+    ]
 
 
 def _guessed(answers: Answers) -> list[tuple[ClassLabel, ClassLabel | None]]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
 from .answers import (
@@ -16,6 +17,7 @@ from .answers import (
     pace,
     quality,
     said,
+    wilson,
 )
 from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, picture, set_numbers
 from .panel import Panel
@@ -72,6 +74,7 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
     ]
     if answers is None:
         return Panel(name, "Progress", "", [_NEEDS_LOG.format("the rest")], facts=facts)
+    facts[:0] = lead_facts(counts["n_answered"], counts["n_positive"], names[0], _recall(counts, answers), answers)
     facts += _facts(answers)
     text = [_still_missed(answers.status, names)]
     if why := answers.status.get("verdict", {}).get("why"):
@@ -79,16 +82,67 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
     return Panel(name, "Progress", "", text, facts=facts)
 
 
+def lead_facts(n_answered: int, n_found: int, what: str, recall: str, answers: Answers) -> list[tuple[str, str]]:
+    """What the person who leads a labelling asks first.
+
+    Parameters
+    ----------
+    n_answered
+        Number of answers to questions.
+    n_found, what
+        Labels of the class that is searched, and its name.
+    recall
+        The recall of this class in words.
+    answers
+        The answers of the partition.
+    """
+    hours, counts = pace(answers.entries)
+    per_hour = counts[-1] / hours[-1] if hours[-1] else 0.0
+    cost = "–"
+    if n_found:
+        minutes = f", {60 * hours[-1] / n_found:,.1f} minutes of work" if per_hour else ""
+        cost = f"{n_answered / n_found:,.1f} answers{minutes} for each {what} found"
+    shared = agreement(said(answers.entries))
+    beyond = "" if shared.kappa is None else f" ({shared.measure} {shared.kappa:.2f})"
+    agreed = "–" if shared.share is None else f"{shared.share:.0%} of {plural(shared.n_shared, 'event')}{beyond}"
+    return [
+        ("Cost", cost),
+        ("Recall", recall),
+        ("Agreement", agreed),
+        ("Hours left", _hours_left(answers.status.get("remaining"), per_hour)),
+    ]
+
+
+def _hours_left(remaining: int | None, per_hour: float) -> str:
+    pace_now = f"{per_hour:,.0f} labels an hour by all annotators together" if per_hour else "the pace is not known"
+    if remaining is None:
+        return f"not known without a label quota; {pace_now}"
+    left = f"{remaining / per_hour:,.1f}, for " if per_hour else ""
+    return f"{left}{plural(remaining, 'label')} of the quota; {pace_now}"
+
+
+def said_of_recall(n_known: int, n: int) -> str:
+    """The share of random events of a class that the model knew, with its interval."""
+    if not n:
+        return "not known: no random question found one"
+    found = wilson(n_known, n)
+    return f"{found.value:.0%} ({found.low:.0%} to {found.high:.0%}) on {plural(n, 'random one')}"
+
+
+def _recall(counts: Mapping[str, Any], answers: Answers) -> str:
+    """The recall of the model, and what it is at least together with the labels: the bound on missed ones tells."""
+    found = quality(compared(answers, answers.random)[-RECENT:])
+    at_most, n_found = answers.status.get("missed", {}).get("at_most"), counts["n_positive"]
+    if at_most is None or not n_found:
+        return said_of_recall(found.n_found, found.n_positive)
+    low = n_found / (n_found + at_most)
+    return f"{said_of_recall(found.n_found, found.n_positive)}; with the labels at least {low:.0%}"
+
+
 def _facts(answers: Answers) -> list[tuple[str, str]]:
     """What the answers say at a glance."""
-    remaining = answers.status.get("remaining")
-    hours, counts = pace(answers.entries)
-    shared = agreement(said(answers.entries))
     found = quality(compared(answers, answers.random)[-RECENT:]).g_mean
     return [
-        ("Label quota", "none" if remaining is None else f"{remaining:,} left"),
-        ("Labels per hour", f"{counts[-1] / hours[-1]:,.0f} by all annotators together" if hours[-1] else "–"),
-        ("Agreement", "–" if shared.share is None else f"{shared.share:.0%} of {plural(shared.n_shared, 'event')}"),
         ("Corrected", plural(len(corrections(answers.entries)), "label")),
         ("g-mean", "–" if math.isnan(found.value) else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"),
     ]
@@ -148,8 +202,8 @@ def _g_mean(found: Interval) -> str:
 # --- people -----------------------------------------------------------------------------------------------------------
 
 
-def people_panel(answers: Answers | None, names: Names, name: str) -> Panel:
-    """Who labelled how much, how fast, and how far they agree."""
+def people_panel(answers: Answers | None, names: Names | None, name: str) -> Panel:
+    """Who labelled how much, how fast, and how far they agree; `names` is None with more than two classes."""
     title = "Annotators"
     if answers is None:
         return Panel(name, title, "", [_NEEDS_LOG.format("their pace and agreement")])
@@ -164,12 +218,13 @@ def people_panel(answers: Answers | None, names: Names, name: str) -> Panel:
         draw_curve(axes, [scale * hour for hour in hours], counts, FIRST, "", "-")
         fit(axes, zoom=False)
 
-    table = [("annotator", "labels", names[0], "skipped", "agree", "per hour")]
+    positives = [] if names is None else [names[0]]
+    table: list[tuple[str, ...]] = [("annotator", "labels", *positives, "skipped", "agree", "per hour")]
     table += [
         (
             one.name or "–",
             f"{one.n_labels:,}",
-            f"{one.n_positive:,}",
+            *(f"{one.n_positive:,}" for _ in positives),
             f"{one.n_skipped:,}",
             "–" if one.agreement is None else f"{one.agreement:.0%}",
             "–" if one.per_hour is None else f"{one.per_hour:,.0f}",
@@ -193,28 +248,32 @@ def people_panel(answers: Answers | None, names: Names, name: str) -> Panel:
 # --- corrections ------------------------------------------------------------------------------------------------------
 
 
-def corrections_panel(answers: Answers | None, names: Names, name: str) -> Panel:
-    """The labels that were replaced."""
+def corrections_panel(answers: Answers | None, names: Names | None, name: str) -> Panel:
+    """The labels that were replaced; `names` is None with more than two classes."""
     title = "Corrections"
     if answers is None:
         return Panel(name, title, "", [_NEEDS_LOG.format("what was corrected")])
     found = corrections(answers.entries)
     if not found:
-        return Panel(name, title, "", ["No label was replaced by the other one."])
+        return Panel(name, title, "", ["No label was replaced by another one."])
     table = [("event", "was", "is", "time (UTC)", "by")]
     for entry, before in reversed(found[-_CORRECTIONS:]):
-        was, now = (names[0] if one.after else names[1] for one in (before, entry))
+        was, now = (_named(one.after, names) for one in (before, entry))
         when = "–" if entry.time is None else f"{datetime.fromtimestamp(entry.time / 1000, UTC):%Y-%m-%d %H:%M}"
         table.append((str(entry.label.id), was, now, when, entry.annotator or "–"))
     n_events = len({entry.place for entry, _ in found})
     n_others = sum(entry.annotator != before.annotator for entry, before in found)
     text = [
-        f"{plural(len(found), 'label')} of {plural(n_events, 'event')} replaced one of the other class; {n_others:,} "
+        f"{plural(len(found), 'label')} of {plural(n_events, 'event')} replaced one of another class; {n_others:,} "
         "of them came from another person or a file. The model has forgotten the old labels."
     ]
     if len(found) > _CORRECTIONS:
         text.append(f"The newest {_CORRECTIONS} are shown; streamsvm labels --history writes all of them to a file.")
     return Panel(name, title, "", text, table)
+
+
+def _named(label: ClassLabel | None, names: Names | None) -> str:
+    return str(label) if names is None else names[0] if label else names[1]
 
 
 # --- guesses ----------------------------------------------------------------------------------------------------------

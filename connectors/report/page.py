@@ -17,7 +17,7 @@ from ..trainer.state.checkpoint import reading
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored, read_state
 from .answers import Answers, read_answers
-from .panel import Panel
+from .panel import Panel, in_columns
 from .panels import all_panels, asks, predicts_early, read_metrics, read_rows
 
 _HIDDEN = ("daemon.per", "log.topic", "log.labels")  # settings that appear in other facts
@@ -154,8 +154,10 @@ def _n_support(stored: Stored, recorded: int) -> int:
 
 
 def _partition(stored: Stored, end: int | None, answers: Answers | None) -> str:
-    groups = all_panels(stored, end, answers)
-    parts = ['<div class="panels">\n{}\n</div>'.format("\n".join(map(_panel, group))) for group in groups]
+    panels = all_panels(stored, end, answers)
+    n_wide = 1 if asks(stored) else 0  # the progress of a labelling
+    columns = [f"<div>\n{''.join(map(_panel, column))}\n</div>" for column in in_columns(panels[n_wide:])]
+    parts = [*map(_panel, panels[:n_wide]), f'<div class="panels">{"".join(columns)}</div>']
     run = f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n{_list(_facts(stored))}</section>'
     parts.insert(len(parts) if asks(stored) else 0, run)  # who leads a labelling looks for other things first
     body = "\n".join(parts)

@@ -54,8 +54,8 @@ _NO_LAG = "The lag is recorded as soon as the trainer consumes a record."
 _NO_RECORDS = "There is nothing to draw yet: a point is recorded every 50 records, and at each checkpoint."
 
 
-def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list[list[Panel]]:
-    """The panels of a partition in groups; those of the labelling come first.
+def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list[Panel]:
+    """The panels of a partition; those of the labelling come first.
 
     Parameters
     ----------
@@ -81,10 +81,10 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
         *fields_panels(stored, prefix),
     ]
     if loop is None:
-        return [stream]
+        return stream
     if not stored.classes.are_two:
-        return [class_labels_panels(loop, answers, prefix), stream]
-    return [labelling_panels(loop, answers, names_of(stored), prefix), stream]
+        return [*class_labels_panels(loop, answers, prefix), *stream]
+    return [*labelling_panels(loop, answers, names_of(stored), prefix), *stream]
 
 
 def asks(stored: Stored) -> bool:

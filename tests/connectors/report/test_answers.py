@@ -5,12 +5,18 @@ from itertools import count
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from logged import append, config_text
 
 from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.records.labels import Label, Place
+from streamsvm.connectors.records.people.label_history import Entry, Guess
 from streamsvm.connectors.report import answers, labelling
 from streamsvm.connectors.report.answers import Answers, quality, wilson
+from streamsvm.connectors.report.classes import class_labels_panels
 from streamsvm.connectors.report.page import write_report
+from streamsvm.connectors.report.panel import Panel, in_columns
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
@@ -188,6 +194,18 @@ def panels(monkeypatch):
     return panels
 
 
+def answers_of_three_classes():
+    """Eight answers and a correction; the model knew one of two random events of class c."""
+    places = [Place(0, f"e{number}") for number in range(8)]
+    given = [(place, "ann", None, y) for place, y in zip(places, "aaaaaaca", strict=True)]
+    entries = []
+    for number, (place, who, before, after) in enumerate([*given, (places[7], "bob", "a", "c")]):
+        label = Label(place.id, number, after, None, None, None, "set", f"page:{who}#1")
+        entries.append(Entry(label, place, number, 60_000 * number, None, before, after))
+    guesses = {places[6]: Guess(1.0, None, "audit", label="c"), places[7]: Guess(1.0, None, "audit", label="a")}
+    return Answers(entries, guesses)
+
+
 def test_without_the_log_it_says_how_to_see_more(panels):
     found = panels(None)
     for name in ("progress", "quality", "people", "corrections"):
@@ -202,23 +220,23 @@ def test_without_an_answer_nothing_is_claimed(panels):
     assert "No label was replaced" in found["corrections"].text[0]
     assert "takes answers to audit questions" in found["progress"].text[-1]
     facts = dict(found["progress"].facts)
-    assert (facts["g-mean"], facts["Agreement"], facts["Labels per hour"], facts["Label quota"]) == (
-        "–",
-        "–",
-        "–",
-        "none",
-    )
+    assert (facts["g-mean"], facts["Agreement"]) == ("–", "–")
+    assert facts["Hours left"] == "not known without a label quota; the pace is not known"
+    assert facts["Recall"] == "not known: no random question found one"
 
 
 def test_what_a_lead_wants_to_know(settings, told, panels):
     questions = [("audit", f"a{i}", 1.0 if i % 4 == 0 else -1.0) for i in range(40)]
     labels = [answer(f"a{i}", i % 4 == 0 or i == 1, at=6 * i) for i in range(40)]
     second = [answer(f"a{i}", i % 4 == 0, "page:bob#2", at=300 + 6 * i) for i in range(10)]
-    status = {"missed": {"at_most": 9, "n_audited": 30, "n_found": 1, "n_unlabelled": 94}}
+    status = {"remaining": 100, "missed": {"at_most": 9, "n_audited": 30, "n_found": 1, "n_unlabelled": 94}}
     append(settings, [{"status": status}], "questions", key=b"status", partition=0)
     found = panels(told(*labels, *second, questions=questions))
     facts = dict(found["progress"].facts)
-    assert facts["Agreement"] == "90% of 10 events"
+    assert facts["Agreement"] == "90% of 10 events (Cohen's kappa 0.78)"
+    low, high = wilson(10, 10)[1:]
+    assert facts["Recall"].startswith(f"100% ({low:.0%} to {high:.0%}) on 10 random ones; with the labels at least ")
+    assert facts["Hours left"].startswith("0.2, for 100 labels of the quota; ")
     assert facts["Corrected"] == "1 label"
     assert facts["g-mean"].startswith("100.0% (")
     assert found["progress"].text[-1] == (
@@ -232,6 +250,32 @@ def test_what_a_lead_wants_to_know(settings, told, panels):
     assert found["corrections"].table[1] == ("a1", "spam", "ham", "2026-01-01 00:05", "bob")
     assert "1 of them came from another person" in found["corrections"].text[0]
     assert "The model knew 10 of 10 spam and 30 of 30 ham." in found["quality"].text[0]
+
+
+def test_with_several_classes_the_lead_hears_of_the_rarest():
+    counts = {"of_classes": [["a", 6], ["b", 0], ["c", 2]], "n_asked": 9, "n_answered": 8, "n_open": 1}
+    panels = class_labels_panels({"counts": counts, "curve": []}, answers_of_three_classes(), "p0")
+    found = {panel.name[3:]: panel for panel in panels}
+    facts = dict(found["progress"].facts)
+    assert next(iter(facts)) == "Cost"
+    assert facts["Cost"].startswith("4.0 answers, ")
+    assert facts["Cost"].endswith(" for each “c”, the rarest class, found")
+    assert facts["Recall"].startswith("50% (")
+    assert facts["Labels"] == "8: 6 a, 2 c"
+    assert found["people"].table[0] == ("annotator", "labels", "skipped", "agree", "per hour")
+    assert found["corrections"].table[1][1:3] == ("a", "c")
+
+
+@given(st.lists(st.integers(0, 60), max_size=14))
+def test_columns_have_about_the_same_height(sizes):
+    panels = [Panel(f"{place}", "", "", ["word"] * size) for place, size in enumerate(sizes)]
+    first, second = in_columns(panels)
+    for column in (first, second):
+        assert column == sorted(column, key=panels.index)
+    assert sorted([*first, *second], key=panels.index) == panels
+    assert not panels or first[0] is panels[0]
+    lines = [sum(panel.lines for panel in column) for column in (first, second)]
+    assert abs(lines[0] - lines[1]) <= max((panel.lines for panel in panels), default=0)
 
 
 def test_the_page_has_all_of_it(tmp_path, settings, capsys):
