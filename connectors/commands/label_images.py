@@ -14,7 +14,6 @@ from typing import Any
 
 from ..logs.embedded import LocalLog
 from ..logs.reading import read_all
-from ..records.formats.base import BadRecord
 from ..runtime.folders import FileError
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
@@ -77,8 +76,8 @@ def _events(folder: Path, images: list[Path]) -> Iterator[dict[str, Any]]:
         name = path.relative_to(folder).as_posix()
         try:
             grey, address = copies(path)
-        except BadRecord as error:
-            damaged.append(f"{name}: {error.detail}")
+        except FileError as error:
+            damaged.append(f"{name}: {error}")
             continue
         yield {"id": name, "x": grey, "image": address, "file": name}
     if damaged:
@@ -97,7 +96,7 @@ def copies(path: Path) -> tuple[list[float], str]:
 
     Raises
     ------
-    BadRecord
+    FileError
         If the file is no image that Pillow reads.
     """
     from PIL import Image, ImageOps
@@ -106,7 +105,7 @@ def copies(path: Path) -> tuple[list[float], str]:
         with Image.open(path) as opened:
             image = ImageOps.exif_transpose(opened).convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise BadRecord("bad-image", str(error)) from None
+        raise FileError(str(error)) from None
     grey = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX)
     return [round(value / 255, 3) for value in grey.tobytes()], _address(image)
 

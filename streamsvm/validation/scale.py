@@ -47,7 +47,7 @@ def resolve_scaling(
     if isinstance(X, RowStore):
         raise ValueError("X is a RowStore, whose features cannot be scaled; give the model a number for gamma")
     names = getattr(X, "columns", None) if names is None else names
-    apart = np.zeros(np.shape(X)[-1], bool) if names is None else apart_of(names)
+    apart = None if names is None else apart_of(names)
     Z = standardised(X, apart) if scales else X
     gamma = _gamma_of(model, Z, apart) if follows else model.gamma
     return model.clone({"gamma": gamma, "scaling": None}), Z
@@ -72,7 +72,7 @@ def standardised(X: Any, apart: np.ndarray | None = None) -> Any:
     return Z
 
 
-def _gamma_of(model: Any, X: Any, apart: np.ndarray) -> float:
+def _gamma_of(model: Any, X: Any, apart: np.ndarray | None) -> float:
     """1 / the sum of the features' variances, or mean squares if they stand apart."""
     if "gamma" not in about(model.kernel).parameters:
         return 1.0
@@ -80,5 +80,6 @@ def _gamma_of(model: Any, X: Any, apart: np.ndarray) -> float:
         spread = float(squared_lengths(without_duplicates(sp.csr_matrix(X))).sum() / max(X.shape[0], 1))
     else:
         Z = np.asarray(X, np.float64)
+        apart = np.zeros(Z.shape[1], bool) if apart is None else apart
         spread = float(Z[:, ~apart].var(axis=0).sum() + np.square(Z[:, apart]).sum() / max(len(Z), 1))
     return 1.0 / spread if spread > 0.0 else 1.0
