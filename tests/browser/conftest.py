@@ -38,6 +38,7 @@ def shown(page):
 
 def press(page, key, event):
     """Press a key that answers the question about this event, and wait until that is done."""
+    wait_for(page, "mayAct()")  # a question that has just replaced another one takes no key
     page.keyboard.press(key)
     wait_for(page, "!isBusy && (!shown || shown.id !== known)", event)
 
