@@ -34,6 +34,7 @@ from .history import FILE, History, Step, Undone, last_words
 from .reader import Reader
 from .writer import AnswerWriter
 
+IDLE_SECONDS = 0.5  # without an answer, after which another process may write labels to an embedded log
 _LOOKED_AT = 200  # disagreements
 _DRAWS = 20  # of random events, until one has no answer
 _SPARES = 1000  # annotators who have a random event; some leave without a word
@@ -115,6 +116,7 @@ class LabellingService:
         self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
         self._changed = threading.Condition()  # guards everything below, except _writer
         self._writer = AnswerWriter(settings)
+        self._resting: threading.Timer | None = None
         self._spares: dict[str, Question] = {}  # random events, by annotator: they need not wait for the trainer
         self._is_closing = False
         self._resources = ExitStack()
@@ -139,6 +141,8 @@ class LabellingService:
             self._changed.notify_all()
         self._follower.close()
         with self._writing:
+            if self._resting is not None:
+                self._resting.cancel()
             self._writer.close()
         self._resources.close()
 
@@ -592,10 +596,25 @@ class LabellingService:
 
     def _flush(self) -> None:
         durable = self._writer.flush()
+        if not backend_of(self._settings).has_groups:
+            self._rest_soon()
         with self._changed:
             for query_id, given in durable.items():
                 self._book.note(query_id, given)
             self._reader.tell()
+
+    def _rest_soon(self) -> None:
+        """Close the log after the last answer: while it is open, no other process can add labels to an embedded one."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = threading.Timer(IDLE_SECONDS, self._rest)
+        self._resting.daemon = True
+        self._resting.start()
+
+    def _rest(self) -> None:
+        with self._writing:
+            if not self._writer.pending:
+                self._writer.close()
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

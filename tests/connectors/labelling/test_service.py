@@ -4,7 +4,7 @@ import json
 import os
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -659,6 +659,21 @@ def test_another_writer_of_labels_is_named(settings, trainer):
             Unavailable, match=r"another process is writing labels to this log, .*stop that process first"
         ):
             service.answer("q", True, "ann")
+
+
+def test_others_add_labels_while_no_answer_comes(settings, trainer):
+    trainer.ask("q1", "q2")
+    with opened(settings) as service, LocalLog(settings.log.dir) as other:
+        service.answer("q1", True, "ann")
+        with pytest.raises(AlreadyInUse):
+            other.produce("labels", b"{}")
+        is_written, patience = False, Patience(10)
+        while not is_written and patience.lasts:
+            with suppress(AlreadyInUse):
+                other.produce("labels", b"{}")
+                is_written = True
+        other.close()
+        assert service.answer("q2", True, "ann") == "first"
 
 
 def test_settings_without_questions_are_refused(settings):
