@@ -79,9 +79,12 @@ def test_a_second_annotator_has_an_event_while_the_first_has_the_only_question(o
     expect(bob.locator("#guess")).to_be_hidden()
     office.trainer.ask(2)  # it waits until he has answered
     until(lambda: len(office.service.open()) == 2)
-    press(bob, "2", event)
-    assert shown(bob) == "e2"
-    assert office.trainer.labels() == {event: False}
+    answered = []
+    while (event := shown(bob)) != "e2":  # at most two: a nameless tab had another event at first
+        press(bob, "2", event)
+        answered.append(event)
+    assert office.trainer.labels() == dict.fromkeys(answered, False)
+    assert 1 <= len(answered) <= 2
 
 
 def test_two_tabs_without_a_name_are_one_person_and_a_slow_server_is_named(office, visitor):

@@ -405,6 +405,6 @@ def test_the_report_shows_classes(tmp_path):
     alone = write_report(settings.daemon.state_dir, tmp_path / "alone.html")[0].read_text()
     assert "<h3>Confusion</h3>" not in alone
     n = dict(state.labelling.loop.counts.of_classes)["cat"]
-    assert f'<th scope="row">cat</th><td>{n}</td>' in text
+    assert f"{n} cat" in text
     assert "g-mean" not in text
     assert "macro F1" in table({"events-0": state})
