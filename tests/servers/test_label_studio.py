@@ -73,7 +73,7 @@ def test_the_questions_and_the_answers(studio, tmp_path, capsys):
         connect(studio, desk.ours.port)
         use(studio, settings, desk)
         predictions(studio)
-    annotate(studio, shown(studio, "q1"))  # while nobody listens
+    annotate(studio, shown(studio, "q1"))  # while no service listens
     with Desk(settings, studio, auth=SECRET, **vars_of(studio)) as desk:
         until(lambda: len(read_json(settings, "labels")) == 5)
         assert desk.service.last_word("q1") == ("set", True, "label-studio:1")

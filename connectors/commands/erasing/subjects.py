@@ -49,7 +49,7 @@ class Subjects:
     Attributes
     ----------
     unknown : set of str
-        Those of whom `find` has found no event.
+        The subjects for which `find` has found no event.
     """
 
     def __init__(self, settings: Settings, values: Iterable[str], by: str) -> None:
