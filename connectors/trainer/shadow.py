@@ -10,7 +10,7 @@ serves.
 
 import time
 from collections import ChainMap, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -29,8 +29,9 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .learning import Task, teach
 from .rows import rows_at
-from .state.challengers import Challenger
+from .state.challengers import Challenger, Challengers
 from .state.lesson import Lesson
+from .state.quality.arms import Arms
 from .state.state import State
 
 _GRACE_SECONDS = 10.0  # of CPU time, before a challenger can be too slow: its first records compile code
@@ -43,6 +44,8 @@ class Seen(NamedTuple):
     event: Event
     row: int
     said: Said
+    value: bytes  # the prediction as it was written
+    answering: str  # the name of the model that answers; empty if only one does
 
 
 class Step(NamedTuple):
@@ -85,36 +88,61 @@ class Shadow:
         for seen in (seen for step in steps for seen in step.seen):
             fresh.setdefault(seen.event.key, seen.said)
         champion = ChainMap(state.challengers.said, fresh)
-        kept: list[tuple[dict[int, Said], dict[int, Said]]] = [(state.challengers.said, fresh)]
+        said_by = {state.challengers.serving: champion}
+        answers: dict[int, str] = {}  # by the offset of the event
         for challenger in state.challengers.active:
             begin = time.thread_time()
-            outputs: list[tuple[Record, bytes]] = []
+            outputs: list[tuple[Seen, bytes]] = []
             try:
-                kept.append((challenger.said, self._follow(challenger, steps, champion, outputs)))
+                said = self._follow(challenger, steps, champion, outputs)
+                said_by[challenger.name] = ChainMap(challenger.said, said)
             except Exception as error:  # Whatever it is, the model that serves goes on.
                 challenger.drop(f"{type(error).__name__}: {error}")
-            for record, value in outputs:
-                send_prediction(self._log, self._settings.topic_of(challenger.settings), record, value)
+            self._send(challenger, outputs, answers)
             self._seconds[challenger.name] += time.thread_time() - begin
             self._served[challenger.name] += seconds
             self._judge_speed(challenger)
-        self._settle(kept, state)
+        answered = ChainMap(state.challengers.answered, {})
+        if state.challengers.arms is not None:
+            self._count_answers(steps, answers, answered, state.challengers)
+            _count_labels(steps, answered, said_by, state.challengers.arms)
+        self._settle([*(said.maps for said in said_by.values()), answered.maps], state)
+
+    def _send(self, challenger: Challenger, outputs: list[tuple[Seen, bytes]], answers: dict[int, str]) -> None:
+        """Send the predictions of a challenger: its answers, and what it says in the shadow."""
+        shadow = self._settings.topic_of(challenger.settings)
+        for seen, value in outputs:
+            is_answer = seen.answering == challenger.name
+            send_prediction(self._log, self._settings.log.predictions if is_answer else shadow, seen.record, value)
+            if is_answer:
+                answers[seen.record.offset] = challenger.name
+
+    def _count_answers(
+        self, steps: list[Step], answers: Mapping[int, str], answered: ChainMap[int, str], challengers: Challengers
+    ) -> None:
+        """Note which model has answered each event: the one that serves answers for a challenger that could not."""
+        assert challengers.arms is not None
+        for seen in (seen for step in steps for seen in step.seen):
+            name = answers.get(seen.record.offset, challengers.serving)
+            if name != seen.answering:
+                send_prediction(self._log, self._settings.log.predictions, seen.record, seen.value)
+            challengers.arms.answer(name)
+            answered.maps[1].setdefault(seen.event.key, name)
 
     def _follow(
         self,
         challenger: Challenger,
         steps: list[Step],
         champion: Mapping[int, Said],
-        outputs: list[tuple[Record, bytes]],
+        outputs: list[tuple[Seen, bytes]],
     ) -> dict[int, Said]:
         """Take the steps; return what was said about the events of the cut."""
         fresh: dict[int, Said] = {}
         for step in steps:
             for seen, said in self._predicted(challenger, step):
                 fresh.setdefault(seen.event.key, said)
-                version = ModelVersion(challenger.version, seen.record.offset)
-                value = write_prediction(self._codec, seen.event, said, version, source(seen.record))
-                outputs.append((seen.record, value))
+                version = ModelVersion(challenger.version, seen.record.offset, seen.answering and challenger.name)
+                outputs.append((seen, write_prediction(self._codec, seen.event, said, version, source(seen.record))))
                 challenger.offset = seen.record.offset + 1
             self._learn(challenger, step, ChainMap(challenger.said, fresh), champion)
         return fresh
@@ -159,7 +187,7 @@ class Shadow:
                 f"slowdown = {limit:g} times as much"
             )
 
-    def _settle(self, kept: list[tuple[dict[int, Said], dict[int, Said]]], state: State) -> None:
+    def _settle(self, kept: Iterable[Sequence[MutableMapping[int, Any]]], state: State) -> None:
         """Keep what was said about the events that the join still has, and nothing else."""
         for said, fresh in kept:
             for key in self._forgotten:
@@ -169,6 +197,17 @@ class Shadow:
                     if state.join.event_of(key) is not None:
                         said.setdefault(key, each)
         self._forgotten.clear()
+
+
+def _count_labels(
+    steps: list[Step], answered: Mapping[int, str], said_by: Mapping[str, Mapping[int, Said]], arms: Arms
+) -> None:
+    """Count the first labels of events for the models that have answered them."""
+    for lesson in (task.lesson for step in steps for task in step.tasks):
+        name = answered.get(lesson.key)
+        said = said_by.get(name or "", {}).get(lesson.key)
+        if lesson.is_first and lesson.y is not None and name is not None and said is not None:
+            arms.observe(name, lesson.y, said)
 
 
 def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedRows, row: int | None) -> Lesson:
