@@ -92,8 +92,7 @@ def test_two_tabs_without_a_name_are_one_person_and_a_slow_server_is_named(offic
         office.trainer.ask(number)
     context = visitor.context()
     first, second = (visitor.open(office.url, context) for _ in range(2))
-    for page in (first, second):
-        event = shown(page)
+    for page, event in [(page, shown(page)) for page in (first, second)]:  # both have one before the first is answered
         press(page, "1", event)
     assert len({answer["source"].partition("#")[0] for answer in office.trainer.answers()}) == 1
     for number in (3, 4):  # one for each tab
