@@ -54,12 +54,25 @@ def test_an_answer_that_looks_wrong_is_asked_again_without_it(office, visitor):
 
 def test_a_closed_page_leaves_its_question_to_others(office, visitor):
     office.trainer.ask(1)
-    ann = arrive(visitor, office, "Ann")
+    origin = office.url.partition("/#")[0]
+    ann, bob = (
+        visitor.context(
+            storage_state={
+                "origins": [{"origin": origin, "localStorage": [{"name": "streamsvm.name", "value": json.dumps(name)}]}]
+            }
+        )
+        for name in ("Ann", "Bob")
+    )
+    ann = visitor.open(office.url, ann)
     assert shown(ann) == "e1"
-    bob = arrive(visitor, office, "Bob")
+    bob = visitor.open(office.url, bob)
+    wait_for(bob, "!isBusy")
     expect(bob.locator("#question")).to_be_hidden()
+    expect(bob.get_by_label("Your name")).to_have_value("Bob")
+    patience = Patience(2)
     ann.close(run_before_unload=True)
-    assert shown(bob) == "e1"  # long before Ann's lease ends
+    assert shown(bob) == "e1"  # long before Ann's lease, or his own request, ends
+    assert patience.lasts
 
 
 def test_a_second_annotator_has_an_event_while_the_first_has_the_only_question(office, visitor):
