@@ -179,7 +179,8 @@ def test_the_outcome_does_not_depend_on_when_challengers_follow(tmp_path, monkey
     fill(settings)
     expected = outcome(settings, run(settings))
     monkeypatch.setattr(shadow, "_ROOM", 4000)
-    monkeypatch.setattr(shadow, "_AT_ONCE", 1)
+    monkeypatch.setattr(shadow, "_LARGEST_SLICE", 5)
+    monkeypatch.setattr(shadow, "_FEW", 1)
     monkeypatch.setattr(trainer, "_SHADOW_SECONDS", 0.0)
     again = change(settings, daemon={"state_dir": tmp_path / "again"})
     assert outcome(settings, run(again)) == expected
