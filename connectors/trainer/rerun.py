@@ -5,6 +5,7 @@ log never had them.  It reads in *stages*: all events and labels before a pair o
 timestamps, then those before the next pair.  The stages decide in which order late labels come, so a receipt has them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +151,7 @@ class Rerun:
 def quiet(settings: Settings, folder: Path) -> Settings:
     """The settings of a rerun: the same model, a folder of its own, and only the topics of events and labels.
 
-    Challengers take part only where one may have been promoted.
+    Challengers take part only where one may have been promoted; how fast this machine is drops none.
     """
     log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
     daemon = replace(
@@ -158,7 +159,8 @@ def quiet(settings: Settings, folder: Path) -> Settings:
     )
     state = replace(settings.state, store="dir", url="")
     comparison = replace(settings.comparison, promote="")
-    own = settings.challenger if settings.log.control else ()
+    limitless = (replace(own, max_mb=math.inf, slowdown=math.inf) for own in settings.challenger)
+    own = tuple(limitless) if settings.log.control else ()
     return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison, challenger=own)
 
 

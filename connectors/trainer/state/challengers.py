@@ -52,6 +52,8 @@ class Challenger:
         As those of `State`, for `learning.teach`.
     said
         What it said about events that wait for their labels, by key.
+    is_awaited
+        Whether it begins later, because an earlier run over the log has noted where; see `serving`.
     dropped
         Why it was dropped; empty while it goes on.
     """
@@ -64,6 +66,7 @@ class Challenger:
     estimates: Estimates | None = None
     labelling: None = None
     said: dict[int, Said] = field(default_factory=dict)
+    is_awaited: bool = False
     dropped: str = ""
 
     @property
@@ -75,6 +78,11 @@ class Challenger:
         """Number of its lessons so far."""
         return self.counters.learned + self.counters.late
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes part: it was not dropped, and has begun."""
+        return not self.dropped and not self.is_awaited
+
     def drop(self, reason: str) -> None:
         """Give it up; nothing of it is kept but the reason and the comparison."""
         logger.error("challenger %r is dropped: %s. The model that serves goes on", self.name, reason)
@@ -84,7 +92,7 @@ class Challenger:
     def to_blobs(self) -> dict[str, bytes]:
         """Its parts for a checkpoint; one that is too large is dropped."""
         prefix = f"challenger.{self.name}."
-        parts = {} if self.dropped else {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)}
+        parts = {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)} if self.is_active else {}
         n_bytes, limit = sum(map(len, parts.values())), self.settings.max_mb * 2**20
         if n_bytes > limit:
             self.drop(f"it has {n_bytes / 2**20:.3g} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")
@@ -96,6 +104,7 @@ class Challenger:
             "comparison": self.comparison.to_json(),
             "differences": [[each.metric, each.champion, each.challenger, *each.gain] for each in found],
             "offset": self.offset,
+            "awaited": self.is_awaited,
             "dropped": self.dropped,
         }
         parts[_REST] = orjson.dumps(rest, option=orjson.OPT_NON_STR_KEYS)
@@ -126,6 +135,8 @@ class Challengers:
         The name of the model that has answered such an event, by key.
     next_request : int
         Offset of the next request on the topic log.control.
+    begun : list of str
+        Those that begin here, where the checkpoint did not have them, until this is noted.
     """
 
     def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
@@ -139,6 +150,7 @@ class Challengers:
         self.said: dict[int, Said] = {}
         self.answered: dict[int, str] = {}
         self.next_request = 0
+        self.begun: list[str] = []
         self._split = settings.split()
         self.arms = Arms(self._losses, settings.comparison.error, [*known]) if self._split else None
 
@@ -175,6 +187,27 @@ class Challengers:
             challenger.comparison = self._compared()
         return found
 
+    def await_(self, name: str) -> None:
+        """Let a challenger wait until `begin` is called."""
+        for challenger in self.all:
+            if challenger.name == name and not challenger.dropped:
+                challenger.is_awaited = True
+
+    def begin(self, name: str) -> None:
+        """Let a challenger begin empty."""
+        self.all = [self._new(each.settings) if each.name == name else each for each in self.all]
+
+    def replaced_by(self, rebuilt: "Challengers") -> "Challengers":
+        """Those of a rebuilt state of the same place, if it has them; one that takes no part stays as it is."""
+        if not rebuilt.all:
+            return self
+        found = {each.name: each for each in rebuilt.all}
+        rebuilt.all = [
+            replace(found[each.name], settings=each.settings) if each.is_active else each for each in self.all
+        ]
+        rebuilt._settings, rebuilt.next_request = self._settings, self.next_request
+        return rebuilt
+
     def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
         """The model that serves as a challenger."""
         own = self._settings.models()[self.serving]
@@ -203,8 +236,8 @@ class Challengers:
 
     @property
     def active(self) -> list[Challenger]:
-        """Those that were not dropped."""
-        return [challenger for challenger in self.all if not challenger.dropped]
+        """Those that take part."""
+        return [challenger for challenger in self.all if challenger.is_active]
 
     def erase(self, keys: Sequence[int]) -> int:
         """Forget events, given by their keys, in every challenger; return how many examples of models that were."""
@@ -243,17 +276,20 @@ class Challengers:
                 self._restore(challenger, own)
             elif blobs:
                 logger.info("challenger %r begins now", challenger.name)
+                self.begun.append(challenger.name)
 
     def _restore(self, challenger: Challenger, parts: Mapping[str, bytes]) -> None:
         rest = orjson.loads(parts[_REST])
         if rest["fingerprint"] != orjson.loads(orjson.dumps(challenger.settings.fingerprint())):
             logger.info("challenger %r begins anew: its settings have changed", challenger.name)
+            self.begun.append(challenger.name)
             return
         challenger.counters = Counters(**rest["counters"])
         challenger.offset, challenger.dropped = int(rest["offset"]), str(rest["dropped"])
+        challenger.is_awaited = bool(rest.get("awaited"))
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
-        if not challenger.dropped:
+        if challenger.is_active:
             is_multiclass = not self._classes.are_two
             challenger.models = SingleModel(
                 *read_model(challenger.settings.model, parts[_MODEL], is_multiclass=is_multiclass)
