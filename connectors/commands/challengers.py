@@ -18,5 +18,5 @@ def run(arguments: argparse.Namespace) -> None:
             print("there is no [[challenger]]")
         if rows := list(rows_of(standings)):
             print(aligned([HEAD, *rows]))
-        for remark in remarks(standings):
+        for remark in remarks(standings, offset):
             print(remark)

@@ -166,6 +166,7 @@ METRICS = (
     ),
     Metric("streamsvm_challenger_active", "gauge", "1 while a challenger goes on, 0 once it was dropped.", _CHALLENGER),
     Metric("streamsvm_challenger_serving", "gauge", "1 for the model that serves, 0 for those beside it.", _CHALLENGER),
+    Metric("streamsvm_challenger_behind", "gauge", "Events that a challenger has still to catch up with.", _CHALLENGER),
     Metric("streamsvm_challenger_labels", "gauge", "Labels that a challenger was compared on.", _CHALLENGER),
     Metric(
         "streamsvm_challenger_gain",

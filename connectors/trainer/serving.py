@@ -123,7 +123,8 @@ class Serving:
         if name == serving:
             logger.info("partition %d: %r serves already, and goes on", self._number, name)
         elif name not in {challenger.name for challenger in state.challengers.active}:
-            logger.error("partition %d: %r cannot serve: it is not in the shadow, or was dropped", self._number, name)
+            why = _why_not(state, name)
+            logger.error("partition %d: %r cannot serve: it %s", self._number, name, why)
             name = serving
         if not is_answered:  # what changes nothing too, or a later run would follow it after all others
             self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
@@ -149,3 +150,11 @@ class Serving:
             *(self._number, name, state.offset, state.challengers.serving),
         )
         state.serve(name, self._settings, max(at, -1))
+
+
+def _why_not(state: State, name: str) -> str:
+    """Why a model cannot serve."""
+    for each in state.challengers.catching_up:
+        if each.name == name:
+            return f"is catching up, at offset {each.caught_up} of {state.offset}"
+    return "is not in the shadow, or was dropped"

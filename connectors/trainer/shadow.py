@@ -109,7 +109,7 @@ class Shadow:
     ) -> dict[int, Said]:
         """Take the steps; return what was said about the events of the cut."""
         fresh: dict[int, Said] = {}
-        for step in steps:
+        for step in _since(challenger.begun or 0, steps):
             for seen, said in self._predicted(challenger, step):
                 fresh.setdefault(seen.event.key, said)
                 version = ModelVersion(challenger.version, seen.record.offset)
@@ -169,6 +169,19 @@ class Shadow:
                     if state.join.event_of(key) is not None:
                         said.setdefault(key, each)
         self._forgotten.clear()
+
+
+def _since(begun: int, steps: list[Step]) -> list[Step]:
+    """The steps without events, and without lessons of events, before an offset."""
+    if not begun:
+        return steps
+    return [
+        step._replace(
+            seen=[seen for seen in step.seen if seen.record.offset >= begun],
+            tasks=[task for task in step.tasks if task.lesson.at >= begun or task.lesson.value is None],
+        )
+        for step in steps
+    ]
 
 
 def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedRows, row: int | None) -> Lesson:

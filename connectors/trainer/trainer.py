@@ -34,6 +34,7 @@ from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
+from .catching_up import CatchingUp
 from .inputs import ReadAhead
 from .operate import operate
 from .partition import Partition
@@ -115,6 +116,7 @@ class Trainer:
         self._opened = ExitStack()
         self._plain: Transport | None = None  # takes the state: a claim must be seen before a transaction ends
         self._partitions: dict[int, Partition] = {}
+        self._catching_up: dict[int, CatchingUp] = {}
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
@@ -170,7 +172,9 @@ class Trainer:
             committed = self._log.committed(self._settings.log.topic, partitions)
             for number in partitions:
                 if number not in self._partitions:  # the call is repeated if the log did not answer
-                    self._partitions[number] = self._open(number, committed.get(number))
+                    partition = self._partitions[number] = self._open(number, committed.get(number))
+                    if self._settings.challenger:
+                        self._catching_up[number] = CatchingUp(self._settings, partition)
         self._was_assigned = self._is_busy = True
         self._telemetry.rebalanced(self._partitions.values())
         self._health.set_ready()
@@ -243,6 +247,8 @@ class Trainer:
 
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:
+            if number in self._catching_up:
+                self._catching_up.pop(number).close()
             if number in self._partitions:
                 partition = self._partitions.pop(number)
                 self._telemetry.forget(partition)
@@ -259,7 +265,7 @@ class Trainer:
             self._polled_at = now
             self._poll()
         n_records = self._consume()
-        self._is_busy = n_records > 0
+        self._is_busy = n_records > 0 or self._catch_up()
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
         is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
@@ -304,6 +310,10 @@ class Trainer:
             n_records += n_taken
         return n_records
 
+    def _catch_up(self) -> bool:
+        """While no record waits, let a challenger catch up for a moment; return whether there is more to do."""
+        return any(catching_up.step() for catching_up in self._catching_up.values())
+
     def _swap(self, partition: Partition, swap: Swap) -> None:
         """Go on with a rebuilt state; a trainer that has to end leaves that to its next run."""
         with self._health.heartbeat.allow(LOADING_SECONDS):
@@ -313,6 +323,8 @@ class Trainer:
 
     def _is_finished(self) -> bool:
         if self._settings.daemon.follow or self._is_busy or not self._was_assigned:
+            return False
+        if any(catching_up.is_open for catching_up in self._catching_up.values()):
             return False
         return all(partition.is_finished for partition in self._partitions.values())
 

@@ -203,7 +203,7 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     assert "Challengers" in path.read_text()
     metrics = Metrics()
     telemetry = Telemetry(metrics, settings.codec())
-    telemetry._measure_challengers(state.challengers, 0)
+    telemetry._measure_challengers(state, 0)
     text = metrics.render()
     assert 'streamsvm_challenger_active{challenger="c1",partition="0"} 0.0' in text
     assert re.search(
