@@ -142,6 +142,7 @@ class CatchingUp:
         """Let the rerun forget what was erased since it last did."""
         if own.state is None or own.state.erased.offset >= state.erased.offset:
             return
+        own.catch_up()
         for at, request in self._asked(state.erased.offset):
             if at >= own.state.erased.offset and isinstance(request, Erasure):
                 erase(own.state, request)

@@ -78,6 +78,7 @@ class Reading(NamedTuple):
                 self.partition.offer(record.topic, [record])
         n_records = self.partition.step()
         if self.partition.is_due:
+            self.partition.catch_up()
             self.partition.save()
         return n_records
 
@@ -144,6 +145,7 @@ class Rerun:
             while not stop() and not partition.is_finished:
                 if reading.cycle(POLL_SECONDS, _POLL_RECORDS) and partition.state:
                     see(partition.state)
+            partition.catch_up()
             if partition.is_new:
                 partition.save()
             return partition.state

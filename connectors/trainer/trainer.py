@@ -3,7 +3,7 @@
 It owns a share of the topic's partitions, each with its own state (see `partition`).  A cycle is:
 
 1. Poll records.
-2. Consume a cut of each partition.
+2. Consume a cut of each partition.  If there is none, let challengers follow for a moment, or catch up with the log.
 3. Where a checkpoint is due: flush the outputs, write the checkpoint, then commit the offsets.
 4. Publish models, and show metrics, when it is time.
 
@@ -51,6 +51,7 @@ from .telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 _POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
+_SHADOW_SECONDS = 0.002  # that challengers follow, before the next look at the log
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
@@ -265,7 +266,10 @@ class Trainer:
             self._polled_at = now
             self._poll()
         n_records = self._consume()
-        self._is_busy = n_records > 0 or self._catch_up()
+        for partition in self._partitions.values() if not n_records else ():
+            partition.work(_SHADOW_SECONDS)
+        is_behind = any(partition.is_behind for partition in self._partitions.values())
+        self._is_busy = n_records > 0 or is_behind or self._begin_earlier()
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
         is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
@@ -310,8 +314,8 @@ class Trainer:
             n_records += n_taken
         return n_records
 
-    def _catch_up(self) -> bool:
-        """While no record waits, let a challenger catch up for a moment; return whether there is more to do."""
+    def _begin_earlier(self) -> bool:
+        """Let a challenger that begins earlier read on for a moment; return whether there is more to read at once."""
         return any(catching_up.step() for catching_up in self._catching_up.values())
 
     def _swap(self, partition: Partition, swap: Swap) -> None:
@@ -341,13 +345,15 @@ class Trainer:
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
         partitions = [partition for partition in partitions if partition.is_new]
-        if partitions and self._flush():
+        if partitions and self._flush(partitions):
             self._log.commit(self._write(partitions))
             self._health.set_ready()
         return True
 
-    def _flush(self) -> bool:
-        """Make all outputs durable; return whether that succeeded."""
+    def _flush(self, partitions: list[Partition]) -> bool:
+        """Make all outputs durable, those of the challengers of these partitions too; return whether that succeeded."""
+        for partition in partitions:
+            partition.catch_up()
         try:
             self._log.flush()
         except Unavailable as error:
@@ -365,9 +371,10 @@ class Trainer:
         inputs.  So every partition that has consumed anything is saved.  A checkpoint counts once the transaction is
         committed.  Until then the committed offset names the checkpoint before, and the next owner rolls back to it.
         """
-        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint does not count yet
+        partitions = [part for part in self._partitions.values() if part.is_new]
+        if not self._log.can_commit() or not self._flush(partitions):  # so at most one checkpoint does not count yet
             return False
-        is_done = self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        is_done = self._log.commit(self._write(partitions))
         self._health.set_ready()
         return is_done
 
