@@ -15,6 +15,7 @@ from typing import Any
 from ..logs.embedded import LocalLog
 from ..logs.reading import read_all
 from ..runtime.folders import FileError
+from ..runtime.libraries import LibraryMissing
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from .label_table import TOPIC, open_job, tell
@@ -67,7 +68,7 @@ def _require_pillow() -> None:
     try:
         import PIL.Image  # noqa: F401 - only a folder of images needs it
     except ImportError:
-        raise ConfigError(["a folder of images needs Pillow: pip install 'streamsvm[images]'"]) from None
+        raise LibraryMissing("a folder of images needs Pillow", "images") from None
 
 
 def _events(folder: Path, images: list[Path]) -> Iterator[dict[str, Any]]:

@@ -12,13 +12,13 @@ from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import read_state
-from .shared.configuration import state_folder
+from .shared.configuration import state_of
 from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:
     require_folder(arguments.out)
-    models = [model for path in arguments.models for model in _models_of(state_folder(path))]
+    models = [model for path in arguments.models for model in _models_of(state_of(path)[1])]
     try:
         merged = streamsvm.merge(models, renumber=arguments.renumber)
     except (ValueError, TypeError) as error:

@@ -47,7 +47,7 @@ def write_report(folder: Path, path: Path | None = None, settings: Settings | No
         If the folder holds no state.
     CheckpointError, SnapshotError
         If the state cannot be read.
-    PlotMissing
+    LibraryMissing
         If matplotlib is not installed.
     """
     stored = read_state(folder)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..records.formats.avro import AvroMissing, SchemaError
+from ..records.formats.avro import SchemaError
 from ..records.raw import UnusableTransform
+from ..runtime.libraries import LibraryMissing
 from .challengers import problems_of, read_challengers
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
@@ -89,7 +90,7 @@ def load(
     problems += needs(settings)
     try:
         settings.codec()
-    except (AvroMissing, SchemaError) as error:
+    except (LibraryMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
     except UnusableTransform as error:
         problems.append(str(error))

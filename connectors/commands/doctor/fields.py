@@ -15,10 +15,9 @@ from streamsvm.features.values import GIVEN
 from ...records.codec import Event
 from ...runtime.findings import OK, WARNING, Finding, Findings
 from ...runtime.text import plural
-from ...settings.sections import ConfigError, Settings
-from ...trainer.state.checkpoint import CheckpointError
+from ...settings.sections import Settings
 from ...trainer.state.known_fields import known_fields
-from ...trainer.state.stored_state import read_state
+from ...trainer.state.stored_state import readable_state
 
 _LEAST = 50  # events from which a share says something
 _CHANGE = 0.2  # of a share, from which it is worth a finding
@@ -41,10 +40,8 @@ def check_features(settings: Settings, events: Sequence[Event]) -> Findings:
 
 def _known(settings: Settings) -> list[tuple[int, Sequence[FieldSummary]]]:
     """What the models of the state folder know of the fields, by partition."""
-    try:
-        found = [(item.number, *known_fields(item)) for item in read_state(settings.daemon.state_dir)]
-    except (ConfigError, CheckpointError):
-        return []  # another check says so
+    stored = readable_state(settings.daemon.state_dir)  # another check says if it cannot be read
+    found = [(item.number, *known_fields(item)) for item in stored]
     return [(number, fields) for number, fields, n_models in found if n_models]
 
 

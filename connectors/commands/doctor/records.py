@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import TypeVar
 
 from ...logs.reading import read
 from ...logs.transport import Record, Transport, Unavailable
@@ -20,20 +18,19 @@ from .fields import check_features
 _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock
 
-Message = TypeVar("Message", Event, Label)
 Decoded = tuple[Record, Event | Label | BadRecord]
 
 
 def sample(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
-    read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)
+    read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)  # one would warn of differing ids
     labels = [record for record in labels if not _is_change(read_labels, record)]
     found = [*_decoded(events, read_events.decode), *_decoded(labels, read_labels.decode_label)]
     yield from _refused(found)
     yield from check_features(settings, [message for _, message in found if isinstance(message, Event)])
     yield from _clocks(settings, found)
-    yield from _ids(settings, events, labels)
+    yield from _ids(found, len(labels))
     if len(log.start_offsets(settings.log.topic)) > 1:
         yield from _keys(settings, events, labels)
 
@@ -117,24 +114,18 @@ def _is_cut(record: Record, message: Event | Label | BadRecord, max_skew: int) -
     return event_time(message.time, record.timestamp, max_skew) != message.time
 
 
-def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+def _ids(found: Sequence[Decoded], n_labels: int) -> Findings:
     """Find labels whose ids have another type than those of the events: they never meet their events."""
-    types = {type(event.id) for event in _readable(events, settings.codec(_give_up).decode)}
-    known = _readable(labels, settings.codec(_give_up).decode_label)  # a codec that saw both would log its own warning
-    strangers = [label for label in known if types and type(label.id) not in types]
+    types = {type(message.id) for _, message in found if isinstance(message, Event)}
+    labels = [message for _, message in found if isinstance(message, Label)]
+    strangers = [label for label in labels if types and type(label.id) not in types]
     if strangers:
         yield Finding(
             PROBLEM,
-            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, whose type "
+            f"{len(strangers)} of {plural(n_labels, 'label')} with an id such as {strangers[0].id!r}, whose type "
             f"differs from that of the events' ids: {DIFFERENT_IDS}, so such labels never meet their events",
             "write the ids of events and labels in the same way, as strings or as integers",
         )
-
-
-def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Iterator[Message]:
-    for record in records:
-        with suppress(BadRecord):
-            yield decode(record)
 
 
 def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:

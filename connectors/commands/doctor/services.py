@@ -6,8 +6,9 @@ import time
 from ...logs.transport import AccessDenied, OptionRefused, TopicMismatch, Unavailable
 from ...records.formats.registry.client import Client, Unknown
 from ...runtime.findings import OK, PROBLEM, Finding, Findings
+from ...runtime.libraries import LibraryMissing
 from ...settings.sections import Settings
-from ...trainer.state.remote.objects import ObjectPlace, ObjectsMissing, open_objects
+from ...trainer.state.remote.objects import ObjectPlace, open_objects
 
 _ANY_ID = 1  # of a schema: an answer that there is none is an answer
 
@@ -39,7 +40,7 @@ def check_objects(settings: Settings) -> Findings:
     started = time.perf_counter()
     try:
         place = ObjectPlace(open_objects(url), f"doctor-{secrets.token_hex(8)}", repr(url))
-    except (ObjectsMissing, OptionRefused) as error:
+    except (LibraryMissing, OptionRefused) as error:
         yield Finding(PROBLEM, f"state.url = {url!r}: {error}", "correct state.url, or install what is missing")
         return
     try:

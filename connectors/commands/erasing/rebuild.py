@@ -7,7 +7,6 @@ interrupted rebuild goes on when it is called again.
 import argparse
 import json
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,12 +28,12 @@ from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
 from ..shared.log_access import flush
 from ..shared.long_running import working
+from ..shared.trainers import behind
 from . import receipts
-from .erase import followed, is_idle, needs_erasures
+from .erase import needs_erasures
 
 _NEAR = 2000  # records that the trainer itself may read
 _WAIT_SECONDS = 600.0  # for a trainer that is running to swap
-_LOOK_SECONDS = 0.2
 _STAGES = "stages.json"
 
 
@@ -192,11 +191,8 @@ def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, li
     """Wait until all trainers have swapped, durably; return whether they have."""
     with open_once(settings) as log:
         ends = {number: _asked(log, settings, number).swaps[app] + 1 for number in stages}
-    until = time.monotonic() + _WAIT_SECONDS
-    while any(followed(settings).get(number, 0) < end for number, end in ends.items()):
-        if stop() or time.monotonic() > until or is_idle(settings):
-            return False
-        time.sleep(_LOOK_SECONDS)
+    if behind(settings, "erasures", ends, seconds=_WAIT_SECONDS, stop=stop):
+        return False
     missing = [number for number in stages if read_note(folder, number) is None]
     if missing:
         shutil.rmtree(folder)

@@ -20,7 +20,8 @@ from ...logs.reading import read, read_all
 from ...logs.transport import Transport
 from ...records.codec import Event
 from ...records.formats.base import BadRecord
-from ...records.predictions import ClassPrediction, Said, predictions_of
+from ...records.predictions import predictions_of
+from ...records.said import answer_of, probability_of
 from ...records.times import order
 from ...runtime.process import Stop
 from ...settings.opening import open_once
@@ -250,19 +251,10 @@ def _look(state: State | None, events: list[Event]) -> Look:
         raise ConfigError(["the log has no events before the first place to look at"])
     rows = state.rows([event.x for event in events], None)
     said = predictions_of(state.model, rows)
-    right = np.array([_probability(each, event.y) for each, event in zip(said, events, strict=True)])
-    wrong = [_predicted(each) != event.y for each, event in zip(said, events, strict=True)]
+    pairs = [(each, event.y) for each, event in zip(said, events, strict=True) if event.y is not None]  # all have one
+    right = np.array([probability_of(each, y) for each, y in pairs])
+    wrong = [answer_of(each) != y for each, y in pairs]
     return Look(-np.log(np.maximum(right, _LEAST)), np.array(wrong))
-
-
-def _probability(said: Said, y: object) -> float:
-    if isinstance(said, ClassPrediction):
-        return said.probabilities.get(y, 0.0)  # type: ignore[call-overload]
-    return said.score if y else 1.0 - said.score
-
-
-def _predicted(said: Said) -> object:
-    return said.label if isinstance(said, ClassPrediction) else said.margin > 0
 
 
 class _Places:

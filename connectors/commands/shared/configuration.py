@@ -24,10 +24,12 @@ def read_config(
     return load(*given, log_must_exist=log_must_exist, with_model=with_model, needs=needs)
 
 
-def state_folder(path: Path) -> Path:
-    """The state folder of a configuration; another path as it is."""
-    is_config = path.suffix == ".toml" and not path.is_dir()
-    return load(path, os.environ).daemon.state_dir if is_config else path
+def state_of(path: Path) -> tuple[Settings | None, Path]:
+    """A configuration's settings, and its state folder; of another path, None and the path as it is."""
+    if path.suffix != ".toml" or path.is_dir():
+        return None, path
+    settings = load(path, os.environ)
+    return settings, settings.daemon.state_dir
 
 
 def check_file(arguments: argparse.Namespace) -> None:

@@ -18,19 +18,13 @@ from streamsvm.validation.scores import measure
 
 from ...report import charts as report
 from ...runtime.folders import require_folder
+from ...runtime.libraries import LibraryMissing
 from ...runtime.text import aligned, plural
 from ...settings.sections import ConfigError
 from ..arguments import options
 from ..arguments.tuning import GAMMAS
 from ..shared.tables import write_table
-from .validate import (
-    arguments_refused,
-    check,
-    number,
-    prepare,
-    read_with_folds,
-    score,
-)
+from .validate import arguments_refused, check, number, prepare, read_with_folds, score
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -93,7 +87,7 @@ def _require_picture(path: Path | None) -> None:
     require_folder(path)
     try:
         report.require_picture(path)
-    except (report.PlotMissing, ValueError) as error:
+    except (LibraryMissing, ValueError) as error:
         raise ConfigError([f"--plot: {error}"]) from None
 
 

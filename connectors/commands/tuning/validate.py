@@ -166,6 +166,12 @@ def score(value: float) -> str:
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
+def spread(scores: np.ndarray, n_blank: int) -> list[tuple[str, ...]]:
+    """The lines of a table for mean and deviation of scores over the folds, after some blank cells."""
+    sides = {"mean": scores.mean(axis=1), "deviation": scores.std(axis=1)}
+    return [(name, *[""] * n_blank, *map(score, values)) for name, values in sides.items()]
+
+
 def _kind_of_folds(arguments: argparse.Namespace) -> str:
     """The kind of folds; raise ConfigError if an option belongs to another kind."""
     kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
