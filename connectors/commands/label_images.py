@@ -44,7 +44,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
     folder: Path = arguments.config.resolve()
     given = [f"--{name}" for name in ("text", "image", "id", "known") if getattr(arguments, name) is not None]
     if given:
-        raise ConfigError([f"{', '.join(given)}: these go with a table in the place of the folder {folder}"])
+        raise ConfigError(f"{', '.join(given)}: these go with a table in the place of the folder {folder}")
     images = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not images:
         raise FileError(f"{folder} has no image: the names of images end with {', '.join(SUFFIXES)}")

@@ -36,12 +36,12 @@ def _models_of(path: Path) -> Iterator[Any]:
         return
     for stored in read_state(path):
         if not isinstance(stored.models, SingleModel):
-            raise ConfigError([f"{path} has a model for each record key; models of different keys are not merged"])
+            raise ConfigError(f"{path} has a model for each record key; models of different keys are not merged")
         if stored.scaler is not None:
             reason = "only models that scale their features themselves can be merged"
-            raise ConfigError([f"{path}: partition {stored.number} has a scaler of its own; {reason}"])
+            raise ConfigError(f"{path}: partition {stored.number} has a scaler of its own; {reason}")
         if stored.models.records(None) is not None:
             raise ConfigError(
-                [f"{path}: partition {stored.number} has a model of raw events; such models are not merged"]
+                f"{path}: partition {stored.number} has a model of raw events; such models are not merged"
             )
         yield stored.models.model

@@ -7,7 +7,7 @@ from ..logs.transport import TopicMismatch
 from ..records.promotions import Request
 from ..settings import topics
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import ConfigError, Settings, refuse
 from ..trainer.state.challengers import read_standings, read_terms, serving_of
 from ..trainer.state.stored_state import readable_state
 from .shared.configuration import read_config
@@ -46,15 +46,14 @@ def needs_control(settings: Settings) -> Iterator[str]:
 def _check(settings: Settings, name: str) -> None:
     """Raise ConfigError if a model cannot serve."""
     if name not in settings.models():
-        raise ConfigError([f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}"])
+        raise ConfigError(f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}")
     dropped = [
         f"{item.name}: {name!r} was dropped: {each.dropped}"
         for item in readable_state(settings.daemon.state_dir)
         for each in read_standings(item.checkpoint.blobs)
         if each.name == name and each.dropped
     ]
-    if dropped:
-        raise ConfigError(dropped)
+    refuse(dropped)
 
 
 def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:

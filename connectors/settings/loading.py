@@ -14,7 +14,7 @@ from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
 from .opening import backend_of
-from .sections import REMOVED, SECTIONS, ConfigError, Settings
+from .sections import REMOVED, SECTIONS, ConfigError, Settings, refuse
 
 _FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
 
@@ -59,7 +59,7 @@ def load(
     try:
         content = read_file(path)
     except UnreadableFile as error:
-        raise ConfigError([str(error)]) from error
+        raise ConfigError(str(error)) from error
     unchecked = () if with_model else ("model",)
     challengers = content.pop("challenger", [])
     values, problems = collect(SECTIONS, path, content, environment, overrides, "kafka", REMOVED, unchecked)
@@ -101,6 +101,5 @@ def load(
             problems.append(f"features.embed: {error}")
     if log_must_exist and "kafka" not in values and (absence := backend_of(settings).absence()):
         problems.append(absence)
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return settings

@@ -19,7 +19,7 @@ from ...runtime.process import Stop
 from ...runtime.text import plural
 from ...settings.challengers import FIRST
 from ...settings.opening import open_once
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
 from ...trainer.state.challengers import serving_of
 from ...trainer.state.checkpoint import check_fingerprint
@@ -95,8 +95,7 @@ def _refuse_beginnings(log: Transport, settings: Settings) -> None:
         for number, start in (log.start_offsets(topic) if topic else {}).items()
         if start
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _asked(log: Transport, settings: Settings, number: int) -> Asked:
@@ -167,8 +166,7 @@ def _places(settings: Settings) -> dict[int, Stage]:
         for name, serving in promoted.items()
         if serving != FIRST
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     for item in found:
         check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
@@ -197,7 +195,7 @@ def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, li
     if missing:
         shutil.rmtree(folder)
         why = "its log says why; call this again to try again"
-        raise ConfigError([f"the trainer of partition {number} could not swap: {why}" for number in missing])
+        raise ConfigError(*[f"the trainer of partition {number} could not swap: {why}" for number in missing])
     return True
 
 

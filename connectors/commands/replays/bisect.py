@@ -101,11 +101,11 @@ def _held_out(settings: Settings, topic: str) -> list[Event]:
             try:
                 event = codec.decode(record)
             except BadRecord as error:
-                raise ConfigError([f"--held-out {topic}: offset {record.offset}: {error.detail}"]) from None
+                raise ConfigError(f"--held-out {topic}: offset {record.offset}: {error.detail}") from None
             if event.y is not None:
                 found.append(event)
     if len(found) < _FEWEST:
-        raise ConfigError([f"--held-out {topic}: it has {len(found)} labelled events, at least {_FEWEST} are needed"])
+        raise ConfigError(f"--held-out {topic}: it has {len(found)} labelled events, at least {_FEWEST} are needed")
     chosen = np.linspace(0, len(found) - 1, min(len(found), _MOST_EVENTS)).astype(int)
     return [found[i] for i in chosen.tolist()]
 
@@ -141,7 +141,7 @@ def bisect(settings: Settings, number: int, events: list[Event], folder: Path, s
         starts, ends = log.start_offsets(topic), log.end_offsets(topic)
         if number not in starts:
             numbers = ", ".join(map(str, sorted(starts))) or "none"
-            raise ConfigError([f"--partition {number}: {topic!r} does not have it; its partitions are {numbers}"])
+            raise ConfigError(f"--partition {number}: {topic!r} does not have it; its partitions are {numbers}")
         first, end = starts[number], ends[number]
         places = _Places(log, settings, number)
         models = _Models(settings, number, events, folder, places, stop)
@@ -248,7 +248,7 @@ class _Models:
 
 def _look(state: State | None, events: list[Event]) -> Look:
     if state is None:
-        raise ConfigError(["the log has no events before the first place to look at"])
+        raise ConfigError("the log has no events before the first place to look at")
     rows = state.rows([event.x for event in events], None)
     said = predictions_of(state.model, rows)
     pairs = [(each, event.y) for each, event in zip(said, events, strict=True) if event.y is not None]  # all have one

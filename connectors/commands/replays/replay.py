@@ -19,7 +19,7 @@ from ...runtime.process import Stop
 from ...settings import topics
 from ...settings.loading import load
 from ...settings.opening import backend_of, open_once
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.operate import operate
 from ...trainer.state.checkpoint import CheckpointError
 from ...trainer.state.state import State
@@ -77,8 +77,7 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
         problems.append(f"daemon.state_dir = {str(state_dir)!r} belongs to the original: choose another folder")
     if app == original.group.id:
         problems.append(f"--app {app} is the original's group.id: choose another name")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return settings
 
 
@@ -161,10 +160,8 @@ def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> _Spans
         began, spans = _read_spans(path)
         if began != asked:
             raise ConfigError(
-                [
-                    f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
-                    "for another range choose another --app"
-                ]
+                f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
+                "for another range choose another --app"
             )
         return spans
     spans = _spans(settings, first, last)
@@ -226,4 +223,4 @@ def _require_times(log: Transport, topic: str, number: int, offset: int) -> None
     """Raise an error if the record at `offset` has no timestamp: a partition without times has no record of a time."""
     with closing(read(log, topic, {number: offset}, {number: offset + 1})) as records:
         if any(not is_known(record.timestamp) for record in records):
-            raise ConfigError([f"{topic}-{number} has records without timestamps: give --from and --to as offsets"])
+            raise ConfigError(f"{topic}-{number} has records without timestamps: give --from and --to as offsets")

@@ -9,7 +9,7 @@ from ...records.columns import Columns
 from ...records.formats.base import show
 from ...runtime.text import plural
 from ...settings.loading import load, nothing
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 
 
 def read_config(
@@ -35,7 +35,7 @@ def state_of(path: Path) -> tuple[Settings | None, Path]:
 def check_file(arguments: argparse.Namespace) -> None:
     """Raise ConfigError if an option of the file lacks another one."""
     if arguments.rest and arguments.positive is None:
-        raise ConfigError(["--rest goes with --positive, which names the label of the positive class"])
+        raise ConfigError("--rest goes with --positive, which names the label of the positive class")
 
 
 def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
@@ -52,8 +52,7 @@ def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
         for name in ruled
         if (given := getattr(arguments, name)) not in (None, ruled[name])
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return Columns(
         **{name: named[name] or getattr(arguments, name) for name in named},
         positive=None if is_flat else arguments.positive,

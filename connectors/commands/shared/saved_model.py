@@ -40,7 +40,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     if path.is_dir():
         return choose_model(read_state(path), path, partition, key)
     if partition is not None or key is not None:
-        raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
+        raise ConfigError(f"{path}: --partition and --key go with a state folder only")
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     found = load(path)

@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 def require_table(path: Path | None, suffixes: Sequence[str] = TEXTUAL) -> None:
     """Refuse a file that cannot be written, before the work begins."""
     if path is not None and path.suffix not in suffixes:
-        raise ConfigError([f"--out {path}: the name must end with {', '.join(suffixes[:-1])} or {suffixes[-1]}"])
+        raise ConfigError(f"--out {path}: the name must end with {', '.join(suffixes[:-1])} or {suffixes[-1]}")
     if path is not None and path.suffix == PARQUET:
         require_pyarrow()
     require_folder(path)

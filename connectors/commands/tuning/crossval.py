@@ -17,7 +17,7 @@ from streamsvm.validation.multiclass import ClassResult
 from streamsvm.validation.scale import resolve_scaling
 
 from ...runtime.text import aligned, plural
-from ...settings.sections import ConfigError
+from ...settings.sections import refuse
 from ..shared.tables import write_table
 from . import class_tables
 from .training_set import TrainingSet
@@ -66,8 +66,7 @@ def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None
         for name, default in defaults.items()
         if model not in models and getattr(arguments, name) != default
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _validated(

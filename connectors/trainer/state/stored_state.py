@@ -67,12 +67,12 @@ def read_state(folder: Path) -> list[Stored]:
         If a partition's checkpoints or models cannot be read.
     """
     if not folder.is_dir():
-        raise ConfigError([f"{folder}: there is no such folder; name a trainer's daemon.state_dir"])
+        raise ConfigError(f"{folder}: there is no such folder; name a trainer's daemon.state_dir")
     matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
     read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
     stored = [item for item in read if item is not None]
     if not stored:
-        raise ConfigError([f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir"])
+        raise ConfigError(f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir")
     return stored
 
 
@@ -148,18 +148,18 @@ def choose_model(stored: list[Stored], folder: Path, partition: int | None, key:
     numbers = ", ".join(str(item.number) for item in stored)
     chosen = [item for item in stored if partition in (None, item.number)]
     if not chosen:
-        raise ConfigError([f"--partition {partition}: {folder} has the partitions {numbers}"])
+        raise ConfigError(f"--partition {partition}: {folder} has the partitions {numbers}")
     if len(chosen) > 1:
-        raise ConfigError([f"{folder} has the partitions {numbers}, with a model each; choose one by --partition"])
+        raise ConfigError(f"{folder} has the partitions {numbers}, with a model each; choose one by --partition")
     models = chosen[0].models
     if isinstance(models, SingleModel):
         if key is not None:
-            raise ConfigError([f"--key {key}: {folder} has one model for all keys; leave --key out"])
+            raise ConfigError(f"--key {key}: {folder} has one model for all keys; leave --key out")
         return chosen[0].served(None)
     keys = models.keys()
     if key is None and len(keys) > 1:
-        raise ConfigError([f"{folder} has {len(keys)} models, one for each record key; choose one by --key"])
+        raise ConfigError(f"{folder} has {len(keys)} models, one for each record key; choose one by --key")
     wanted = key.encode() if key is not None else next(iter(keys), None)
     if wanted not in keys:
-        raise ConfigError([f"--key {key}: {folder} has no model for this key" if key else f"{folder} has no model yet"])
+        raise ConfigError(f"--key {key}: {folder} has no model for this key" if key else f"{folder} has no model yet")
     return chosen[0].served(wanted)
