@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...runtime.findings import OK, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...settings.sections import Settings
 from ...trainer.state.stored_state import readable_state
 
@@ -27,7 +27,7 @@ def check_decisions(settings: Settings) -> Findings:
             for share in decidable(margins, labels, error)
         ]
         if shares:
-            yield Finding(OK, f"p{item.number} could decide {', '.join(shares)}, of events like the last: see [decide]")
+            yield Finding.ok(f"p{item.number} could decide {', '.join(shares)}, of events like the last: see [decide]")
 
 
 def decidable(margins: np.ndarray, labels: np.ndarray, error: float) -> Iterator[float]:

@@ -13,7 +13,7 @@ from streamsvm.features import FieldSummary, Records
 from streamsvm.features.values import GIVEN
 
 from ...records.codec import Event
-from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
 from ...settings.sections import Settings
 from ...trainer.state.known_fields import known_fields
@@ -28,8 +28,7 @@ def check_features(settings: Settings, events: Sequence[Event]) -> Findings:
     """The findings about these events, the newest ones."""
     n_empty = sum(not event.x for event in events)
     if n_empty:
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(n_empty, 'event')} of {len(events)} without any feature, from which a model learns nothing",
             "set features.raw = true, which makes features of texts and other fields, or correct the producer",
         )
@@ -61,13 +60,12 @@ def _compared(number: int, known: Sequence[FieldSummary], xs: Sequence[Mapping[A
     for what, names in lists.items():
         if names:
             shown = ", ".join(map(repr, names[:_NAMED])) + (", ..." if len(names) > _NAMED else "")
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"p{number}: in the newest {len(xs)} events, fields {what}: {shown}",
                 "see to the producer; `streamsvm report` shows what became of each field",
             )
     if not any(lists.values()):
-        yield Finding(OK, f"the {plural(len(before), 'field')} of the events are as p{number} knows them")
+        yield Finding.ok(f"the {plural(len(before), 'field')} of the events are as p{number} knows them")
 
 
 def _seen(xs: Sequence[Mapping[Any, Any]], before: Mapping[Any, FieldSummary]) -> Records:
