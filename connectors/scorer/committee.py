@@ -3,7 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -132,73 +132,46 @@ def by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
 NO_MODELS = Committee([])
 
 
-class Models(Protocol):
-    """The models in use, and the choice of those that predict an event."""
-
-    def __bool__(self) -> bool:
-        """Whether any model is in use."""
-
-    def knows(self, name: str) -> bool:
-        """Whether a model of this name can be one of these."""
-
-    def put(self, snapshot: Snapshot, member: Member) -> None:
-        """Put a model into use, in the place of an older one of its name."""
-
-    def drop(self, name: str) -> None:
-        """Remove a model that was withdrawn."""
-
-    def choose(self, key: bytes | None) -> Committee:
-        """The committee for an event with this record key."""
-
-
 class PartitionModels:
     """One model for each partition of the trainers; all of them predict every event."""
 
+    _name = re.compile("p[0-9]+")
+
     def __init__(self) -> None:
-        self._members: dict[int, Member] = {}
+        self._members: dict[str, Member] = {}
         self._committee = NO_MODELS
 
     def __bool__(self) -> bool:
+        """Whether any model is in use."""
         return bool(self._members)
 
     def knows(self, name: str) -> bool:
-        return re.fullmatch("p[0-9]+", name) is not None
+        """Whether a model of this name can be one of these."""
+        return self._name.fullmatch(name) is not None
 
     def put(self, snapshot: Snapshot, member: Member) -> None:
-        self._members[int(snapshot.name[1:])] = member
+        """Put a model into use, in the place of an older one of its name."""
+        self._members[snapshot.name] = member
         self._gather()
 
     def drop(self, name: str) -> None:
-        self._members.pop(int(name[1:]), None)
+        """Remove a model that was withdrawn."""
+        self._members.pop(name, None)
         self._gather()
 
     def _gather(self) -> None:
-        self._committee = Committee([self._members[number] for number in sorted(self._members)])
+        names = sorted(self._members, key=lambda name: (len(name), name))  # the second partition before the tenth
+        self._committee = Committee([self._members[name] for name in names])
 
     def choose(self, key: bytes | None) -> Committee:
+        """The committee for an event with this record key."""
         return self._committee
 
 
-class MergedModel:
-    """The one model that a merger makes of those of all partitions."""
+class MergedModel(PartitionModels):
+    """The one model that a merger publishes."""
 
-    def __init__(self) -> None:
-        self._committee = NO_MODELS
-
-    def __bool__(self) -> bool:
-        return self._committee is not NO_MODELS
-
-    def knows(self, name: str) -> bool:
-        return name == MERGED
-
-    def put(self, snapshot: Snapshot, member: Member) -> None:
-        self._committee = Committee([member])
-
-    def drop(self, name: str) -> None:
-        self._committee = NO_MODELS
-
-    def choose(self, key: bytes | None) -> Committee:
-        return self._committee
+    _name = re.compile(MERGED)
 
 
 class KeyModels:
@@ -248,7 +221,7 @@ class KeyModels:
         return self._unpacked[name]
 
 
-def models_of(settings: Settings, device: str) -> Models:
+def models_of(settings: Settings, device: str) -> PartitionModels | KeyModels:
     """The models that these settings want events predicted with, before the first one has come."""
     if settings.scorer.model == "merged":
         return MergedModel()
