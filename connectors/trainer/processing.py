@@ -9,7 +9,7 @@
       next event is predicted.
 
 3. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
-4. Let the challengers take the same steps (see `shadow`).
+4. Leave the same steps to the challengers, which take them later (see `shadow`).
 
 The numbers of raw events are made when they are used.  An event is predicted with what `Records` knows of the events
 before it; then `Records` takes note of it.  A model that learns it takes its numbers as `Records` makes them then.
@@ -101,6 +101,8 @@ class Processor:
         Seconds from events to their labels, until a caller empties the list.
     drift : Drift
         Drift of the features.
+    shadow : Shadow or None
+        Lets the challengers follow; None if there are none.
     """
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
@@ -112,7 +114,7 @@ class Processor:
         self._is_keyed = settings.daemon.per == "key"
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
-        self._shadow = Shadow(settings, codec, log) if settings.challenger else None
+        self.shadow = Shadow(settings, codec, log) if settings.challenger else None
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
@@ -136,7 +138,7 @@ class Processor:
                 self._join(here, rows, answers, state) if self._joins else (self._own_labels(here, state.join), rows)
             )
             taught, known_rows = self._learn(tasks, known, state)
-            if self._shadow and (here or taught):
+            if self.shadow and (here or taught):
                 seen = [Seen(item.record, item.event, row_of[place], each) for place, item, each in here]
                 steps.append(Step(seen, predicted_rows, taught, known_rows))
             learned += [task.lesson for task in tasks if task.lesson.is_first]
@@ -146,13 +148,13 @@ class Processor:
         self._listen(decoded, learned, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
-        if self._shadow:
-            self._shadow.follow(steps, state, time.thread_time() - begin)
+        if self.shadow:
+            self.shadow.follow(steps, state, time.thread_time() - begin)
 
     def attend(self, state: State) -> None:
         """Take a state in hand, a new one or that of a checkpoint."""
-        if self._shadow:
-            self._shadow.attend(state)
+        if self.shadow:
+            self.shadow.attend(state)
 
     def resume(self, state: State) -> bool:
         """After a restart, ask what the settings, which may be new, allow; return whether anything was asked."""

@@ -11,6 +11,7 @@ from logged import append, change, read, read_json
 from shadows import SHADOWS, alone, configure, fill, late_labels, values
 
 from streamsvm.connectors.commands import cli
+from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.runtime.metrics import Metrics
@@ -153,6 +154,36 @@ def test_a_challenger_that_is_large_or_slow_is_dropped(tmp_path, monkeypatch):
     assert "more than max_mb = 0.001" in reasons[0]
     assert "more than slowdown = 1e-06 times" in reasons[1]
     assert not reasons[2]
+
+
+def test_a_record_waits_for_no_challenger(tmp_path, monkeypatch):
+    """All that is in the log is answered before a challenger takes the first step."""
+    settings = configure(tmp_path, SHADOWS[:2])
+    fill(settings, 48)
+    order, produce = [], LocalLog.produce
+
+    def noted(log, topic, *given, **options):
+        order.append(topic)
+        return produce(log, topic, *given, **options)
+
+    monkeypatch.setattr(LocalLog, "produce", noted)
+    run(settings)
+    assert order[:48] == ["predictions"] * 48
+    assert sorted(order[48:]) == ["predictions-c1"] * 48 + ["predictions-wide"] * 48
+
+
+@pytest.mark.parametrize("labels", ["", "labels"])
+def test_the_outcome_does_not_depend_on_when_challengers_follow(tmp_path, monkeypatch, labels):
+    """They set the pace where the queue is full, and take their steps in slices of any length."""
+    settings = configure(tmp_path, SHADOWS[:2], labels=labels)
+    fill(settings)
+    expected = outcome(settings, run(settings))
+    monkeypatch.setattr(shadow, "_ROOM", 4000)
+    monkeypatch.setattr(shadow, "_AT_ONCE", 1)
+    monkeypatch.setattr(trainer, "_SHADOW_SECONDS", 0.0)
+    again = change(settings, daemon={"state_dir": tmp_path / "again"})
+    assert outcome(settings, run(again)) == expected
+    values(settings, "predictions-c1")  # those of both runs are equal
 
 
 # --- restarts ---------------------------------------------------------------------------------------------------------
