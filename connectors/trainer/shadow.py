@@ -6,7 +6,8 @@ features: predict, then learn.  So a challenger's predictions are as honest, and
 They take them later, while no record waits, in slices so short that the next record hardly waits for one.  Until then
 the steps stand in a queue, with what was true after the cut: what the model that serves had said, and which events the
 join had.  The queue is empty before each checkpoint and whenever anything else changes models.  If it is full, the
-challengers take steps after each cut until it is not: then they set the pace.
+challengers take steps after each cut until it is not: then they set the pace.  So they do if they answer a share of
+the events: no answer waits for a moment without records.
 
 A challenger that fails, or takes too much time or memory, is dropped.  Nothing that it does changes the model that
 serves.
@@ -14,7 +15,7 @@ serves.
 
 import time
 from collections import ChainMap, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -36,6 +37,7 @@ from .learning import Task, teach
 from .rows import rows_at
 from .state.challengers import Challenger, Challengers
 from .state.lesson import Lesson
+from .state.quality.arms import Arms
 from .state.state import State
 
 _GRACE_SECONDS = 10.0  # of CPU time, before a challenger can be too slow: its first records compile code
@@ -50,6 +52,8 @@ class Seen(NamedTuple):
     event: Event
     row: int
     said: Said
+    value: bytes  # the prediction as it was written
+    answering: str  # the name of the model that answers; empty if only one does
 
 
 class Step(NamedTuple):
@@ -70,6 +74,10 @@ class Portion(NamedTuple):
         The steps of the cut.
     champion
         What the model that serves had said about the events whose first labels the steps have, by key.
+    answered
+        The name of the model that answers each event, by key: of those that wait for their labels, and of the cut.
+    asked
+        The events of the cut that challengers are to answer, by offset, until they have.
     kept
         Keys of the events that wait for their labels after the cut.
     forgotten
@@ -82,6 +90,8 @@ class Portion(NamedTuple):
 
     steps: list[Step]
     champion: dict[int, Said]
+    answered: ChainMap[int, str]
+    asked: dict[int, Seen]
     kept: set[int]
     forgotten: list[int]
     seconds: float
@@ -126,8 +136,9 @@ class Shadow:
         portion = self._portion(steps, state, seconds)
         self._waiting.append(portion)
         self._nbytes += portion.nbytes
-        if self._nbytes > _ROOM:
-            self._work(state, lambda: self._nbytes <= _ROOM)
+        room = _ROOM if state.challengers.arms is None else 0
+        if self._nbytes > room:
+            self._work(state, lambda: self._nbytes <= room)
 
     def work(self, state: State, seconds: float) -> None:
         """Let the challengers take steps for so long, or until they have taken all."""
@@ -141,8 +152,14 @@ class Shadow:
     def _portion(self, steps: list[Step], state: State, seconds: float) -> Portion:
         """What a cut leaves to the challengers; note what the model that serves has said of events that wait."""
         fresh: dict[int, Said] = {}
+        answered: dict[int, str] = {}
+        asked: dict[int, Seen] = {}
         for seen in (seen for step in steps for seen in step.seen):
             fresh.setdefault(seen.event.key, seen.said)
+            if seen.answering:
+                answered.setdefault(seen.event.key, seen.answering)
+                if seen.answering != state.challengers.serving:
+                    asked[seen.record.offset] = seen
         known = ChainMap(state.challengers.said, fresh)
         tasks = [task for step in steps for task in step.tasks]
         champion = {task.lesson.key: known[task.lesson.key] for task in tasks if task.lesson.key in known}
@@ -152,7 +169,8 @@ class Shadow:
         nbytes += sum(len(task.lesson.value or b"") for task in tasks)
         forgotten = self._forgotten.copy()
         self._forgotten.clear()  # the join has its `append`
-        portion = Portion(steps, champion, kept, forgotten, seconds, nbytes)
+        all_answered = ChainMap(state.challengers.answered, answered)
+        portion = Portion(steps, champion, all_answered, asked, kept, forgotten, seconds, nbytes)
         _keep(state.challengers.said, fresh, portion)
         return portion
 
@@ -168,23 +186,36 @@ class Shadow:
         while self._waiting:
             portion = self._waiting[0]
             for challenger in challengers.active:
-                yield from self._follow(challenger, portion)
+                yield from self._follow(challenger, portion, challengers.arms)
+            if challengers.arms is not None:
+                self._answer_rest(portion, challengers.serving, challengers.arms)
+                _keep(challengers.answered, portion.answered.maps[1], portion)
             self._waiting.popleft()
             self._nbytes -= portion.nbytes
 
-    def _follow(self, challenger: Challenger, portion: Portion) -> Iterator[None]:
+    def _answer_rest(self, portion: Portion, serving: str, arms: Arms) -> None:
+        """Let the model that serves answer for challengers that could not; count its answers, and their labels."""
+        own = portion.answered.maps[1]
+        for seen in portion.asked.values():
+            send_prediction(self._log, self._settings.log.predictions, seen.record, seen.value)
+            own[seen.event.key] = serving
+        for name in own.values():
+            arms.answer(name)
+        for lesson in (task.lesson for step in portion.steps for task in step.tasks):
+            _count(lesson, portion.champion.get(lesson.key), serving, portion, arms)
+
+    def _follow(self, challenger: Challenger, portion: Portion, arms: Arms | None) -> Iterator[None]:
         """Let a challenger take the steps of a cut."""
         fresh: dict[int, Said] = {}  # what it says about the events of the cut
         self._served[challenger.name] += portion.seconds
         for steps in _slices(portion.steps):
             begin = time.thread_time()
-            outputs: list[tuple[Record, bytes]] = []
+            outputs: list[tuple[Seen, bytes]] = []
             try:
-                self._take(challenger, steps, portion, fresh, outputs)
+                self._take(challenger, steps, portion, fresh, outputs, arms)
             except Exception as error:  # Whatever it is, the model that serves goes on.
                 challenger.drop(f"{type(error).__name__}: {error}")
-            for record, value in outputs:
-                send_prediction(self._log, self._settings.topic_of(challenger.settings), record, value)
+            self._send(challenger, outputs, portion)
             self._seconds[challenger.name] += time.thread_time() - begin
             self._judge_speed(challenger)
             if challenger.dropped:
@@ -192,22 +223,31 @@ class Shadow:
             yield
         _keep(challenger.said, fresh, portion)
 
+    def _send(self, challenger: Challenger, outputs: list[tuple[Seen, bytes]], portion: Portion) -> None:
+        """Send the predictions of a challenger: its answers, and what it says in the shadow."""
+        for seen, value in outputs:
+            is_answer = seen.answering == challenger.name
+            topic = self._settings.log.predictions if is_answer else self._settings.topic_of(challenger.settings)
+            send_prediction(self._log, topic, seen.record, value)
+            if is_answer:
+                del portion.asked[seen.record.offset]
+
     def _take(
         self,
         challenger: Challenger,
         steps: list[Step],
         portion: Portion,
         fresh: dict[int, Said],
-        outputs: list[tuple[Record, bytes]],
+        outputs: list[tuple[Seen, bytes]],
+        arms: Arms | None,
     ) -> None:
         for step in steps:
             for seen, said in self._predicted(challenger, step):
                 fresh.setdefault(seen.event.key, said)
-                version = ModelVersion(challenger.version, seen.record.offset)
-                value = write_prediction(self._codec, seen.event, said, version, source(seen.record))
-                outputs.append((seen.record, value))
+                version = ModelVersion(challenger.version, seen.record.offset, seen.answering and challenger.name)
+                outputs.append((seen, write_prediction(self._codec, seen.event, said, version, source(seen.record))))
                 challenger.offset = seen.record.offset + 1
-            self._learn(challenger, step, ChainMap(challenger.said, fresh), portion.champion)
+            self._learn(challenger, step, ChainMap(challenger.said, fresh), portion, arms)
 
     def _predicted(self, challenger: Challenger, step: Step) -> list[tuple[Seen, Said]]:
         """Predictions of the events that the challenger can take."""
@@ -228,13 +268,17 @@ class Shadow:
     def _say(self, model: Any, rows: NamedRows, places: list[int]) -> list[Said]:
         return predictions_of(model, rows_at(rows, places), to_be_learned=bool(self._settings.log.labels))
 
-    def _learn(self, challenger: Challenger, step: Step, own: Mapping[int, Said], champion: Mapping[int, Said]) -> None:
-        tasks = []
+    def _learn(
+        self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion, arms: Arms | None
+    ) -> None:
+        tasks, champion = [], portion.champion
         for task in step.tasks:
             lesson = task.lesson
             said = own.get(lesson.key)
             if lesson.is_first and lesson.y is not None and said is not None and lesson.key in champion:
                 challenger.comparison.observe(lesson.y, champion[lesson.key], said)
+            if arms is not None:
+                _count(lesson, said, challenger.name, portion, arms)
             tasks.append(task._replace(lesson=_own(lesson, said, challenger, step.rows_to_learn, task.row)))
         if tasks:
             limit = self._settings.limits.model_features
@@ -270,7 +314,13 @@ def _few(step: Step) -> Iterator[Step]:
         yield step._replace(seen=[] if begin else step.seen, tasks=step.tasks[begin : begin + _AT_ONCE])
 
 
-def _keep(said: dict[int, Said], fresh: dict[int, Said], portion: Portion) -> None:
+def _count(lesson: Lesson, said: Said | None, name: str, portion: Portion, arms: Arms) -> None:
+    """Count the first label of an event that the model of this name has answered, if it has."""
+    if lesson.is_first and lesson.y is not None and said is not None and portion.answered.get(lesson.key) == name:
+        arms.observe(name, lesson.y, said)
+
+
+def _keep(said: MutableMapping[int, Any], fresh: Mapping[int, Any], portion: Portion) -> None:
     """Keep what was said about the events that the join still has after the cut, and nothing else."""
     for key in portion.forgotten:
         said.pop(key, None)

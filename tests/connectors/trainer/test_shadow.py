@@ -224,19 +224,23 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     settings = configure(tmp_path, SHADOWS[:2])
     fill(settings)
     monkeypatch.setattr(shadow, "_GRACE_SECONDS", 0.0)
-    state = run(replace(settings, challenger=(replace(SHADOWS[0], slowdown=1e-9), SHADOWS[1])))
+    slow, sharing = replace(SHADOWS[0], slowdown=1e-9), replace(SHADOWS[1], share=0.3)
+    state = run(replace(settings, challenger=(slow, sharing)))
     assert cli.main(["challengers", str(settings.daemon.state_dir)]) == 0
     out = capsys.readouterr().out
     assert "events-0: 'model' serves, at offset 200" in out
     assert re.search(r"^wide +\d+ +error +\d+\.\d\d% ", out, re.MULTILINE)
+    assert re.search(r"^answered by +events +labels", out, re.MULTILINE)
+    assert re.search(r"^model +\d+ +\d+ +error +\d+\.\d\d% ", out, re.MULTILINE)
     assert "c1 was dropped: it took " in out
     path, _ = write_report(settings.daemon.state_dir)
-    assert "Challengers" in path.read_text()
+    assert all(title in path.read_text() for title in ("Challengers", "Answers by model"))
     metrics = Metrics()
     telemetry = Telemetry(metrics, settings.codec())
     telemetry._measure_challengers(state.challengers, 0)
     text = metrics.render()
     assert 'streamsvm_challenger_active{challenger="c1",partition="0"} 0.0' in text
+    assert 'streamsvm_answers_mean{bound="low",challenger="wide",metric="error",partition="0"} 0' in text
     assert re.search(
         r'streamsvm_challenger_gain\{bound="low",challenger="wide",metric="error",partition="0"\} -0', text
     )
