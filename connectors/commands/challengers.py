@@ -2,9 +2,9 @@
 
 import argparse
 
-from ..report.challengers import HEAD, remarks, rows_of
+from ..report.challengers import ANSWERS_HEAD, HEAD, remarks, rows_of, rows_of_answers
 from ..runtime.text import aligned
-from ..trainer.state.challengers import read_standings, serving_of
+from ..trainer.state.challengers import read_answers, read_standings, serving_of
 from ..trainer.state.stored_state import read_state
 from .shared.configuration import state_of
 
@@ -19,5 +19,7 @@ def run(arguments: argparse.Namespace) -> None:
             print("there is no [[challenger]]")
         if rows := list(rows_of(standings)):
             print(aligned([HEAD, *rows]))
+        if answers := list(rows_of_answers(read_answers(item.checkpoint.blobs))):
+            print(aligned([ANSWERS_HEAD, *answers]))
         for remark in remarks(standings):
             print(remark)

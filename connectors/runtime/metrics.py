@@ -126,10 +126,14 @@ _BY_LABELS: dict[tuple[str, ...], dict[str, str]] = {  # the others
         "streamsvm_challenger_active": "1 while a challenger goes on, 0 once it was dropped.",
         "streamsvm_challenger_serving": "1 for the model that serves, 0 for those beside it.",
         "streamsvm_challenger_labels": "Labels that a challenger was compared on.",
+        "streamsvm_answers_events": "Events that a model has answered, by the split.",
+        "streamsvm_answers_labels": "Labels of the events that a model has answered.",
     },
     ("partition", "challenger", "metric", "bound"): {
         "streamsvm_challenger_gain": "How much better a challenger is than the model that serves; the bounds hold at "
         "all times together.",
+        "streamsvm_answers_mean": "How a model does on the events that it has answered; the bounds hold at all times "
+        "together.",
     },
     ("model",): {"streamsvm_model_age_seconds": "Seconds since the model in use was published."},
     ("kind",): {

@@ -33,6 +33,9 @@ class ChallengerSettings:
         Its name: letters, digits, ``.``, ``_`` and ``-``.  ``"model"`` is the model of [model].
     topic
         Topic of its predictions.  Empty: log.predictions, ``-`` and the name.
+    share
+        Share of the events that it answers, from 0 to 1: log.predictions gets its predictions of these, and scorers
+        predict them with it.  A hash of their keys chooses them; see comparison.split.  Default: it answers none.
     max_mb
         Megabytes of the challenger in a checkpoint.  A challenger that is larger is dropped.
     slowdown
@@ -42,6 +45,7 @@ class ChallengerSettings:
 
     name: str = key("", _name)
     topic: str = key("", checks.optional_topic)
+    share: float = key(0.0, checks.fraction)
     max_mb: float = key(256.0, checks.megabytes)
     slowdown: float = key(20.0, checks.positive)
     model: ModelSettings = field(default_factory=ModelSettings)
@@ -67,11 +71,15 @@ class ComparisonSettings:
         The metric by which a challenger that is better serves at once, by itself: ``"error"``, ``"g-mean"``,
         ``"log loss"``, ``"cost"`` or ``"decided"``.  Each partition decides alone.  Empty: only ``streamsvm promote``
         does that.
+    split
+        What chooses the model that answers an event, if challengers have a share: ``"key"``, so that one model answers
+        all events of a record key, or ``"id"``, the event's id.  An event without a key goes by its id.
     """
 
     error: float = key(0.05, checks.up_to_a_half)
     miss_cost: float = key(1.0, checks.positive)
     promote: str = key("", checks.one_of("", "error", "g-mean", "log loss", "cost", "decided"))
+    split: str = key("key", checks.one_of("key", "id"))
 
 
 def model_fingerprint(model: ModelSettings) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
+from ..records.split import Split
 from ..runtime.problems import Problems
 from . import checks
 from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
@@ -366,6 +367,15 @@ class Settings:
     def topic_of(self, challenger: ChallengerSettings) -> str:
         """The topic of a challenger's predictions."""
         return challenger.topic or f"{self.log.predictions}-{challenger.name}"
+
+    def topic_of_model(self, name: str) -> str:
+        """The topic of the predictions of a model, given by its name, while it is in the shadow."""
+        return self.topic_of(self.models()[name])
+
+    def split(self) -> Split:
+        """Which challenger answers an event."""
+        shares = {own.name: own.share for own in self.challenger}
+        return Split(shares, by_key=self.comparison.split == "key")
 
     def models(self) -> dict[str, ChallengerSettings]:
         """The challengers by name, and the model of [model], which becomes one if another is promoted."""

@@ -247,7 +247,7 @@ class Partition:
         topics = self._settings.log.control_topics
         answer = partial(self._log.produce, topics[-1] if topics else "", partition=self.number)
         items = [*map(self._input, topics)]
-        return Serving(self._settings, items, self.number, answer, self._refuse_request)
+        return Serving(self._settings, items, self.number, answer, self._refuse_request, self.catch_up)
 
     def _may_consume(self, state: State) -> bool:
         """Follow the requests; return whether the next cut may be consumed, or a checkpoint comes first."""
@@ -270,10 +270,28 @@ class Partition:
             return True
         if not self._erasing.is_ready:
             return False
+        if self._erasing.item.records:
+            self.catch_up()
         if not self._has_erased and self._erasing.follow(state):
             self._note_erased()
             self._has_asked = self._processor.resume(state) or self._has_asked  # withdraws questions
         return not self._has_erased and self._erasing.swap is None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether challengers have not yet followed through all cuts."""
+        shadow = self._processor.shadow
+        return shadow is not None and shadow.is_behind
+
+    def work(self, seconds: float) -> None:
+        """Let the challengers follow for so long."""
+        if self._processor.shadow and self.state:
+            self._processor.shadow.work(self.state, seconds)
+
+    def catch_up(self) -> None:
+        """Let the challengers follow through all cuts."""
+        if self._processor.shadow and self.state:
+            self._processor.shadow.catch_up(self.state)
 
     def _note_erased(self) -> None:
         self._has_erased = self.wants_publication = True
@@ -432,6 +450,8 @@ class Partition:
     def save(self) -> None:
         """Write a checkpoint, between two cuts.  Outputs must be durable by now, or be committed with it.
 
+        Challengers must have caught up before that: they have outputs, too.
+
         Raises
         ------
         TakenOver
@@ -439,6 +459,7 @@ class Partition:
         """
         assert self.state
         assert self._is_whole, "a checkpoint in the middle of a cut"
+        assert not self.is_behind, "a checkpoint before challengers have caught up"
         self.state.history.latest = self._snapshot(self.state)
         if isinstance(self.state.models, KeyedModels):
             self.state.models.leave(self.store.crowded)

@@ -128,6 +128,7 @@ class Rerun:
                 while not stop() and not partition.is_finished:
                     if self._cycle(log, partition) and partition.state:
                         see(partition.state)
+                partition.catch_up()
                 if partition.is_new:
                     partition.save()
                 return partition.state
@@ -141,6 +142,7 @@ class Rerun:
                 partition.offer(record.topic, [record])
         n_records = partition.step()
         if partition.is_due:
+            partition.catch_up()
             partition.save()
         return n_records
 

@@ -24,6 +24,7 @@ from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 from .state.models import SingleModel
+from .state.quality.arms import Arms
 from .state.quality.multiclass import ClassPrequential, Confusion
 from .state.state import State
 
@@ -206,6 +207,18 @@ class Telemetry:
                 for bound, value in difference.gain._asdict().items():
                     labels = {**where, "metric": difference.metric, "bound": bound}
                     self._metrics.set("streamsvm_challenger_gain", value, **labels)
+        if challengers.arms is not None:
+            self._measure_answers(challengers.arms, number)
+
+    def _measure_answers(self, arms: Arms, number: int) -> None:
+        """How each model does on what it has answered."""
+        for arm in arms:
+            where = {"partition": number, "challenger": arm.name}
+            self._metrics.set("streamsvm_answers_events", arm.n_events, **where)
+            self._metrics.set("streamsvm_answers_labels", arm.n_labels, **where)
+            for metric, mean in arm.metrics.items():
+                for bound, value in mean._asdict().items():
+                    self._metrics.set("streamsvm_answers_mean", value, **where, metric=metric, bound=bound)
 
     def _names(self, labels: Iterable[ClassLabel]) -> dict[ClassLabel, str]:
         """What classes are called: a class that came with a label has a number instead of its name."""

@@ -3,7 +3,7 @@
 It owns a share of the topic's partitions, each with its own state (see `partition`).  A cycle is:
 
 1. Poll records.
-2. Consume a cut of each partition.
+2. Consume a cut of each partition.  If there is none, let challengers follow for a moment.
 3. Where a checkpoint is due: flush the outputs, write the checkpoint, then commit the offsets.
 4. Publish models, and show metrics, when it is time.
 
@@ -50,6 +50,7 @@ from .telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 _POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
+_SHADOW_SECONDS = 0.002  # that challengers follow, before the next look at the log
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
@@ -259,7 +260,9 @@ class Trainer:
             self._polled_at = now
             self._poll()
         n_records = self._consume()
-        self._is_busy = n_records > 0
+        for partition in self._partitions.values() if not n_records else ():
+            partition.work(_SHADOW_SECONDS)
+        self._is_busy = n_records > 0 or any(partition.is_behind for partition in self._partitions.values())
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
         is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
@@ -329,13 +332,15 @@ class Trainer:
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
         partitions = [partition for partition in partitions if partition.is_new]
-        if partitions and self._flush():
+        if partitions and self._flush(partitions):
             self._log.commit(self._write(partitions))
             self._health.set_ready()
         return True
 
-    def _flush(self) -> bool:
-        """Make all outputs durable; return whether that succeeded."""
+    def _flush(self, partitions: list[Partition]) -> bool:
+        """Make all outputs durable, those of the challengers of these partitions too; return whether that succeeded."""
+        for partition in partitions:
+            partition.catch_up()
         try:
             self._log.flush()
         except Unavailable as error:
@@ -353,9 +358,10 @@ class Trainer:
         inputs.  So every partition that has consumed anything is saved.  A checkpoint counts once the transaction is
         committed.  Until then the committed offset names the checkpoint before, and the next owner rolls back to it.
         """
-        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint does not count yet
+        partitions = [part for part in self._partitions.values() if part.is_new]
+        if not self._log.can_commit() or not self._flush(partitions):  # so at most one checkpoint does not count yet
             return False
-        is_done = self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        is_done = self._log.commit(self._write(partitions))
         self._health.set_ready()
         return is_done
 

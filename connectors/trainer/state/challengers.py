@@ -17,11 +17,14 @@ from ...settings.sections import Settings
 from .counters import Counters
 from .estimates import Estimates
 from .models import SingleModel, new_decider, new_model, read_model
-from .quality.comparison import ERROR, Comparison, Difference
+from .quality.arms import Arm, Arms, read_arms
+from .quality.comparison import Comparison, Difference
+from .quality.losses import ERROR, Losses
 
 logger = logging.getLogger(__name__)
 
 TERMS = "terms"  # of a checkpoint: which models have served
+_ARMS, _ANSWERED = "arms", "served.answered"  # what each model has answered, and which events still wait
 _MODEL, _REST, _SAID = "model", "state", "said"  # of a challenger's parts in a checkpoint
 
 
@@ -117,6 +120,10 @@ class Challengers:
         All models beside the one that serves.
     said : dict
         What the model that serves said about events that wait for their labels, by key.
+    arms : Arms or None
+        How each model does on what it has answered; None if no challenger has a share.
+    answered : dict
+        The name of the model that has answered such an event, by key.
     next_request : int
         Offset of the next request on the topic log.control.
     """
@@ -130,12 +137,27 @@ class Challengers:
             self.terms.append(Term(FIRST, 0, self.terms[-1].control))
         self.all = [self._new(known[name]) for name in known if name != self.serving]
         self.said: dict[int, Said] = {}
+        self.answered: dict[int, str] = {}
         self.next_request = 0
+        self._split = settings.split()
+        self.arms = Arms(self._losses, settings.comparison.error, [*known]) if self._split else None
 
     @property
     def serving(self) -> str:
         """The name of the model that serves."""
         return self.terms[-1].name
+
+    def answering(self, key: bytes | None, number: int) -> str:
+        """The name of the model that answers an event, given its record's key and its id; empty if only one answers."""
+        if not self._split:
+            return ""
+        name = self._split.of(key, number)
+        return name if any(each.name == name for each in self.active) else self.serving
+
+    @property
+    def with_share(self) -> list[Challenger]:
+        """The challengers that answer a share."""
+        return [challenger for challenger in self.active if self.arms is not None and challenger.settings.share]
 
     @property
     def before(self) -> str:
@@ -172,12 +194,12 @@ class Challengers:
         up to 1.
         """
         wanted, n, term = self._settings.comparison, max(1, len(self._settings.challenger)), len(self.terms)
-        return Comparison(
-            wanted.error / n / (term * (term + 1)),
-            wanted.miss_cost,
-            are_two=self._classes.are_two,
-            decides=self._settings.decide.error > 0.0,
-        )
+        return Comparison(wanted.error / n / (term * (term + 1)), self._losses)
+
+    @property
+    def _losses(self) -> Losses:
+        decides = self._settings.decide.error > 0.0
+        return Losses(self._settings.comparison.miss_cost, are_two=self._classes.are_two, decides=decides)
 
     @property
     def active(self) -> list[Challenger]:
@@ -187,9 +209,10 @@ class Challengers:
     def erase(self, keys: Sequence[int]) -> int:
         """Forget events, given by their keys, in every challenger; return how many examples of models that were."""
         n_forgotten = 0
-        for said in (self.said, *(challenger.said for challenger in self.all)):
+        waiting: list[dict] = [self.said, self.answered, *(challenger.said for challenger in self.all)]
+        for of_events in waiting:
             for key in keys:
-                said.pop(key, None)
+                of_events.pop(key, None)
         for challenger in self.active:
             models = challenger.models
             n_forgotten += (models.decider(None) or models.model).forget(list(keys))
@@ -200,6 +223,8 @@ class Challengers:
         if not self._settings.challenger:
             return {}
         blobs = {TERMS: orjson.dumps([*map(list, self.terms)]), "served.said": write_said(self.said)}
+        if self.arms is not None:
+            blobs |= {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
         for challenger in self.all:
             blobs |= challenger.to_blobs()
         return blobs
@@ -208,6 +233,9 @@ class Challengers:
         """Go on from a checkpoint; a challenger that it does not have, or with other settings, begins anew."""
         if "served.said" in blobs:
             self.said = read_said(blobs["served.said"])
+        if self.arms is not None and _ARMS in blobs:
+            self.arms.restore(orjson.loads(blobs[_ARMS]))
+            self.answered = {int(key): str(name) for key, name in orjson.loads(blobs[_ANSWERED])}
         for challenger in self.all:
             prefix = f"challenger.{challenger.name}."
             own = {name.removeprefix(prefix): blob for name, blob in blobs.items() if name.startswith(prefix)}
@@ -252,6 +280,11 @@ def read_standings(blobs: Mapping[str, bytes]) -> list[Standing]:
             n = int(rest["comparison"]["gains"][ERROR][0])
             found.append(Standing(name[len("challenger.") : -len(_REST) - 1], n, each, rest["dropped"]))
     return found
+
+
+def read_answers(blobs: Mapping[str, bytes]) -> list[Arm]:
+    """How the models of a checkpoint do on what they have answered; empty if one has answered all."""
+    return read_arms(orjson.loads(blobs.get(_ARMS, b"{}")))
 
 
 def read_terms(blobs: Mapping[str, bytes]) -> list[Term]:

@@ -594,6 +594,25 @@ def test_a_log_that_cannot_be_written_refuses_the_answer_and_takes_it_again(sett
         assert undone(service, "ann") == ("q", "open")
 
 
+def test_an_answer_whose_failed_write_arrived_all_the_same_is_undone_at_once(settings, trainer):
+    for query_id in ("q", "other"):
+        trainer.ask(query_id)
+    with opened(settings) as service:
+        assert service.answer("q", True, "ann") == "first"
+
+        def written(query_id, source):
+            value = {"id": f"event-{query_id}", "y": True, "source": source, "query_id": query_id, "rev": 1}
+            with suppress(AlreadyInUse), LocalLog(settings.log.dir) as other:  # the service closes it soon
+                other.produce("labels", json.dumps(value).encode(), partition=0)
+                return True
+
+        until(lambda: written("q", "ann"))
+        until(lambda: written("other", "bob"))
+        until(lambda: service.open() == [])
+        assert undone(service, "ann") == ("q", "open")
+        assert service.undo("ann") is None
+
+
 def test_an_answer_that_waits_for_the_broker_is_not_appended_twice(settings, trainer, monkeypatch):
     trainer.ask("q")
     slow = [True]
