@@ -89,4 +89,4 @@ def _require_times(log: Transport, topic: str, number: int, offset: int) -> None
     """Raise an error if the record at `offset` has no timestamp: a partition without times has no record of a time."""
     with closing(read(log, topic, {number: offset}, {number: offset + 1})) as records:
         if any(not is_known(record.timestamp) for record in records):
-            raise ConfigError([f"{topic}-{number} has records without timestamps: give an offset instead of a time"])
+            raise ConfigError(f"{topic}-{number} has records without timestamps: give an offset instead of a time")

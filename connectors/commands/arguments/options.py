@@ -39,6 +39,11 @@ def add_check(command: argparse.ArgumentParser) -> None:
     command.add_argument("--check", action="store_true", help="check the configuration, list every problem and exit")
 
 
+def add_out(command: argparse.ArgumentParser, kinds: str = "") -> None:
+    """Add ``--out``, the file that the command writes, with what its name may end with."""
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"the file to write{kinds}")
+
+
 def add_file(command: argparse.ArgumentParser, what: str) -> None:
     """Add a file of examples, and the columns of its labels and ids."""
     command.add_argument("file", type=Path, help=what)

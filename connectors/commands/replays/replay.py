@@ -16,7 +16,7 @@ from ...runtime.process import Stop
 from ...settings import topics
 from ...settings.loading import load
 from ...settings.opening import open_once
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.excerpt import Excerpt, Spans, offsets_at
 from ...trainer.operate import operate
 from ...trainer.state.checkpoint import CheckpointError
@@ -72,8 +72,7 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
         problems.append(f"daemon.state_dir = {str(state_dir)!r} belongs to the original: choose another folder")
     if app == original.group.id:
         problems.append(f"--app {app} is the original's group.id: choose another name")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return settings
 
 
@@ -127,10 +126,8 @@ def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> Spans:
         began, spans = _read_spans(path)
         if began != asked:
             raise ConfigError(
-                [
-                    f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
-                    "for another range choose another --app"
-                ]
+                f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
+                "for another range choose another --app"
             )
         return spans
     spans = _spans(settings, first, last)
