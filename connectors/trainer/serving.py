@@ -132,15 +132,15 @@ class Serving:
 
     def _note_beginnings(self, state: State) -> None:
         """Write where challengers begin, so that they begin there again whenever the log is read again."""
-        for name in state.challengers.begun if self.items else ():
+        for name in state.challengers.fresh if self.items else ():
             self._answer(Begun(name, state.offset, state.labels_offset).to_value())
-        state.challengers.begun.clear()
+        state.challengers.fresh.clear()
 
     def _follow(self, state: State, request: Request | Begun, at: int, *, is_answered: bool) -> bool:
         if isinstance(request, Request):
             return self._serve(state, request, at, is_answered=is_answered)
         self._catch_up()
-        state.challengers.begin(request.name)
+        state.challengers.begin_empty(request.name)
         logger.info("partition %d: challenger %r begins at offset %d", self._number, request.name, state.offset)
         return False
 
@@ -150,7 +150,8 @@ class Serving:
         if name == serving:
             logger.info("partition %d: %r serves already, and goes on", self._number, name)
         elif name not in {challenger.name for challenger in state.challengers.active}:
-            logger.error("partition %d: %r cannot serve: it is not in the shadow, or was dropped", self._number, name)
+            why = _why_not(state, name)
+            logger.error("partition %d: %r cannot serve: it %s", self._number, name, why)
             name = serving
         if not is_answered:  # what changes nothing too, or a later run would follow it after all others
             self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
@@ -184,3 +185,11 @@ class Serving:
 def _better(metric: str, state: State) -> list[Challenger]:
     """The challengers that are better in a metric, by the labels that they have followed so far."""
     return [each for each in state.challengers.active if each.comparison.is_better(metric)]
+
+
+def _why_not(state: State, name: str) -> str:
+    """Why a model cannot serve."""
+    for each in state.challengers.catching_up:
+        if each.name == name:
+            return f"is catching up, at offset {each.caught_up} of {state.offset}"
+    return "is not in the shadow, or was dropped"

@@ -168,6 +168,7 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
     assert len(read_json(settings, "control-served")) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("labels", ["", "labels"])
 def test_a_challenger_that_was_added_later_begins_at_the_same_records(tmp_path, labels):
     first = promoting(tmp_path, TWO[:1], labels=labels)

@@ -179,6 +179,7 @@ def test_challengers_stay_as_they_are(tmp_path, config, call):
     assert finished(config, call, tmp_path / "receipt.json")[0] == 0
 
 
+@pytest.mark.long
 def test_a_model_that_was_promoted_is_rebuilt_with_its_challengers(tmp_path, config, call):
     """Also one that was added later than the others."""
     section = '[[challenger]]\nname = "{}"\n[challenger.model]\nC = {}\n'
