@@ -191,10 +191,11 @@ class LabellingService:
             del self._spares[next(iter(self._spares))]
 
     def release(self, who: str) -> None:
-        """End the reservation of `who`."""
+        """End the reservation of `who`; those who wait for a question learn of it."""
         with self._changed:
             self._spares.pop(who, None)
             self._book.queue.release(self._book.ballots.voter(who))
+            self._reader.tell()
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""

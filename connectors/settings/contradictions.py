@@ -218,6 +218,8 @@ def _challengers(settings: Settings) -> Iterator[str]:
         return
     if repeated := _repeated(challenger.name for challenger in settings.challenger):
         yield f"the names of challengers must differ; there is more than one {', '.join(map(repr, repeated))}"
+    if (total := sum(challenger.share for challenger in settings.challenger)) > 1.0 + 1e-9:
+        yield f"the shares of challengers add up to {total:g}, more than 1: share is a part of all events"
     if settings.daemon.per == "key":
         yield '[[challenger]] needs daemon.per = "partition": it stands beside one model, and each key has its own'
     if settings.log.questions:

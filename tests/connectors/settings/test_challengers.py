@@ -62,6 +62,10 @@ def test_a_challenger_takes_over_what_it_leaves_out_if_its_algorithm_has_it(tmp_
             "[log]\ncontrol = 'c'\n[comparison]\npromote = 'cost'\n[[challenger]]\nname = 'a'",
             "and comparison.miss_cost",
         ),
+        (
+            "[[challenger]]\nname = 'a'\nshare = 0.7\n[[challenger]]\nname = 'b'\nshare = 0.5",
+            "the shares of challengers add up to 1.2",
+        ),
         ("[log]\ncontrol = 'c'", "log.control, the topic of promotions, needs a [[challenger]]"),
         ("[[challenger]]\nname = 'a'\ntopic = 'events'", "the topics must differ"),
     ],
