@@ -249,6 +249,7 @@ class Shadow:
         arms: Arms | None,
     ) -> None:
         """Take steps: those together that let each of their events be predicted and learned, and the others alone."""
+        steps = [*_since(challenger.begun or 0, steps)]
         own, taken = ChainMap(challenger.said, fresh), 0
         while taken < len(steps):
             together = [*takewhile(_is_plain, steps[taken:])]
@@ -374,6 +375,19 @@ def _keep(said: MutableMapping[int, Any], fresh: Mapping[int, Any], portion: Por
     for key, each in fresh.items():
         if key in portion.kept:
             said.setdefault(key, each)
+
+
+def _since(begun: int, steps: list[Step]) -> list[Step]:
+    """The steps without events, and without lessons of events, before an offset."""
+    if not begun:
+        return steps
+    return [
+        step._replace(
+            seen=[seen for seen in step.seen if seen.record.offset >= begun],
+            tasks=[task for task in step.tasks if task.lesson.at >= begun or task.lesson.value is None],
+        )
+        for step in steps
+    ]
 
 
 def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedRows, row: int | None) -> Lesson:
