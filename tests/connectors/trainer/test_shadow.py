@@ -45,6 +45,10 @@ def test_each_challenger_is_the_model_that_it_would_be_alone(tmp_path, labels):
         expected = run(own)
         assert challenger.models.digest() == expected.models.digest()
         assert values(settings, settings.topic_of(challenger.settings)) == values(own, own.log.predictions)
+        if not labels:  # they count the same lessons
+            topics = settings.topic_of(challenger.settings), own.log.predictions
+            found, wanted = ([said["model"] for said in read_json(settings, topic)] for topic in topics)
+            assert found == wanted
     assert state.join.counters.corrected > 5 or not labels
 
 
