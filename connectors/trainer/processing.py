@@ -444,7 +444,7 @@ class Processor:
                 continue
             lesson = self._add_label(record, label, state.join) if label.op in ("set", "retract") else None
             if self._asking:
-                self._asking.hear(label.key, label.op, label.source or "", state.join)
+                self._asking.hear(label.key, label.op, label.source or "", state.join, is_alike=label.like is not None)
             if lesson is None:
                 continue
             known = None

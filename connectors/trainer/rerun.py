@@ -5,6 +5,7 @@ log never had them.  It reads in *stages*: all events and labels before a pair o
 timestamps, then those before the next pair.  The stages decide in which order late labels come, so a receipt has them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -199,7 +200,7 @@ def alone(settings: Settings, own: ChallengerSettings, batch: int) -> Settings:
 def quiet(settings: Settings, folder: Path) -> Settings:
     """The settings of a rerun: the same model, a folder of its own, and only the topics of events and labels.
 
-    Challengers take part only where one may have been promoted.
+    Challengers take part only where one may have been promoted; how fast this machine is drops none.
     """
     log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
     daemon = replace(
@@ -208,7 +209,8 @@ def quiet(settings: Settings, folder: Path) -> Settings:
     state = replace(settings.state, store="dir", url="")
     comparison = replace(settings.comparison, promote="")
     is_alone = all(challenger.name == FIRST for challenger in settings.challenger)
-    own = settings.challenger if settings.log.control or is_alone else ()
+    limitless = (replace(own, max_mb=math.inf, slowdown=math.inf) for own in settings.challenger)
+    own = tuple(limitless) if settings.log.control or is_alone else ()
     return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison, challenger=own)
 
 
