@@ -21,5 +21,5 @@ def run(arguments: argparse.Namespace) -> None:
             print(aligned([HEAD, *rows]))
         if answers := list(rows_of_answers(read_answers(item.checkpoint.blobs))):
             print(aligned([ANSWERS_HEAD, *answers]))
-        for remark in remarks(standings):
+        for remark in remarks(standings, offset):
             print(remark)

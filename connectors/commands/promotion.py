@@ -8,7 +8,7 @@ from ..records.promotions import Request
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings, refuse
-from ..trainer.state.challengers import read_standings, read_terms, serving_of
+from ..trainer.state.challengers import Standing, read_standings, read_terms, serving_of
 from ..trainer.state.stored_state import readable_state
 from .shared.configuration import read_config
 from .shared.log_access import flush
@@ -47,13 +47,20 @@ def _check(settings: Settings, name: str) -> None:
     """Raise ConfigError if a model cannot serve."""
     if name not in settings.models():
         raise ConfigError(f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}")
-    dropped = [
-        f"{item.name}: {name!r} was dropped: {each.dropped}"
+    problems = [
+        f"{item.name}: {name!r} {_why_not(each, item.checkpoint.offsets['events'])}"
         for item in readable_state(settings.daemon.state_dir)
         for each in read_standings(item.checkpoint.blobs)
-        if each.name == name and each.dropped
+        if each.name == name and (each.dropped or each.caught_up is not None)
     ]
-    refuse(dropped)
+    refuse(problems)
+
+
+def _why_not(standing: Standing, offset: int) -> str:
+    """Why a challenger cannot serve."""
+    if standing.dropped:
+        return f"was dropped: {standing.dropped}"
+    return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
 
 
 def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:

@@ -5,7 +5,7 @@ what others read, in the book and the history, is guarded by the service's condi
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from ..logs.transport import Unavailable
@@ -16,6 +16,7 @@ from ..settings.sections import Settings
 from .answer import Given, Word
 from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
+from .group import following, with_others
 from .history import History, Step, Undone
 from .reader import Reader
 from .writer import AnswerWriter
@@ -71,10 +72,14 @@ class Answering:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def say(self, query_id: str, word: Word, at: int | None = None, place: Place | None = None) -> Outcome:
+    def say(
+        self, query_id: str, word: Word, at: int | None = None, place: Place | None = None, *, alike: bool = False
+    ) -> Outcome:
         """Write an answer, as `LabellingService.answer`."""
         check_name(word.who)
         with self._writing:
+            if alike:
+                self._tell_others(with_others(self._book, query_id, word, self._now()), word.who)
             if word.y in self._book.changes.gone and self._book.changes.meaning(word.y) is None:
                 self._change_class(ClassChange("restore", word.y, word.y, 0, ""), word.who)  # the class comes again
             return self._say(query_id, word, at, place)
@@ -91,7 +96,23 @@ class Answering:
         with self._writing:
             return self._replace(query_id, word)
 
+    def _tell_others(self, answers: Iterable[tuple[str, Given]], who: str) -> None:
+        """Write answers about near-duplicates. They are no steps of their own: who takes the answer back, takes all."""
+        if self._writer.pending:  # one of these may be about the same events
+            self._flush()
+        with self._changed:
+            self._reader.check()
+            listed = list(answers)
+        for query_id, given in listed:
+            self._writer.append(query_id, given)
+        if listed:
+            self._flush()
+        with self._changed:
+            for query_id, _ in listed:
+                self._history.pass_over(query_id, self._book.given[query_id].rev, who)
+
     def _replace(self, query_id: str, word: Word) -> Outcome:
+        self._tell_others(following(self._book, query_id, word, self._now()), word.who)
         with self._changed:
             self._book.recall(query_id)
             last = self._book.last(query_id, word.who)
@@ -188,6 +209,7 @@ class Answering:
         if earlier is not None and not is_decision:
             self._replace(query_id, Word(earlier.op, earlier.y, who))
         elif not is_retracted:
+            self._tell_others(following(self._book, query_id, retraction, self._now()), who)
             self._say(query_id, retraction)
         with self._changed:
             self._history.pass_over(query_id, step.rev, who)

@@ -233,7 +233,14 @@ class LabellingService:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answer(
-        self, query_id: str, y: ClassLabel, who: str, *, at: int | None = None, place: Place | None = None
+        self,
+        query_id: str,
+        y: ClassLabel,
+        who: str,
+        *,
+        at: int | None = None,
+        place: Place | None = None,
+        alike: bool = False,
     ) -> Outcome:
         """Write a label; it is durable when this returns.
 
@@ -251,6 +258,9 @@ class LabellingService:
             Time of the answer, in milliseconds since the epoch; None: now.
         place
             Where the answer goes if the service has forgotten the question; None: such a question is unknown.
+        alike
+            Whether the label is also for the near-duplicates of the event that nothing was said of, see
+            `Question.alike`. They are written first, so that a repetition after a failure completes them.
 
         Returns
         -------
@@ -265,7 +275,7 @@ class LabellingService:
         Unavailable
             If the label cannot be written now: try again.
         """
-        return self._answering.say(query_id, Word("set", y, who), at, place)
+        return self._answering.say(query_id, Word("set", y, who), at, place, alike=alike)
 
     def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
         """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""

@@ -253,6 +253,7 @@ class Codec:
             None if revision is None else _revision(revision),
             op,
             _source(fields.get("source")),
+            _source(fields.get("like")),
         )
 
     def _value(self, record: Record) -> bytes:

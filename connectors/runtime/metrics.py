@@ -125,6 +125,7 @@ _BY_LABELS: dict[tuple[str, ...], dict[str, str]] = {  # the others
     ("partition", "challenger"): {
         "streamsvm_challenger_active": "1 while a challenger goes on, 0 once it was dropped.",
         "streamsvm_challenger_serving": "1 for the model that serves, 0 for those beside it.",
+        "streamsvm_challenger_behind": "Events that a challenger has still to catch up with.",
         "streamsvm_challenger_labels": "Labels that a challenger was compared on.",
         "streamsvm_answers_events": "Events that a model has answered, by the split.",
         "streamsvm_answers_labels": "Labels of the events that a model has answered.",

@@ -150,6 +150,13 @@ class Processor:
         if self.shadow:
             self.shadow.follow(steps, state, time.thread_time() - begin)
 
+    def observe(self, events: list[Record], state: State) -> None:
+        """Let `Records` take note of raw events, and do nothing else with them."""
+        if events:
+            decoded, rows = self._decode_events(self._without_tombstones(events), state)
+            if isinstance(rows, RawRows):
+                rows.observed(range(len(decoded)), state.models.to_observe(None))
+
     def attend(self, state: State) -> None:
         """Take a state in hand, a new one or that of a checkpoint."""
         if self.shadow:
@@ -413,7 +420,7 @@ class Processor:
                 continue
             lesson = self._add_label(record, label, state.join) if label.op in ("set", "retract") else None
             if self._asking:
-                self._asking.hear(label.key, label.op, label.source or "", state.join)
+                self._asking.hear(label.key, label.op, label.source or "", state.join, is_alike=label.like is not None)
             if lesson is None:
                 continue
             known = None

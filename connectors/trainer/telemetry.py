@@ -19,7 +19,6 @@ from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
 from .state.alarms import ERRORS, INPUTS
 from .state.candidates import OUTCOMES, Labelling
-from .state.challengers import Challengers
 from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
@@ -163,7 +162,7 @@ class Telemetry:
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
         self._measure_decisions(state, number)
-        self._measure_challengers(state.challengers, number)
+        self._measure_challengers(state, number)
         if isinstance(state.metrics, ClassPrequential):
             self._measure_classes(state.metrics.rolling(), number)
 
@@ -192,8 +191,9 @@ class Telemetry:
             labels = {"class": names[confusion.labels[row]], "predicted": names[confusion.labels[column]]}
             self._metrics.set("streamsvm_confusion", int(n), partition=number, **labels)
 
-    def _measure_challengers(self, challengers: Challengers, number: int) -> None:
+    def _measure_challengers(self, state: State, number: int) -> None:
         """How each challenger does beside the model that serves."""
+        challengers = state.challengers
         serving = {"partition": number, "challenger": challengers.serving}
         if challengers.all:
             self._metrics.drop(**serving)
@@ -202,6 +202,8 @@ class Telemetry:
             where = {"partition": number, "challenger": challenger.name}
             self._metrics.set("streamsvm_challenger_serving", 0.0, **where)
             self._metrics.set("streamsvm_challenger_active", float(not challenger.dropped), **where)
+            behind = 0 if challenger.caught_up is None else state.offset - challenger.caught_up
+            self._metrics.set("streamsvm_challenger_behind", behind, **where)
             self._metrics.set("streamsvm_challenger_labels", challenger.comparison.n, **where)
             for difference in challenger.comparison.differences():
                 for bound, value in difference.gain._asdict().items():

@@ -6,16 +6,14 @@ A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from streamsvm.core.kernel_table import KERNELS
 
 from ...logs.transport import TOPIC_NAME
+from ...runtime.moments import Moment, read_moment
 from ...runtime.numbers import MAX_INT32, MAX_INT64
 from ...runtime.text import to_number
-
-Moment = int | datetime | None  # an offset, a time; None: the default
 
 FILE_FORMATS = ("auto", "csv", "jsonl", "libsvm", "npz")
 DEVICES = ("cpu", "cuda", "auto")
@@ -201,15 +199,10 @@ def offset(text: str) -> int:
 
 def moment(text: str) -> Moment:
     """An offset, a time, or ``earliest``."""
-    if text == "earliest":
-        return None
-    if text.isdecimal():
-        return offset(text)
     try:
-        time = datetime.fromisoformat(text)
+        return read_moment(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _whole(text: str, low: int, high: int, otherwise: str = "") -> int:

@@ -17,7 +17,6 @@ from ...records.erasures import Erasure, Swap
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
 from ...runtime.text import plural
-from ...settings.challengers import FIRST
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
@@ -78,7 +77,11 @@ def _needs(settings: Settings) -> Iterator[str]:
     yield from needs_erasures(settings)
     why = "a rebuild would not end with the same model"
     if settings.log.questions:
-        yield f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered"
+        yield (
+            f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered. "
+            "The models have forgotten the records. For one that never saw them, `streamsvm replay` learns the labels "
+            "of the log without asking"
+        )
     if settings.daemon.start != "earliest":
         yield f"daemon.start = {settings.daemon.start!r}: {why}, because it is not known where the trainer began"
     if settings.daemon.begin != "empty":
@@ -159,16 +162,9 @@ def _places(settings: Settings) -> dict[int, Stage]:
     if not settings.daemon.state_dir.is_dir():
         return {}
     found = read_state(settings.daemon.state_dir)
-    promoted = {item.name: serving_of(item.checkpoint.blobs) for item in found}
-    problems = [
-        f"{name}: {serving!r} was promoted, and a rebuild knows only [model]. Roll back, or write its settings into "
-        "[model] and remove its section, and rebuild then"
-        for name, serving in promoted.items()
-        if serving != FIRST
-    ]
-    refuse(problems)
     for item in found:
-        check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
+        serving = settings.serving(serving_of(item.checkpoint.blobs))
+        check_fingerprint(item.checkpoint, serving.fingerprint(), settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 
@@ -212,6 +208,7 @@ def _receipt(
             partitions[str(number)] = {
                 "stages": read,
                 "place": note["place"],
+                "served": note["served"],
                 "erased": _hashes(settings, salted, number, asked[number].erasures, Stage(*note["place"])),
                 "log": receipts.log_digests(log, settings, number, Stage(*note["place"]), is_erased),
                 "before": note["before"],
