@@ -154,6 +154,7 @@ class Answering:
     def _take_up_found(self, query_id: str) -> None:
         """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
         with self._changed:
+            self._reader.check()
             self._book.recall(query_id)
             if self._book.place(query_id) is not None:
                 return
