@@ -17,6 +17,7 @@ class Given(NamedTuple):
     rev: int
     place: Place
     voices: Mapping[str, ClassLabel] = MappingProxyType({})  # labels since the last retraction, by annotator
+    like: str | None = None  # the question that was answered with it, about a near-duplicate
 
     @property
     def word(self) -> ClassLabel:

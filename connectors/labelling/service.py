@@ -13,7 +13,7 @@ A damaged record of log.questions is counted and passed over with a warning; it 
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing, suppress
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +30,7 @@ from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
 from .finding.index import Page
 from .follower import Follower
+from .group import following, with_others
 from .history import FILE, History, Step, Undone, last_words
 from .reader import Reader
 from .writer import AnswerWriter
@@ -240,7 +241,14 @@ class LabellingService:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answer(
-        self, query_id: str, y: ClassLabel, who: str, *, at: int | None = None, place: Place | None = None
+        self,
+        query_id: str,
+        y: ClassLabel,
+        who: str,
+        *,
+        at: int | None = None,
+        place: Place | None = None,
+        alike: bool = False,
     ) -> Outcome:
         """Write a label; it is durable when this returns.
 
@@ -258,6 +266,9 @@ class LabellingService:
             Time of the answer, in milliseconds since the epoch; None: now.
         place
             Where the answer goes if the service has forgotten the question; None: such a question is unknown.
+        alike
+            Whether the label is also for the near-duplicates of the event that nothing was said of, see
+            `Question.alike`. They are written first, so that a repetition after a failure completes them.
 
         Returns
         -------
@@ -272,7 +283,11 @@ class LabellingService:
         Unavailable
             If the label cannot be written now: try again.
         """
-        return self._say(query_id, "set", y, who, at, place)
+        check_name(who)
+        with self._writing:
+            if alike:
+                self._tell_others(with_others(self._book, query_id, y, who, self._now()), who)
+            return self._answer(query_id, "set", y, who, at, place)
 
     def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
         """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
@@ -292,7 +307,23 @@ class LabellingService:
         with self._writing:
             return self._replace(query_id, op, y, who)
 
+    def _tell_others(self, answers: Iterable[tuple[str, Given]], who: str) -> None:
+        """Write answers about near-duplicates. They are no steps of their own: who takes the answer back, takes all."""
+        if self._writer.pending:  # one of these may be about the same events
+            self._flush()
+        with self._changed:
+            self._reader.check()
+            listed = list(answers)
+        for query_id, given in listed:
+            self._writer.append(query_id, given)
+        if listed:
+            self._flush()
+        with self._changed:
+            for query_id, _ in listed:
+                self._history.pass_over(query_id, self._book.given[query_id].rev, who)
+
     def _replace(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> Outcome:
+        self._tell_others(following(self._book, query_id, op, y, who, self._now()), who)
         with self._changed:
             self._book.recall(query_id)
             last = self._book.last(query_id, who)
@@ -449,6 +480,7 @@ class LabellingService:
         if earlier is not None and not is_decision:
             self._replace(query_id, earlier.op, earlier.y, who)
         elif not is_retracted:
+            self._tell_others(following(self._book, query_id, "retract", None, who, self._now()), who)
             self._say_locked(query_id, "retract", None, who, None, None)
         with self._changed:
             self._history.pass_over(query_id, step.rev, who)
@@ -534,9 +566,14 @@ class LabellingService:
     ) -> Outcome:
         check_name(who)
         with self._writing:
-            if y in self._book.changes.gone and self._book.changes.meaning(y) is None:  # the class comes again
-                self._change_class(ClassChange("restore", y, y, 0, ""), who)
-            return self._say_locked(query_id, op, y, who, at, place)
+            return self._answer(query_id, op, y, who, at, place)
+
+    def _answer(
+        self, query_id: str, op: str, y: ClassLabel | None, who: str, at: int | None, place: Place | None
+    ) -> Outcome:
+        if y in self._book.changes.gone and self._book.changes.meaning(y) is None:  # the class comes again
+            self._change_class(ClassChange("restore", y, y, 0, ""), who)
+        return self._say_locked(query_id, op, y, who, at, place)
 
     def _say_locked(
         self,

@@ -43,11 +43,19 @@ def rows_of_answers(arms: list[Arm]) -> Iterator[tuple[str, ...]]:
             yield (arm.name, f"{arm.n_events:,}", f"{arm.n_labels:,}", metric, *(show.format(bound) for bound in mean))
 
 
-def remarks(standings: list[Standing]) -> list[str]:
-    """What is to say of challengers beside the table."""
-    found = [f"{each.name} was dropped: {each.dropped}." for each in standings if each.dropped]
-    waiting = [each.name for each in standings if not each.n and not each.dropped]
+def remarks(standings: list[Standing], offset: int) -> list[str]:
+    """What is to say of challengers beside the table, when the model that serves is at this offset."""
+    found = [remark for each in standings if (remark := _remark(each, offset))]
+    waiting = [each.name for each in standings if not each.n and not _remark(each, offset)]
     return [*found, *([f"No label yet for {', '.join(waiting)}."] if waiting else [])]
+
+
+def _remark(each: Standing, offset: int) -> str:
+    if each.dropped:
+        return f"{each.name} was dropped: {each.dropped}."
+    if each.caught_up is not None:
+        return f"{each.name} is catching up, at offset {each.caught_up:,} of {offset:,}; it began with {each.begun:,}."
+    return f"{each.name} begins at offset {each.begun:,}." if each.begun > offset else ""
 
 
 def challengers_panels(stored: Stored, prefix: str) -> list[Panel]:
@@ -56,10 +64,11 @@ def challengers_panels(stored: Stored, prefix: str) -> list[Panel]:
     if not standings:
         return []
     n_active = sum(not each.dropped for each in standings)
+    offset = stored.checkpoint.offsets["events"]
     facts = [("serving", serving_of(stored.checkpoint.blobs)), ("in the shadow", plural(n_active, "model"))]
     rows = list(rows_of(standings))
     table = [HEAD, *rows] if rows else ()
-    found = [Panel(f"{prefix}-challengers", "Challengers", "", [_TEXT, *remarks(standings)], table, facts)]
+    found = [Panel(f"{prefix}-challengers", "Challengers", "", [_TEXT, *remarks(standings, offset)], table, facts)]
     if answers := list(rows_of_answers(read_answers(stored.checkpoint.blobs))):
         found.append(Panel(f"{prefix}-answers", "Answers by model", "", [_SPLIT_TEXT], [ANSWERS_HEAD, *answers]))
     return found

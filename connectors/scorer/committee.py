@@ -3,7 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -134,25 +134,6 @@ NO_MODELS = Committee([])
 _OF_PARTITION = re.compile("p([0-9]+)(?:@(.+))?")  # as `publication` names them
 
 
-class Models(Protocol):
-    """The models in use, and the choice of those that predict an event."""
-
-    def __bool__(self) -> bool:
-        """Whether any model is in use."""
-
-    def knows(self, name: str) -> bool:
-        """Whether a model of this name can be one of these."""
-
-    def put(self, snapshot: Snapshot, member: Member) -> None:
-        """Put a model into use, in the place of an older one of its name."""
-
-    def drop(self, name: str) -> None:
-        """Remove a model that was withdrawn."""
-
-    def choose(self, key: bytes | None, challenger: str = "") -> Committee:
-        """The committee for an event with this record key, which a challenger answers if one is named."""
-
-
 class PartitionModels:
     """One model for each partition of the trainers; all of them predict every event.
 
@@ -165,22 +146,27 @@ class PartitionModels:
         self._committees: dict[str, Committee] = {}
 
     def __bool__(self) -> bool:
+        """Whether any model is in use."""
         return bool(self._members[""])
 
     def knows(self, name: str) -> bool:
+        """Whether a model of this name can be one of these."""
         return _OF_PARTITION.fullmatch(name) is not None
 
     def put(self, snapshot: Snapshot, member: Member) -> None:
+        """Put a model into use, in the place of an older one of its name."""
         number, challenger = _parts(snapshot.name)
         self._members.setdefault(challenger, {})[number] = member
         self._committees.clear()
 
     def drop(self, name: str) -> None:
+        """Remove a model that was withdrawn."""
         number, challenger = _parts(name)
         self._members.get(challenger, {}).pop(number, None)
         self._committees.clear()
 
     def choose(self, key: bytes | None, challenger: str = "") -> Committee:
+        """The committee for an event with this record key, which a challenger answers if one is named."""
         if challenger not in self._committees:
             serving = self._members[""]
             chosen = {number: self._members.get(challenger, {}).get(number, serving[number]) for number in serving}
@@ -264,7 +250,7 @@ class KeyModels:
         return self._unpacked[name]
 
 
-def models_of(settings: Settings, device: str) -> Models:
+def models_of(settings: Settings, device: str) -> PartitionModels | MergedModel | KeyModels:
     """The models that these settings want events predicted with, before the first one has come."""
     if settings.scorer.model == "merged":
         return MergedModel()

@@ -27,7 +27,7 @@ from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
 from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop
 from ..settings import topics
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import Settings, refuse
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.quality.prequential import Progress
@@ -78,8 +78,7 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     AccessDenied, Unavailable, OutputsLost, TakenOver
         If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
-    if problems := list(needs(settings)):
-        raise ConfigError(problems)
+    refuse(needs(settings))
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
 
 

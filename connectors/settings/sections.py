@@ -1,6 +1,6 @@
 """The sections of the configuration, except the model's: what each key means, its type, its default and its range."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +10,7 @@ from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
 from ..records.split import Split
+from ..runtime.problems import Problems
 from . import checks
 from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
 from .checks import key
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from streamsvm.features import Records
 
 
-class ConfigError(ValueError):
-    """A configuration that cannot be used; `problems` has one line for each problem."""
+class ConfigError(Problems):
+    """A configuration, or options of a command, that cannot be used."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = list(problems)
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise `ConfigError` if there are any problems."""
+    if found := list(problems):
+        raise ConfigError(*found)
 
 
 @dataclass(frozen=True)

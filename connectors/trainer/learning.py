@@ -90,7 +90,7 @@ def teach(
     rows
         The features of their events, as the model takes them; see `numbered`.
     entity
-        Whose model learns; see `Models`.
+        Whose model learns; see `SingleModel`.
     state
         The state of the partition, or a challenger.
     max_features

@@ -12,7 +12,7 @@ from streamsvm.export import to_json
 from ..records.models import Model, ServedModel, pack_model, unpack_model
 from ..records.published import Publisher, TooLarge, read_newest
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import Settings, refuse
 from .state.models import new_model, read_model
 from .state.state import State
 
@@ -135,6 +135,5 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
         f'daemon.begin = "merged": the merged model has {name} = {value!r}, the configuration says {wanted!r}'
         for name, value, wanted in differences(merged, new_model(settings.model, known))
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None).model

@@ -241,7 +241,7 @@ class Shadow:
         outputs: list[tuple[Seen, bytes]],
         arms: Arms | None,
     ) -> None:
-        for step in steps:
+        for step in _since(challenger.begun or 0, steps):
             for seen, said in self._predicted(challenger, step):
                 fresh.setdefault(seen.event.key, said)
                 version = ModelVersion(challenger.version, seen.record.offset, seen.answering and challenger.name)
@@ -327,6 +327,19 @@ def _keep(said: MutableMapping[int, Any], fresh: Mapping[int, Any], portion: Por
     for key, each in fresh.items():
         if key in portion.kept:
             said.setdefault(key, each)
+
+
+def _since(begun: int, steps: list[Step]) -> list[Step]:
+    """The steps without events, and without lessons of events, before an offset."""
+    if not begun:
+        return steps
+    return [
+        step._replace(
+            seen=[seen for seen in step.seen if seen.record.offset >= begun],
+            tasks=[task for task in step.tasks if task.lesson.at >= begun or task.lesson.value is None],
+        )
+        for step in steps
+    ]
 
 
 def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedRows, row: int | None) -> Lesson:

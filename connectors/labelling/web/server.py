@@ -292,7 +292,8 @@ class _Handler(Handler):
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         label = self._class(body)
-        outcome = self.server.service.answer(_query_id(body), label, self._who())
+        is_for_all = body.get("alike") is True
+        outcome = self.server.service.answer(_query_id(body), label, self._who(), alike=is_for_all)
         named = {"label": str(label)} if self.server.choices.is_multiclass else {}  # perhaps in other capitals
         return {"outcome": outcome, **named}
 

@@ -17,7 +17,7 @@ from logged import read_json
 from patience import Patience
 
 from streamsvm.active import QuestionBook
-from streamsvm.connectors.labelling import book, follower, history
+from streamsvm.connectors.labelling import book, follower, history, log_thread
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
@@ -706,17 +706,17 @@ def test_one_labelling_service_for_an_embedded_log(settings, trainer):
 
 
 def test_a_log_that_cannot_be_read_is_unavailable_until_it_is_there(settings, trainer, monkeypatch):
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_thread, "LOOK_SECONDS", 0.05)
     trainer.ask("q")
     away = [True]
-    open_once = follower.open_once
+    open_once = log_thread.open_once
 
     def open_or_not(settings):
         if away[0]:
             raise Unavailable("no broker answers")
         return open_once(settings)
 
-    monkeypatch.setattr(follower, "open_once", open_or_not)
+    monkeypatch.setattr(log_thread, "open_once", open_or_not)
     with LabellingService(settings) as service:
         until(lambda: service.stats()["trouble"])
         for call in (service.next, lambda who: service.answer("q", True, who), lambda who: service.open()):

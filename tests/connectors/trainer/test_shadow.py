@@ -237,7 +237,7 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     assert all(title in path.read_text() for title in ("Challengers", "Answers by model"))
     metrics = Metrics()
     telemetry = Telemetry(metrics, settings.codec())
-    telemetry._measure_challengers(state.challengers, 0)
+    telemetry._measure_challengers(state, 0)
     text = metrics.render()
     assert 'streamsvm_challenger_active{challenger="c1",partition="0"} 0.0' in text
     assert 'streamsvm_answers_mean{bound="low",challenger="wide",metric="error",partition="0"} 0' in text
