@@ -29,7 +29,7 @@ from ..runtime.folders import make_private, private
 from ..runtime.log_output import set_up_logging
 from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.text import plural
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import ConfigError, Settings, refuse
 from ..trainer import trainer
 from ..trainer.state.state import State
 from . import label_images, label_table
@@ -96,7 +96,7 @@ def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:
         return terminal(settings, arguments.annotator or _user())
     if arguments.label_studio:
         if arguments.project is None or arguments.token_file is None:
-            raise ConfigError(["--label-studio needs --project and --token-file"])
+            raise ConfigError("--label-studio needs --project and --token-file")
         where = (arguments.label_studio, arguments.project, arguments.token_file, arguments.auth_file)
         return studio(settings, *where)
     if arguments.truth is None and arguments.field is None:
@@ -126,8 +126,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
         for option in names
         if getattr(arguments, option) not in (None, False) and not is_home
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _user() -> str:
@@ -264,7 +263,7 @@ def studio(settings: Settings, url: str, project: int, token_file: Path, auth_fi
 def _secret(path: Path) -> str:
     text = path.read_text(encoding="utf-8-sig").strip()
     if not text:
-        raise ConfigError([f"{path} is empty"])
+        raise ConfigError(f"{path} is empty")
     return text
 
 

@@ -55,7 +55,7 @@ def require_config(arguments: argparse.Namespace) -> None:
     """Refuse the options of a table beside a configuration."""
     given = [f"--{name}" for name in ("text", "image", "id", "known") if getattr(arguments, name) is not None]
     if given:
-        raise ConfigError([f"{', '.join(given)}: these go with a table in the place of {arguments.config}"])
+        raise ConfigError(f"{', '.join(given)}: these go with a table in the place of {arguments.config}")
 
 
 def prepare(arguments: argparse.Namespace) -> Path:

@@ -90,7 +90,7 @@ def teach(
     rows
         The features of their events, as the model takes them; see `numbered`.
     entity
-        Whose model learns; see `Models`.
+        Whose model learns; see `SingleModel`.
     state
         The state of the partition, or a challenger.
     max_features
@@ -203,10 +203,12 @@ def _learn(
             assert row is not None
             assert lesson.verdict is not None  # [decide] is part of the fingerprint
             example = rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms")
+            margin = _margin_of(lesson, model)
             if labelling is None or labelling.counts(lesson.key, lesson.verdict):
-                decider.learn_one(*example, said=lesson.verdict._replace(margin=_margin_of(lesson, model)))
+                said = lesson.verdict if margin is None else lesson.verdict._replace(margin=margin)
+                decider.learn_one(*example, said=said)
             else:
-                model.learn_one(*example, margin=_margin_of(lesson, model))
+                model.learn_one(*example, margin=margin)
     elif len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
         given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
         are_late = any(margin is not None for margin in margins)

@@ -38,6 +38,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
         "unusual": dict(shown.unusual),
+        "alike": [str(one["id"]) for one in shown.alike],
         "speaking": [{"id": str(one["id"]), "label": _label_name(one["label"])} for one in shown.speaking],
     }
 

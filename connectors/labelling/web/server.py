@@ -105,8 +105,15 @@ class PageServer(HTTPServer):
             self.service.release(before)
         return who
 
+    def leave(self, tab: str) -> None:
+        """End the reservation of a tab that is closed; a request of it that still waits gets no question."""
+        with self._lock:
+            who = self._annotators.pop(tab, None)
+        if who is not None:
+            self.service.release(who)
+
     def is_here(self, who: str) -> bool:
-        """Whether an annotator has not left their tab to another one."""
+        """Whether an annotator has not closed their tab or left it to another one."""
         with self._lock:
             return who in self._annotators.values()
 
@@ -285,7 +292,8 @@ class _Handler(Handler):
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         label = self._class(body)
-        outcome = self.server.service.answer(_query_id(body), label, self._who())
+        is_for_all = body.get("alike") is True
+        outcome = self.server.service.answer(_query_id(body), label, self._who(), alike=is_for_all)
         named = {"label": str(label)} if self.server.choices.is_multiclass else {}  # perhaps in other capitals
         return {"outcome": outcome, **named}
 
@@ -320,7 +328,8 @@ class _Handler(Handler):
 
     def _release(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The page is closed: another annotator may have its question."""
-        self.server.service.release(self._who())
+        self._who()
+        self.server.leave(self.headers["X-Tab"])
         return {}
 
     def _not_found(self) -> None:

@@ -1195,7 +1195,7 @@ def test_models_that_wait_on_disk_are_no_others(tmp_path, monkeypatch):
     for number, max_models in enumerate((2, 19)):
         settings = keyed(tmp_path / str(number), max_models)
         states = trainer.run(settings)
-        assert len(list(states[0].models.in_memory())) <= max_models
+        assert len(states[0].models._live) <= max_models
         assert outcome(settings, states) == expected
     monkeypatch.setattr(journal, "TRIES", 10**9)
     settings, steps, states = keyed(tmp_path / "killed", 2), 0, {}

@@ -65,7 +65,7 @@ class Desk:
     def is_tied(self, query_id):
         return False
 
-    def answer(self, query_id, y, who):
+    def answer(self, query_id, y, who, *, alike=False):
         return self._note("answer", query_id, y, who)
 
     def skip(self, query_id, who):
@@ -388,7 +388,8 @@ def test_a_question(client, desk):
         "question": {
             "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None,
             "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "guess": None, "reason": "seed",
-            "fields": {}, "unusual": {}, "speaking": [], "is_tied": False,
+            "fields": {}, "unusual": {}, "alike": [],
+        "speaking": [], "is_tied": False,
         },
         "undo": None,
         "stats": STATUS,
