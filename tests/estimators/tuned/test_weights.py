@@ -134,6 +134,7 @@ def test_forgotten_examples_leave_all_models(taught):
     assert AutoLASVM.from_bytes(model.to_bytes()).digest() == model.digest()
 
 
+@pytest.mark.long
 def test_several_classes_share_a_scale_without_weights():
     X, y = problem()
     model = OneVsRest(new())
