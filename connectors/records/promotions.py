@@ -9,9 +9,13 @@ The trainer of the partition answers, on a topic of its own, from which records 
 
     {"op": "serve", "name": NAME, "request": OFFSET, "events": OFFSET, "labels": OFFSET}
 
+and, where a challenger begins that the trainer did not have before::
+
+    {"op": "begin", "name": NAME, "events": OFFSET, "labels": OFFSET}
+
 `request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  With this answer,
-the promotion happens at the same records whenever the log is read again.  A request that cannot be followed is answered
-with the model that goes on.
+the promotion happens at the same records whenever the log is read again, and a challenger begins there.  A request that
+cannot be followed is answered with the model that goes on.
 """
 
 import json
@@ -46,17 +50,32 @@ class Served(NamedTuple):
         return json.dumps({"op": "serve", **self._asdict()}).encode()
 
 
-def read_promotion(record: Record) -> Request | Served:
-    """A request or an answer; BadRecord if a record is neither."""
+class Begun(NamedTuple):
+    """A challenger that begins with these records: the offsets of the next event and of the next label."""
+
+    name: str
+    events: int
+    labels: int
+
+    def to_value(self) -> bytes:
+        """The note as the value of a record."""
+        return json.dumps({"op": "begin", **self._asdict()}).encode()
+
+
+_OPS = {"promote": Request, "serve": Served, "begin": Begun}
+
+
+def read_promotion(record: Record) -> Request | Served | Begun:
+    """A request, an answer or a note; BadRecord if a record is neither."""
     try:
         fields = json.loads(record.value or b"")
         op = fields.pop("op")
         if op == "rollback" and not fields:
             return Request(None)
-        found = Request(**fields) if op == "promote" else Served(**fields)
-        numbers = found[1:] if isinstance(found, Request) else [n for n in found[1:] if n is not None]
-        if op not in ("promote", "serve") or type(found.name) is not str:
-            raise ValueError("op must be 'promote' with a name, 'rollback' or 'serve'")
+        if op not in _OPS or type(fields["name"]) is not str:
+            raise ValueError("op must be 'promote' with a name, 'rollback', 'serve' or 'begin'")
+        found = _OPS[op](**fields)
+        numbers = [number for number in found[1:] if not (op == "serve" and number is None)]
         if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
             raise ValueError("offsets must be integers from 0 to 2^63 - 1")
         return found

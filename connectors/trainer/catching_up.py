@@ -29,7 +29,7 @@ from .state.state import State
 logger = logging.getLogger(__name__)
 
 _SLICE_SECONDS = 0.005
-_SLICE_RECORDS = 32  # that are consumed, or polled, before the time is looked at
+_SLICE_RECORDS = 64  # that are consumed, or polled, before the time is looked at
 _REST_SECONDS = 1.0  # while the log does not answer
 _FOLDER = "catching-up"
 
@@ -125,7 +125,7 @@ class CatchingUp:
         settings, number = self._settings, self._partition.number
         is_erased = erased_by(settings, [request for _, request in self._asked()])
         own = alone(settings, challenger.settings, _SLICE_RECORDS)
-        rerun = Rerun(own, number, self._folder_of(challenger), is_erased, challenger.begun or 0)
+        rerun = Rerun(own, number, self._folder_of(challenger), is_erased, challenger.begun or 0, is_silent=True)
         if found := load_newest(rerun.folder):  # it may have come farther than the trainer's own checkpoint
             offsets = found[1].offsets
             place = Stage(max(place.events, offsets["events"]), max(place.labels, offsets["labels"]))

@@ -72,6 +72,8 @@ class Partition:
         The memory limit for polled records.
     learns_from
         Offset of the first event that counts; of raw events before it, the numbers of later ones are made.
+    is_silent
+        Whether only the models and the join count: nothing is written, measured or watched.
 
     Attributes
     ----------
@@ -101,6 +103,8 @@ class Partition:
         store: CheckpointStore,
         ahead: ReadAhead,
         learns_from: int = 0,
+        *,
+        is_silent: bool = False,
     ) -> None:
         self.number = number
         self._learns_from = learns_from
@@ -110,7 +114,7 @@ class Partition:
         self._first_model: Model | None = None  # None: an empty one
         self._settings = settings
         self._log = log
-        self._processor = Processor(settings, codec, log, number)
+        self._processor = Processor(settings, codec, log, number, is_silent=is_silent)
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has

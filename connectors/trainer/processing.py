@@ -38,6 +38,7 @@ from ..records.labels import Label, answered_question, as_set
 from ..records.models import Model
 from ..records.predictions import (
     ModelVersion,
+    Prediction,
     Said,
     predictions_of,
     send_prediction,
@@ -61,6 +62,7 @@ from .times import Times
 logger = logging.getLogger(__name__)
 
 _NO_ROWS = NamedRows.of([])
+_NOTHING_SAID = Prediction(0.0, 0.5)
 
 
 class Decoded(NamedTuple):
@@ -84,6 +86,8 @@ class Processor:
         Takes predictions, dead letters, questions and estimates.
     number
         Number of the partition.
+    is_silent
+        Whether only the models and the join count: nothing is written, measured or watched.
 
     Attributes
     ----------
@@ -105,7 +109,12 @@ class Processor:
         Lets the challengers follow; None if there are none.
     """
 
-    def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
+    def __init__(
+        self, settings: Settings, codec: Codec, log: Transport, number: int, *, is_silent: bool = False
+    ) -> None:
+        self._is_silent = is_silent
+        # Without late labels and decisions, what a model says of an event changes nothing of what it learns.
+        self._only_learns = is_silent and not (settings.log.labels or settings.decide.error or settings.features.raw)
         self._settings = settings
         self._codec = codec
         self._log = log
@@ -123,9 +132,12 @@ class Processor:
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
         """Take the records of a cut in the order of their times; each event is predicted before it is learned."""
+        if self._only_learns:
+            self._learn_together(events, state)
+            return
         begin, steps = time.thread_time(), []
         decoded, rows = self._decode_events(self._without_tombstones(events), state)
-        if decoded:  # one event of a cut is enough
+        if decoded and not self._is_silent:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
         n_late, learned = state.counters.late, []
@@ -143,12 +155,21 @@ class Processor:
             learned += [task.lesson for task in tasks if task.lesson.is_first]
             if change:
                 self._change_class(change, state)
-        self._note(learned, state.counters.late - n_late, state)
-        self._listen(decoded, learned, state)
+        if not self._is_silent:
+            self._note(learned, state.counters.late - n_late, state)
+            self._listen(decoded, learned, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
         if self.shadow:
             self.shadow.follow(steps, state, time.thread_time() - begin)
+
+    def _learn_together(self, events: list[Record], state: State) -> None:
+        """Learn the events of a cut that have labels; the model is as if each had been predicted before."""
+        decoded, rows = self._decode_events(self._without_tombstones(events), state)
+        here: list[tuple[int, Decoded, Said]] = [(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)]
+        self._learn(self._own_labels(here, state.join), rows, state)
+        if decoded:
+            state.offset = max(state.offset, decoded[-1].record.offset + 1)
 
     def observe(self, events: list[Record], state: State) -> None:
         """Let `Records` take note of raw events, and do nothing else with them."""
@@ -324,6 +345,9 @@ class Processor:
         seen = []
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
+            if self._is_silent:
+                seen.append(Seen(record, event, row_of[place], prediction, b"", ""))
+                continue
             answering = state.challengers.answering(record.key, event.key)
             version = ModelVersion(state.version, record.offset, answering and state.challengers.serving)
             value = write_prediction(self._codec, event, prediction, version, source(record))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.promotions import Request, Served, read_promotion
+from ..records.promotions import Begun, Request, Served, read_promotion
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .inputs import Input
@@ -58,7 +58,7 @@ class Serving:
         self._refuse = refuse
         self._catch_up = catch_up
         self._is_current = False  # all records of the time before this process are here
-        self._waiting: dict[int, Request] = {}  # requests, by offset; below 0, what a trainer did by itself
+        self._waiting: dict[int, Request | Begun] = {}  # requests, by offset; below 0, what a trainer did by itself
         self._places: dict[int, Place] = {}  # of those that were answered
 
     def begin(self, state: State | None) -> None:
@@ -94,6 +94,7 @@ class Serving:
         A run that repeats its cuts after a restart follows only what it has answered before.
         """
         self._read(state)
+        self._note_beginnings(state)
         has_changed = False
         while (at := self._next) is not None:
             place = self._places.get(at)
@@ -101,7 +102,7 @@ class Serving:
                 break
             if place is not None and (state.offset < place[0] or state.labels_offset < place[1]):
                 break
-            has_changed |= self._serve(state, self._waiting.pop(at), at, is_answered=place is not None)
+            has_changed |= self._follow(state, self._waiting.pop(at), at, is_answered=place is not None)
             state.challengers.next_request = max(state.challengers.next_request, at + 1)
         if not (has_changed or is_repeating or self._waiting):
             has_changed = self._serve_better(state)
@@ -117,11 +118,31 @@ class Serving:
             if isinstance(found, Request):
                 self._waiting.setdefault(record.offset, found)
                 continue
+            if isinstance(found, Begun):
+                if state.offset < found.events or state.labels_offset < found.labels:
+                    state.challengers.await_(found.name)
+                    self._waiting[-1 - record.offset] = found
+                    self._places[-1 - record.offset] = (found.events, found.labels)
+                continue
             at = -1 - record.offset if found.request is None else found.request
             was_followed = any(term[:2] == (found.name, found.events) for term in state.challengers.terms)
             if not was_followed if at < 0 else at >= state.challengers.next_request:
                 self._waiting[at] = Request(found.name)  # as an earlier run over the log did
                 self._places.setdefault(at, (found.events, found.labels))
+
+    def _note_beginnings(self, state: State) -> None:
+        """Write where challengers begin, so that they begin there again whenever the log is read again."""
+        for name in state.challengers.fresh if self.items else ():
+            self._answer(Begun(name, state.offset, state.labels_offset).to_value())
+        state.challengers.fresh.clear()
+
+    def _follow(self, state: State, request: Request | Begun, at: int, *, is_answered: bool) -> bool:
+        if isinstance(request, Request):
+            return self._serve(state, request, at, is_answered=is_answered)
+        self._catch_up()
+        state.challengers.begin_empty(request.name)
+        logger.info("partition %d: challenger %r begins at offset %d", self._number, request.name, state.offset)
+        return False
 
     def _serve(self, state: State, request: Request, at: int, *, is_answered: bool) -> bool:
         self._catch_up()

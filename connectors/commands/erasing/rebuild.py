@@ -17,7 +17,6 @@ from ...records.erasures import Erasure, Swap
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
 from ...runtime.text import plural
-from ...settings.challengers import FIRST
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
@@ -78,13 +77,15 @@ def _needs(settings: Settings) -> Iterator[str]:
     yield from needs_erasures(settings)
     why = "a rebuild would not end with the same model"
     if settings.log.questions:
-        yield f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered"
+        yield (
+            f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered. "
+            "The models have forgotten the records. For one that never saw them, `streamsvm replay` learns the labels "
+            "of the log without asking"
+        )
     if settings.daemon.start != "earliest":
         yield f"daemon.start = {settings.daemon.start!r}: {why}, because it is not known where the trainer began"
     if settings.daemon.begin != "empty":
         yield f"daemon.begin = {settings.daemon.begin!r}: {why}, because the trainer began with another model"
-    if settings.state.store != "dir":
-        yield f"state.store = {settings.state.store!r}: a trainer takes a rebuilt state from a folder; it must be 'dir'"
 
 
 def _refuse_beginnings(log: Transport, settings: Settings) -> None:
@@ -126,7 +127,18 @@ def _run_of(settings: Settings, asked: Mapping[int, Asked], receipt: Path) -> st
 def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: Stop) -> dict[int, list[Stage]]:
     """Rebuild the state of each partition that has one; return the stages that were read."""
     stages: dict[int, list[Stage]] = {}
-    for number, place in _places(settings).items():
+    places = _places(settings)
+    elsewhere = [number for number, here in asked.items() if here.erasures and number not in places]
+    if elsewhere and settings.state.store != "dir":
+        raise ConfigError(
+            *(
+                f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
+                f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from "
+                "a folder beside it; one trainer must have all partitions"
+                for number in elsewhere
+            )
+        )
+    for number, place in places.items():
         if number in asked:
             rerun = Rerun(settings, number, folder, erased_by(settings, asked[number].erasures))
             stages[number] = _catch_up(settings, rerun, number, place, stop)
@@ -159,16 +171,9 @@ def _places(settings: Settings) -> dict[int, Stage]:
     if not settings.daemon.state_dir.is_dir():
         return {}
     found = read_state(settings.daemon.state_dir)
-    promoted = {item.name: serving_of(item.checkpoint.blobs) for item in found}
-    problems = [
-        f"{name}: {serving!r} was promoted, and a rebuild knows only [model]. Roll back, or write its settings into "
-        "[model] and remove its section, and rebuild then"
-        for name, serving in promoted.items()
-        if serving != FIRST
-    ]
-    refuse(problems)
     for item in found:
-        check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
+        serving = settings.serving(serving_of(item.checkpoint.blobs))
+        check_fingerprint(item.checkpoint, serving.fingerprint(), settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 
@@ -212,6 +217,7 @@ def _receipt(
             partitions[str(number)] = {
                 "stages": read,
                 "place": note["place"],
+                "served": note["served"],
                 "erased": _hashes(settings, salted, number, asked[number].erasures, Stage(*note["place"])),
                 "log": receipts.log_digests(log, settings, number, Stage(*note["place"]), is_erased),
                 "before": note["before"],

@@ -52,6 +52,8 @@ class Challenger:
         As those of `State`, for `learning.teach`.
     said
         What it said about events that wait for their labels, by key.
+    is_awaited
+        Whether it begins later, because an earlier run over the log has noted where; see `serving`.
     begun
         Offset of the first event whose label teaches it; None: that is still to be found out.
     caught_up
@@ -68,6 +70,7 @@ class Challenger:
     estimates: Estimates | None = None
     labelling: None = None
     said: dict[int, Said] = field(default_factory=dict)
+    is_awaited: bool = False
     begun: int | None = None
     caught_up: int | None = None
     dropped: str = ""
@@ -81,16 +84,16 @@ class Challenger:
         """Number of its lessons so far."""
         return self.counters.learned + self.counters.late
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes part: it was not dropped, has begun, and does not catch up."""
+        return not self.dropped and not self.is_awaited and self.caught_up is None
+
     def drop(self, reason: str) -> None:
         """Give it up; nothing of it is kept but the reason and the comparison."""
         logger.error("challenger %r is dropped: %s. The model that serves goes on", self.name, reason)
         self.dropped = reason[:500]
         self.said = {}
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it takes part: it was not dropped, and does not catch up."""
-        return not self.dropped and self.caught_up is None
 
     def take_part(self, models: SingleModel, counters: Counters, said: dict[int, Said], offset: int) -> None:
         """It has caught up, with this model."""
@@ -112,6 +115,7 @@ class Challenger:
             "comparison": self.comparison.to_json(),
             "differences": [[each.metric, each.champion, each.challenger, *each.gain] for each in found],
             "offset": self.offset,
+            "awaited": self.is_awaited,
             "begin": self.settings.begin,
             "begun": self.begun,
             "caught_up": self.caught_up,
@@ -145,6 +149,8 @@ class Challengers:
         The name of the model that has answered such an event, by key.
     next_request : int
         Offset of the next request on the topic log.control.
+    fresh : list of str
+        Those that begin here, where the checkpoint did not have them, until this is noted.
     """
 
     def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
@@ -158,6 +164,7 @@ class Challengers:
         self.said: dict[int, Said] = {}
         self.answered: dict[int, str] = {}
         self.next_request = 0
+        self.fresh: list[str] = []
         self._split = settings.split()
         self.arms = Arms(self._losses, settings.comparison.error, [*known]) if self._split else None
 
@@ -202,6 +209,27 @@ class Challengers:
         for challenger in self.all:
             challenger.comparison = self._compared()
         return found
+
+    def await_(self, name: str) -> None:
+        """Let a challenger wait until `begin_empty` is called."""
+        for challenger in self.all:
+            if challenger.name == name and not challenger.dropped:
+                challenger.is_awaited = True
+
+    def begin_empty(self, name: str) -> None:
+        """Let a challenger begin now."""
+        self.all = [replace(self._new(each.settings), begun=0) if each.name == name else each for each in self.all]
+
+    def replaced_by(self, rebuilt: "Challengers") -> "Challengers":
+        """Those of a rebuilt state of the same place, if it has them; one that takes no part stays as it is."""
+        if not rebuilt.all:
+            return self
+        found = {each.name: each for each in rebuilt.all}
+        rebuilt.all = [
+            replace(found[each.name], settings=each.settings) if each.is_active else each for each in self.all
+        ]
+        rebuilt._settings, rebuilt.next_request = self._settings, self.next_request
+        return rebuilt
 
     def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
         """The model that serves as a challenger."""
@@ -275,13 +303,18 @@ class Challengers:
             if own:
                 self._restore(challenger, own)
             elif blobs:
-                logger.info("challenger %r begins now", challenger.name)
+                self._begin_here(challenger, "")
+
+    def _begin_here(self, challenger: Challenger, why: str) -> None:
+        logger.info("challenger %r begins%s", challenger.name, why or " now")
+        if challenger.settings.begin == NOW:
+            self.fresh.append(challenger.name)
 
     def _restore(self, challenger: Challenger, parts: Mapping[str, bytes]) -> None:
         rest, own = orjson.loads(parts[_REST]), challenger.settings
         has_other_begin = own.begin not in (NOW, rest.get("begin"))  # the key may be removed later
         if rest["fingerprint"] != orjson.loads(orjson.dumps(own.fingerprint())) or has_other_begin:
-            logger.info("challenger %r begins anew: its settings have changed", challenger.name)
+            self._begin_here(challenger, " anew: its settings have changed")
             return
         challenger.counters = Counters(**rest["counters"])
         challenger.offset, challenger.dropped = int(rest["offset"]), str(rest["dropped"])

@@ -18,8 +18,18 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.records.promotions import Request
 from streamsvm.connectors.report.page import write_report
+from streamsvm.connectors.settings.challengers import ChallengerSettings
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import backend_of
 from streamsvm.connectors.trainer import catching_up, trainer
+from streamsvm.connectors.trainer.rerun import Rerun, Stage
+
+
+@pytest.fixture(autouse=True)
+def _short_slices(monkeypatch):
+    """So short that catching up with 200 events takes many of them."""
+    monkeypatch.setattr(catching_up, "_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(catching_up, "_SLICE_RECORDS", 16)
 
 
 def late(*challengers, begin):
@@ -141,7 +151,6 @@ def test_what_is_erased_while_it_catches_up_is_forgotten(tmp_path, monkeypatch):
     fill(before)
     run(before)
     settings = change(replace(before, challenger=late(SHADOWS[0], begin="earliest")), daemon={"follow": True})
-    monkeypatch.setattr(catching_up, "_SLICE_SECONDS", 0.0)
     gone = tuple(range(200))
     steps = []
     step = catching_up.CatchingUp.step
@@ -201,7 +210,6 @@ def run_for(settings, n_steps):
     steps = []
     with pytest.MonkeyPatch.context() as patch:
         step = catching_up.CatchingUp.step
-        patch.setattr(catching_up, "_SLICE_SECONDS", 0.0)
         patch.setattr(catching_up.CatchingUp, "step", lambda self: steps.append(0) or step(self))
         return trainer.run(settings, lambda: len(steps) >= n_steps)[0]
 
@@ -267,3 +275,31 @@ def test_killed_anywhere_it_ends_as_if_it_never_was(tmp_path, monkeypatch, label
 
 def outcome(state):
     return {each.name: (each.models.digest(), each.counters.learned, each.said) for each in state.challengers.all}
+
+
+# --- without predictions ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [{}, {"kernel": "poly", "degree": 5}, {"budget": 20}, {"window": 30}])
+def test_a_model_that_predicts_nothing_learns_the_same(tmp_path, model):
+    """From a stream with events that no model can take, that have too many features, come twice or have no label."""
+    settings = configure(tmp_path, (), limits={"model_features": 6}, daemon={"max_bad": 1.0})
+    settings = replace(settings, model=ModelSettings(**model))
+    rng = np.random.default_rng(1)
+    events = list(some_events(200))
+    for event in events:
+        kind = rng.integers(12)
+        if kind == 0:
+            event["x"]["a"] = float(10.0 ** rng.integers(3, 300))
+        elif kind == 1:
+            event["x"][f"new{rng.integers(9)}"] = 1.0
+        elif kind == 2:
+            event["id"] = int(rng.integers(200))
+    append(settings, events)
+    own = catching_up.alone(settings, ChallengerSettings("c", model=settings.model), 16)
+    found = [
+        Rerun(own, 0, tmp_path / str(is_silent), is_silent=is_silent).run(Stage(200, 0)) for is_silent in (False, True)
+    ]
+    assert found[0].model.digest() == found[1].model.digest()
+    assert found[0].counters.learned == found[1].counters.learned > 50
+    assert found[0].counters.bad == found[1].counters.bad > 0
