@@ -61,8 +61,8 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     examples whose labels are on their way come on top, and K grows with the delay.
 
     **From few labels**, two classes are compared with leave-one-out scores as well: each member's, by the model without
-    it.  This is for labels that come at once, and for learners without a `window` or a `budget`, but not `AutoLASVM`.
-    It ends when each class has ``3 / error`` scores, or when there are ``6 / error`` labels.
+    it.  This is for labels that come at once, and for all learners but `AutoLASVM`.  It ends when each class has
+    ``3 / error`` scores, when there are ``6 / error`` labels, or when a `window` or a `budget` is full.
 
     **Probabilities** of two classes are corrected by the recent errors, while that makes them better.  `forget` leaves
     what these errors have changed as it is; it fades within some hundred examples.

@@ -55,8 +55,20 @@ def test_a_challenger_takes_over_what_it_leaves_out_if_its_algorithm_has_it(tmp_
         ),
         ("[[challenger]]\nname = 'a'\nmodel = 3", "challenger.a.model must be a section"),
         ("[daemon]\nper = 'key'\n[[challenger]]\nname = 'a'", '[[challenger]] needs daemon.per = "partition"'),
-        ("[log]\nlabels = 'l'\nquestions = 'q'\n[[challenger]]\nname = 'a'", "does not go with log.questions"),
-        ("[log]\nmodel = 'm'\nmerged = 'n'\n[[challenger]]\nname = 'a'", "does not go with log.merged"),
+        ("[log]\nlabels = 'l'\nquestions = 'q'\n[[challenger]]\nname = 'a'", 'needs labelling.selection = "random"'),
+        (
+            "[log]\nlabels = 'l'\nquestions = 'q'\ncontrol = 'c'\n[labelling]\nselection = 'random'\n"
+            "[[challenger]]\nname = 'a'",
+            "log.control does not go with log.questions",
+        ),
+        (
+            "[log]\nmodel = 'm'\nmerged = 'n'\ncontrol = 'c'\n[[challenger]]\nname = 'a'",
+            "log.control does not go with log.merged",
+        ),
+        (
+            "[log]\nmodel = 'm'\nmerged = 'n'\n[[challenger]]\nname = 'a'\nshare = 0.1",
+            "challenger.share does not go with log.merged",
+        ),
         ("[comparison]\npromote = 'error'\n[[challenger]]\nname = 'a'", "needs log.control"),
         (
             "[log]\ncontrol = 'c'\n[comparison]\npromote = 'cost'\n[[challenger]]\nname = 'a'",
@@ -74,3 +86,14 @@ def test_what_is_wrong_is_named(tmp_path, text, problem):
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, text)
     assert any(problem in line for line in refused.value.problems), refused.value.problems
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[log]\nlabels = 'l'\nquestions = 'q'\n[labelling]\nselection = 'random'\n[[challenger]]\nname = 'a'",
+        "[log]\nmodel = 'm'\nmerged = 'n'\n[[challenger]]\nname = 'a'",
+    ],
+)
+def test_what_goes_together(tmp_path, text):
+    assert len(read(tmp_path, text).challenger) == 1

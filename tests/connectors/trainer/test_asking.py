@@ -21,8 +21,10 @@ from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Codec
+from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer.state import candidates
 from streamsvm.connectors.trainer.state.candidates import Labelling, _stopping
@@ -636,3 +638,24 @@ def test_a_promise_of_recall_needs_two_classes(tmp_path):
     )
     with pytest.raises(ConfigError, match='stop = "recall" needs two classes'):
         load(tmp_path / "app.toml", {}, [])
+
+
+def test_a_challenger_learns_what_is_asked_at_random_and_changes_no_question(tmp_path):
+    own = ChallengerSettings("other", model=ModelSettings(C=1.0, gamma=2.0, cache_mb=1.0))
+    worlds = [World(configure(tmp_path / name, selection="random")) for name in ("alone", "beside")]
+    worlds[1].settings = replace(worlds[1].settings, challenger=(own,))
+    for _ in range(8):
+        states = [world.run() for world in worlds]
+        for world in worlds:
+            world.answer(*map(world.right, world.open()))
+    states = [world.run() for world in worlds]
+    assert worlds[0].questions().keys() == worlds[1].questions().keys()
+    assert states[0].model.digest() == states[1].model.digest()
+    (challenger,) = states[1].challengers.all
+    assert challenger.comparison.n == worlds[1].n_labels > 30
+    worlds[1].settings = replace(worlds[1].settings, model=own.model)
+    expected, _ = retrained(states[1], worlds[1])
+    model = challenger.models.model
+    assert dict(zip(model.support_ids, model.dual_coef, strict=True)) == dict(
+        zip(expected.support_ids, expected.dual_coef, strict=True)
+    )
