@@ -8,6 +8,14 @@ from ..records.classes import ClassLabel
 from ..records.labels import GIVING, Place
 
 
+class Word(NamedTuple):
+    """What a person says about an event."""
+
+    op: str
+    y: ClassLabel | None
+    who: str
+
+
 class Given(NamedTuple):
     """The newest answer to a question."""
 
@@ -24,13 +32,18 @@ class Given(NamedTuple):
         """A class, or "skip" or "ignore"."""
         return self.op if self.y is None else self.y
 
-    def says(self, op: str, y: ClassLabel | None) -> bool:
-        """Whether an answer repeats this one."""
-        return (self.op, self.y) == (op, y)
+    @property
+    def by(self) -> Word:
+        """The answer, and who gave it."""
+        return Word(self.op, self.y, self.who)
 
-    def said(self, op: str, y: ClassLabel | None, who: str) -> bool:
-        """Whether `who` gave this label before; they may not have received the reply."""
-        return op == "set" and self.voices.get(who) == y
+    def says(self, word: Word) -> bool:
+        """Whether an answer repeats this one."""
+        return (self.op, self.y) == (word.op, word.y)
+
+    def said(self, word: Word) -> bool:
+        """Whether the person gave this label before; they may not have received the reply."""
+        return word.op == "set" and self.voices.get(word.who) == word.y
 
     def excludes(self, op: str) -> bool:
         """Whether `op` cannot follow: a label is not skipped."""

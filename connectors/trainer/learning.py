@@ -12,19 +12,22 @@ forgotten.
 import itertools
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.before import Before
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.validation import KernelOverflow
 from streamsvm.features import Records
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
-from ..records.predictions import WITH_MARGINS
+from ..records.predictions import WITH_MARGINS, Prediction, Said
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
 from .state.counters import Counters
@@ -131,6 +134,39 @@ def _teach(
     refused += too_large
     state.counters.learned += sum(task.lesson.y is not None for task in tasks) - len(refused)
     return found, refused
+
+
+def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[Said]:
+    """Let a model predict new examples and learn them, each one before it predicts the next, in one call.
+
+    Parameters
+    ----------
+    tasks
+        The lessons, each with a label that came with the event.
+    rows
+        Rows of features that the tasks refer to.
+    state
+        What has the model.
+
+    Returns
+    -------
+    list
+        What the model said of the first so many events: there may be none.  The next one has to be taken alone.
+    """
+    model = state.models.to_predict(None)
+    given = _Examples.of(tasks, rows) if len(tasks) > ONE_BY_ONE else None
+    if given is None or not isinstance(model, OnlineSVM) or state.models.decider(None) or not model.foretells(given.xs):
+        return []
+    n_seen, before = model.n_seen, Before(len(tasks))
+    state.models.to_learn(None)  # notes that the model changes
+    with suppress(ValueError):  # The example that is refused is the next one, and says why when it is taken alone.
+        model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times, before=before)
+    n = model.n_seen - n_seen
+    state.counters.learned += n
+    state.counters.predicted += n
+    values, probabilities = before.margins[:n], before.probabilities[:n]
+    table = (values - before.thresholds[:n]).tolist(), probabilities.tolist(), values.tolist()
+    return [*map(Prediction, *table)]
 
 
 def numbered(tasks: list[Task], rows: Rows, records: Records | None) -> tuple[list[Task], NamedRows]:

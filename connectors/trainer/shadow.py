@@ -16,6 +16,7 @@ serves.
 import time
 from collections import ChainMap, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
@@ -33,7 +34,7 @@ from ..records.predictions import (
 )
 from ..settings.sections import Settings
 from .inputs import record_size
-from .learning import Task, teach
+from .learning import Task, predict_and_teach, teach
 from .rows import rows_at
 from .state.challengers import Challenger, Challengers
 from .state.lesson import Lesson
@@ -42,7 +43,8 @@ from .state.state import State
 
 _GRACE_SECONDS = 10.0  # of CPU time, before a challenger can be too slow: its first records compile code
 _ROOM = 1 << 20  # bytes of records that may wait: about a thousand, which the challengers follow in a second
-_AT_ONCE = 16  # records that a challenger follows before the time is looked at
+_SLICE_SECONDS = 0.002  # CPU time of a challenger before it is looked whether a record waits
+_FIRST_SLICE, _LARGEST_SLICE, _FEW = 16, 256, 16  # records of its first slice, and the most; lessons of a step in it
 
 
 class Seen(NamedTuple):
@@ -120,6 +122,7 @@ class Shadow:
         self._nbytes = 0  # of these portions
         self._works: Iterator[None] | None = None  # on what waits, if it has begun
         self._seconds: defaultdict[str, float] = defaultdict(float)  # of each challenger
+        self._at_once: defaultdict[str, int] = defaultdict(lambda: _FIRST_SLICE)  # steps of its next slice
         self._served: defaultdict[str, float] = defaultdict(float)  # of the model that serves, meanwhile
 
     def attend(self, state: State) -> None:
@@ -208,15 +211,19 @@ class Shadow:
         """Let a challenger take the steps of a cut."""
         fresh: dict[int, Said] = {}  # what it says about the events of the cut
         self._served[challenger.name] += portion.seconds
-        for steps in _slices(portion.steps):
-            begin = time.thread_time()
+        steps = [few for step in portion.steps for few in _few(step)]
+        while steps:
+            begin, n = time.thread_time(), self._at_once[challenger.name]
             outputs: list[tuple[Seen, bytes]] = []
             try:
-                self._take(challenger, steps, portion, fresh, outputs, arms)
+                self._take(challenger, steps[:n], portion, fresh, outputs, arms)
             except Exception as error:  # Whatever it is, the model that serves goes on.
                 challenger.drop(f"{type(error).__name__}: {error}")
             self._send(challenger, outputs, portion)
-            self._seconds[challenger.name] += time.thread_time() - begin
+            seconds = time.thread_time() - begin
+            self._seconds[challenger.name] += seconds
+            self._at_once[challenger.name] = _slice(len(steps[:n]), seconds)
+            steps = steps[n:]
             self._judge_speed(challenger)
             if challenger.dropped:
                 return
@@ -241,13 +248,43 @@ class Shadow:
         outputs: list[tuple[Seen, bytes]],
         arms: Arms | None,
     ) -> None:
-        for step in _since(challenger.begun or 0, steps):
-            for seen, said in self._predicted(challenger, step):
+        """Take steps: those together that let each of their events be predicted and learned, and the others alone."""
+        steps = [*_since(challenger.begun or 0, steps)]
+        own, taken = ChainMap(challenger.said, fresh), 0
+        while taken < len(steps):
+            together = [*takewhile(_is_plain, steps[taken:])]
+            version = challenger.version
+            found = predict_and_teach([step.tasks[0] for step in together], steps[taken].rows, challenger)
+            for step, said in zip(together, found, strict=False):
+                [seen], [task] = step.seen, step.tasks
                 fresh.setdefault(seen.event.key, said)
-                version = ModelVersion(challenger.version, seen.record.offset, seen.answering and challenger.name)
-                outputs.append((seen, write_prediction(self._codec, seen.event, said, version, source(seen.record))))
-                challenger.offset = seen.record.offset + 1
-            self._learn(challenger, step, ChainMap(challenger.said, fresh), portion, arms)
+                outputs.append((seen, self._written(challenger, seen, said, version)))
+                self._compare(challenger, task.lesson, own.get(task.lesson.key), portion, arms)
+                version += 1
+            taken += len(found)
+            if len(found) < max(1, len(together)):
+                self._take_alone(challenger, steps[taken], portion, fresh, outputs, arms)
+                taken += 1
+
+    def _take_alone(
+        self,
+        challenger: Challenger,
+        step: Step,
+        portion: Portion,
+        fresh: dict[int, Said],
+        outputs: list[tuple[Seen, bytes]],
+        arms: Arms | None,
+    ) -> None:
+        for seen, said in self._predicted(challenger, step):
+            fresh.setdefault(seen.event.key, said)
+            outputs.append((seen, self._written(challenger, seen, said, challenger.version)))
+        self._learn(challenger, step, ChainMap(challenger.said, fresh), portion, arms)
+
+    def _written(self, challenger: Challenger, seen: Seen, said: Said, version: int) -> bytes:
+        """The record of a prediction by a challenger of this version."""
+        challenger.offset = seen.record.offset + 1
+        made_by = ModelVersion(version, seen.record.offset, seen.answering and challenger.name)
+        return write_prediction(self._codec, seen.event, said, made_by, source(seen.record))
 
     def _predicted(self, challenger: Challenger, step: Step) -> list[tuple[Seen, Said]]:
         """Predictions of the events that the challenger can take."""
@@ -271,19 +308,26 @@ class Shadow:
     def _learn(
         self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion, arms: Arms | None
     ) -> None:
-        tasks, champion = [], portion.champion
+        tasks = []
         for task in step.tasks:
             lesson = task.lesson
             said = own.get(lesson.key)
-            if lesson.is_first and lesson.y is not None and said is not None and lesson.key in champion:
-                challenger.comparison.observe(lesson.y, champion[lesson.key], said)
-            if arms is not None:
-                _count(lesson, said, challenger.name, portion, arms)
+            self._compare(challenger, lesson, said, portion, arms)
             tasks.append(task._replace(lesson=_own(lesson, said, challenger, step.rows_to_learn, task.row)))
         if tasks:
             limit = self._settings.limits.model_features
             _, refused = teach(tasks, step.rows_to_learn, None, challenger, limit)
             challenger.counters.bad += len(refused)
+
+    def _compare(
+        self, challenger: Challenger, lesson: Lesson, said: Said | None, portion: Portion, arms: Arms | None
+    ) -> None:
+        """Compare what the challenger said with what the model that serves said, if this is the event's first label."""
+        champion = portion.champion.get(lesson.key)
+        if lesson.is_first and lesson.y is not None and said is not None and champion is not None:
+            challenger.comparison.observe(lesson.y, champion, said)
+        if arms is not None:
+            _count(lesson, said, challenger.name, portion, arms)
 
     def _judge_speed(self, challenger: Challenger) -> None:
         own, served, limit = self._seconds[challenger.name], self._served[challenger.name], challenger.settings.slowdown
@@ -294,24 +338,28 @@ class Shadow:
             )
 
 
-def _slices(steps: list[Step]) -> Iterator[list[Step]]:
-    """The steps in parts of a few records."""
-    part: list[Step] = []
-    n = 0
-    for few in (few for step in steps for few in _few(step)):
-        part.append(few)
-        n += max(len(few.seen), len(few.tasks))
-        if n >= _AT_ONCE:
-            yield part
-            part, n = [], 0
-    if part:
-        yield part
+def _slice(n: int, seconds: float) -> int:
+    """How many steps to take at once, when the last so many have taken so much time."""
+    return max(1, min(_LARGEST_SLICE, int(n * _SLICE_SECONDS / max(seconds, 1e-6))))
 
 
 def _few(step: Step) -> Iterator[Step]:
     """A step as steps of a few lessons each."""
-    for begin in range(0, max(1, len(step.tasks)), _AT_ONCE):
-        yield step._replace(seen=[] if begin else step.seen, tasks=step.tasks[begin : begin + _AT_ONCE])
+    if len(step.tasks) <= _FEW:
+        yield step
+        return
+    for begin in range(0, len(step.tasks), _FEW):
+        yield step._replace(seen=[] if begin else step.seen, tasks=step.tasks[begin : begin + _FEW])
+
+
+def _is_plain(step: Step) -> bool:
+    """Whether a step has one event, which came with its label."""
+    if len(step.seen) != 1 or len(step.tasks) != 1 or step.rows is not step.rows_to_learn:
+        return False
+    [seen], [task] = step.seen, step.tasks
+    lesson = task.lesson
+    is_own = task.row == seen.row and lesson.key == seen.event.key
+    return is_own and lesson.is_first and lesson.y is not None and lesson.decision is None
 
 
 def _count(lesson: Lesson, said: Said | None, name: str, portion: Portion, arms: Arms) -> None:

@@ -39,7 +39,9 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
     assert state is not None
     folder = rebuilt_folder(settings, swap.app)
     if not (folder / f"p{number}").is_dir():
-        logger.error("partition %d keeps its state: %s does not have a rebuilt one", number, folder)
+        logger.error(
+            "partition %d keeps its state: %s does not have a rebuilt one; rebuild on this machine", number, folder
+        )
         return None
     with open_once(settings) as log:
         asked = [request for _, request in requests(log, settings.log.erasures, number, state.erased.offset)]

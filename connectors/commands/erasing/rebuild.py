@@ -86,8 +86,6 @@ def _needs(settings: Settings) -> Iterator[str]:
         yield f"daemon.start = {settings.daemon.start!r}: {why}, because it is not known where the trainer began"
     if settings.daemon.begin != "empty":
         yield f"daemon.begin = {settings.daemon.begin!r}: {why}, because the trainer began with another model"
-    if settings.state.store != "dir":
-        yield f"state.store = {settings.state.store!r}: a trainer takes a rebuilt state from a folder; it must be 'dir'"
 
 
 def _refuse_beginnings(log: Transport, settings: Settings) -> None:
@@ -129,7 +127,18 @@ def _run_of(settings: Settings, asked: Mapping[int, Asked], receipt: Path) -> st
 def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: Stop) -> dict[int, list[Stage]]:
     """Rebuild the state of each partition that has one; return the stages that were read."""
     stages: dict[int, list[Stage]] = {}
-    for number, place in _places(settings).items():
+    places = _places(settings)
+    elsewhere = [number for number, here in asked.items() if here.erasures and number not in places]
+    if elsewhere and settings.state.store != "dir":
+        raise ConfigError(
+            *(
+                f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
+                f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from "
+                "a folder beside it; one trainer must have all partitions"
+                for number in elsewhere
+            )
+        )
+    for number, place in places.items():
         if number in asked:
             rerun = Rerun(settings, number, folder, erased_by(settings, asked[number].erasures))
             stages[number] = _catch_up(settings, rerun, number, place, stop)

@@ -212,9 +212,14 @@ class State:
         x = x if records is None else records.transform_one(x)
         if self.scaler is not None:
             return self.scaler.transform_one(dict(x)) if self.scaler.kind == "standard" else {}
-        scale_of = self.models.to_predict(entity).scale_of
-        scales = ((name, value, *scale_of(name)) for name, value in x.items())
-        return {name: (value - shift) * factor for name, value, shift, factor in scales if (shift, factor) != (0, 1)}
+        model = self.models.to_predict(entity)
+        weights = getattr(model, "feature_weights_", {})  # of the kernel, which the factors have in them
+        scales = ((name, value, *model.scale_of(name)) for name, value in x.items())
+        return {
+            name: (value - shift) * factor / weights.get(name, 1.0)
+            for name, value, shift, factor in scales
+            if (shift, factor) != (0, 1)
+        }
 
     @classmethod
     def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":

@@ -103,8 +103,8 @@ def answers(settings, partition=0):
 def tell(service, name, **fields):
     """Write an answer as another labelling service does, which the embedded log would not allow beside this one."""
     value = {"id": f"event-{name}", "op": "set", "query_id": name, **fields}
-    service._writer._log.produce("labels", json.dumps(value).encode(), partition=0)
-    service._writer._log.flush()
+    service._answering._writer._log.produce("labels", json.dumps(value).encode(), partition=0)
+    service._answering._writer._log.flush()
 
 
 @contextmanager

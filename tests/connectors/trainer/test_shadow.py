@@ -45,6 +45,10 @@ def test_each_challenger_is_the_model_that_it_would_be_alone(tmp_path, labels):
         expected = run(own)
         assert challenger.models.digest() == expected.models.digest()
         assert values(settings, settings.topic_of(challenger.settings)) == values(own, own.log.predictions)
+        if not labels:  # they count the same lessons
+            topics = settings.topic_of(challenger.settings), own.log.predictions
+            found, wanted = ([said["model"] for said in read_json(settings, topic)] for topic in topics)
+            assert found == wanted
     assert state.join.counters.corrected > 5 or not labels
 
 
@@ -179,7 +183,8 @@ def test_the_outcome_does_not_depend_on_when_challengers_follow(tmp_path, monkey
     fill(settings)
     expected = outcome(settings, run(settings))
     monkeypatch.setattr(shadow, "_ROOM", 4000)
-    monkeypatch.setattr(shadow, "_AT_ONCE", 1)
+    monkeypatch.setattr(shadow, "_LARGEST_SLICE", 5)
+    monkeypatch.setattr(shadow, "_FEW", 1)
     monkeypatch.setattr(trainer, "_SHADOW_SECONDS", 0.0)
     again = change(settings, daemon={"state_dir": tmp_path / "again"})
     assert outcome(settings, run(again)) == expected

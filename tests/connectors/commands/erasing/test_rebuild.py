@@ -27,6 +27,7 @@ MODELS = {  # flags of the configuration
     "raw": ["features.raw=true"],
     "labels": ["log.labels=labels"],
     "decide": ["decide.error=0.1"],
+    "topic": ["state.store=topic", "log.state=state"],
     "estimates": ["estimates.loo=true", "estimates.every=50"],
 }
 
@@ -333,3 +334,14 @@ def test_a_log_without_its_beginning_is_refused(tmp_path, config, call):
     code, _, err = call("rebuild", config, *sets(settings))
     assert code
     assert "the records before it are gone" in " ".join(err)
+
+
+def test_a_state_on_another_machine_is_not_rebuilt_here(tmp_path, config, call):
+    flags = [ERASURES, *MODELS["topic"]]
+    fill(tmp_path / "log", list(records("lasvm", 40)))
+    run(config, *flags)
+    call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
+    shutil.rmtree(tmp_path / "state")
+    code, _, err = call("rebuild", config, *sets(flags))
+    assert code
+    assert "rebuild on the machine of the trainer" in " ".join(err)
