@@ -28,8 +28,8 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
-_SLICE_SECONDS = 0.005
-_SLICE_RECORDS = 64  # that are consumed, or polled, before the time is looked at
+_SLICE_SECONDS = 0.002
+_SLICE_RECORDS = 32  # that are consumed, or polled, before the time is looked at
 _REST_SECONDS = 1.0  # while the log does not answer
 _FOLDER = "catching-up"
 

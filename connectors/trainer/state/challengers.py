@@ -319,6 +319,7 @@ class Challengers:
         challenger.counters = Counters(**rest["counters"])
         challenger.offset, challenger.dropped = int(rest["offset"]), str(rest["dropped"])
         challenger.begun, challenger.caught_up = rest.get("begun", 0), rest.get("caught_up")
+        challenger.is_awaited = bool(rest.get("awaited"))
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
         if challenger.is_active:
