@@ -44,10 +44,10 @@ _TRAINER_LOG = "trainer.log"
 def run(arguments: argparse.Namespace) -> None:
     if label_table.is_table(arguments.config):
         arguments.config, arguments.train = label_table.prepare(arguments), True
-    elif arguments.config.is_dir():
-        arguments.config, arguments.train = label_images.prepare(arguments), True
     else:
-        label_table.require_config(arguments)
+        label_table.require_no_columns(arguments)
+        if arguments.config.is_dir():
+            arguments.config, arguments.train = label_images.prepare(arguments), True
     settings = read_config(arguments, partial(needs, train=arguments.train))
     front_end = choose(settings, arguments)
     if arguments.check and arguments.label_studio:

@@ -15,7 +15,7 @@ from ..runtime.libraries import LibraryMissing
 from ..runtime.text import aligned
 from ..settings.sections import Settings
 from ..trainer.state.decided import shares
-from ..trainer.state.estimates import FOLDS, LOO, Estimates
+from ..trainer.state.estimates import FOLDS, LOO, Estimate, Estimates
 from ..trainer.state.models import SingleModel
 from ..trainer.state.state import State
 
@@ -127,19 +127,24 @@ def _draw_curve(axes: Axes, state: State, window: int) -> None:
 def _draw_estimates(axes: Axes, estimates: Estimates) -> None:
     """Estimates of the error of the model itself, beside the error of its predictions."""
     for kind, label, color in ((LOO, "leave-one-out error", "black"), (FOLDS, "error by folds", "#55a868")):
-        found = [item for item in estimates.history if item.kind == kind]
-        if found:
-            value, low, high = 100 * np.array([item.error for item in found]).T
-            axes.errorbar(
-                [item.offset for item in found],
-                value,
-                yerr=(value - low, high - value),
-                fmt=".",
-                markersize=4,
-                linewidth=0.6,
-                color=color,
-                label=label,
-            )
+        draw_intervals(axes, [item for item in estimates.history if item.kind == kind], label, color, ".")
+
+
+def draw_intervals(axes: Axes, items: Sequence[Estimate], label: str, color: str, mark: str) -> None:
+    """Draw estimates as points, with the intervals in which the errors are."""
+    if not items:
+        return
+    value, low, high = 100 * np.array([item.error for item in items]).T
+    axes.errorbar(
+        [item.offset for item in items],
+        value,
+        yerr=np.maximum(0.0, (value - low, high - value)),
+        fmt=mark,
+        markersize=3.5,
+        linewidth=0.9,
+        color=color,
+        label=label,
+    )
 
 
 def estimates_of(states: Mapping[str, State]) -> list[str]:

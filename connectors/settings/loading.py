@@ -16,7 +16,7 @@ from .layers import UnreadableFile, collect, read_file
 from .opening import backend_of
 from .sections import REMOVED, SECTIONS, ConfigError, Settings, refuse
 
-_FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
+_FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"), ("labelling", "image_folder"))
 
 
 def nothing(_: Settings) -> Iterable[str]:
@@ -65,7 +65,8 @@ def load(
     values, problems = collect(SECTIONS, path, content, environment, overrides, "kafka", REMOVED, unchecked)
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
-        parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
+        if (value := getattr(parts[name], key)) is not None:
+            parts[name] = replace(parts[name], **{key: path.parent / value})
     own = read_challengers(str(path), challengers, parts["model"], problems, is_checked=with_model)
     settings = Settings(**parts, challenger=own)
     if "kafka" in values:

@@ -174,18 +174,10 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
 
 def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
-    log, shadows = settings.log, settings.topics_of_challengers()
+    log = settings.log
     events = shapes.get(log.topic)
-    for name in (
-        log.labels,
-        log.predictions,
-        log.scores,
-        log.questions,
-        log.state,
-        log.erasures,
-        *log.control_topics,
-        *shadows,
-    ):
+    beside = (log.labels, log.predictions, log.scores, log.questions, log.state, log.erasures, *log.control_topics)
+    for name in (*beside, *settings.topics_of_challengers()):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
             yield Finding.problem(_other_count(name, shape, log.topic, events))
@@ -205,6 +197,14 @@ def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
 
 
 def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
+    for_ever = {
+        log.state: ("checkpoints will be removed one day", "; the trainers remove old ones themselves"),
+        log.erasures: (
+            "requests to forget will be removed one day, and a later run over the log would learn the records again",
+            "",
+        ),
+        **dict.fromkeys(log.control_topics, ("it will be forgotten one day which model served when", "")),
+    }
     for name, shape in shapes.items():
         policies = (shape.cleanup or "").split(",")
         if name in (log.model, log.merged, log.questions) and shape.cleanup and policies != ["compact"]:
@@ -213,20 +213,10 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
                 "set it to compact",
             )
-        if name == log.state and shape.retention_ms not in (None, _FOR_EVER):
+        if name in for_ever and shape.retention_ms not in (None, _FOR_EVER):
+            loss, remark = for_ever[name]
             yield Finding.problem(
-                f"topic {name!r} has retention.ms={shape.retention_ms}, so checkpoints will be removed one day: set "
-                "it to -1; the trainers remove old ones themselves",
-            )
-        if name == log.erasures and shape.retention_ms not in (None, _FOR_EVER):
-            yield Finding.problem(
-                f"topic {name!r} has retention.ms={shape.retention_ms}, so requests to forget will be removed one day, "
-                "and a later run over the log would learn the records again: set it to -1",
-            )
-        if name in log.control_topics and shape.retention_ms not in (None, _FOR_EVER):
-            yield Finding.problem(
-                f"topic {name!r} has retention.ms={shape.retention_ms}, so it will be forgotten one day which model "
-                "served when: set it to -1",
+                f"topic {name!r} has retention.ms={shape.retention_ms}, so {loss}: set it to -1{remark}"
             )
         if name not in (log.model, log.merged, log.questions) and "compact" in policies:
             yield Finding.warning(

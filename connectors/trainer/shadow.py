@@ -140,7 +140,7 @@ class Shadow:
         portion = self._portion(steps, state, seconds)
         self._waiting.append(portion)
         self._nbytes += portion.nbytes
-        room = _ROOM if state.challengers.arms is None else 0
+        room = 0 if state.challengers.split else _ROOM
         if self._nbytes > room:
             self._pauses = False
             self._work(state, lambda: self._nbytes <= room)

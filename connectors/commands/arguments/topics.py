@@ -149,7 +149,8 @@ def produce(command: argparse.ArgumentParser) -> None:
 def predictions(command: argparse.ArgumentParser) -> None:
     """Read the topic log.predictions to its end, and write a row for each prediction: the id of the event, the
     predicted label, its probability (score), the margin, and the event's place in the log (src). With two classes, the
-    score is the probability of the positive one.
+    score is the probability of the positive one. If challengers answer a share of the events, the column model
+    says which model has answered.
     """
     add_config(command)
     command.add_argument("--scores", action="store_true", help="read what scorers predicted instead: log.scores")
