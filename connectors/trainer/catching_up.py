@@ -11,7 +11,7 @@ import logging
 import math
 import shutil
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ..logs.transport import Unavailable
@@ -197,8 +197,11 @@ class CatchingUp:
                 self._remove(folder)
 
     def _remove(self, folder: Path) -> None:
-        """Remove the part of this partition of a folder."""
+        """Remove the part of this partition of a folder, and the folder after the last part."""
         shutil.rmtree(folder / f"p{self._partition.number}", ignore_errors=True)
+        for each in (folder, folder.parent):
+            with suppress(OSError):  # it has others
+                each.rmdir()
 
 
 def _is_here(own: State, place: Stage) -> bool:
