@@ -13,9 +13,13 @@ and, where a challenger begins that the trainer did not have before::
 
     {"op": "begin", "name": NAME, "events": OFFSET, "labels": OFFSET}
 
-`request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  With this answer,
-the promotion happens at the same records whenever the log is read again, and a challenger begins there.  A request that
-cannot be followed is answered with the model that goes on.
+and, where challengers answer other shares of the events than before::
+
+    {"op": "divide", "shares": {NAME: SHARE, ...}, "by_key": true, "events": OFFSET, "labels": OFFSET}
+
+`request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  Whenever the log is
+read again, all this happens at the same records.  A request that cannot be followed is answered with the model that
+goes on.
 """
 
 import json
@@ -24,6 +28,7 @@ from typing import NamedTuple
 from ..logs.reading import read_all
 from ..logs.transport import Record, Transport
 from .formats.base import BadRecord
+from .split import Split
 
 
 class Request(NamedTuple):
@@ -62,25 +67,53 @@ class Begun(NamedTuple):
         return json.dumps({"op": "begin", **self._asdict()}).encode()
 
 
-_OPS = {"promote": Request, "serve": Served, "begin": Begun}
+class Divided(NamedTuple):
+    """The shares of challengers from these records on, and whether all events of a key go to one model."""
+
+    shares: dict[str, float]
+    by_key: bool
+    events: int
+    labels: int
+
+    @property
+    def split(self) -> Split:
+        """Which challenger answers an event."""
+        return Split(self.shares, by_key=self.by_key)
+
+    def to_value(self) -> bytes:
+        """The note as the value of a record."""
+        return json.dumps({"op": "divide", **self._asdict()}).encode()
 
 
-def read_promotion(record: Record) -> Request | Served | Begun:
+_OPS = {"promote": Request, "serve": Served, "begin": Begun, "divide": Divided}
+
+
+def read_promotion(record: Record) -> Request | Served | Begun | Divided:
     """A request, an answer or a note; BadRecord if a record is neither."""
     try:
         fields = json.loads(record.value or b"")
         op = fields.pop("op")
         if op == "rollback" and not fields:
             return Request(None)
-        if op not in _OPS or type(fields["name"]) is not str:
-            raise ValueError("op must be 'promote' with a name, 'rollback', 'serve' or 'begin'")
+        if op not in _OPS or type(fields.get("name", "")) is not str:
+            raise ValueError("op must be 'promote' with a name, 'rollback', 'serve', 'begin' or 'divide'")
         found = _OPS[op](**fields)
-        numbers = [number for number in found[1:] if not (op == "serve" and number is None)]
+        if isinstance(found, Divided):
+            _check_shares(found)
+        places = found[2:] if isinstance(found, Divided) else found[1:]
+        numbers = [number for number in places if not (op == "serve" and number is None)]
         if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
             raise ValueError("offsets must be integers from 0 to 2^63 - 1")
         return found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadRecord("bad-promotion", f"no request to serve a model: {error!r:.200}") from None
+
+
+def _check_shares(found: Divided) -> None:
+    if not all(type(share) in (int, float) and 0 <= share <= 1 for share in found.shares.values()):
+        raise ValueError("shares must be numbers from 0 to 1")
+    if type(found.by_key) is not bool:
+        raise ValueError("by_key must be true or false")
 
 
 def answered(log: Transport, requests: str, answers: str) -> dict[int, int]:

@@ -11,7 +11,7 @@ import logging
 import math
 import shutil
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ..logs.transport import Unavailable
@@ -28,8 +28,8 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
-_SLICE_SECONDS = 0.005
-_SLICE_RECORDS = 64  # that are consumed, or polled, before the time is looked at
+_SLICE_SECONDS = 0.002
+_SLICE_RECORDS = 32  # that are consumed, or polled, before the time is looked at
 _REST_SECONDS = 1.0  # while the log does not answer
 _FOLDER = "catching-up"
 
@@ -197,8 +197,11 @@ class CatchingUp:
                 self._remove(folder)
 
     def _remove(self, folder: Path) -> None:
-        """Remove the part of this partition of a folder."""
+        """Remove the part of this partition of a folder, and the folder after the last part."""
         shutil.rmtree(folder / f"p{self._partition.number}", ignore_errors=True)
+        for each in (folder, folder.parent):
+            with suppress(OSError):  # it has others
+                each.rmdir()
 
 
 def _is_here(own: State, place: Stage) -> bool:

@@ -28,6 +28,8 @@ class Excerpt:
         First offset and end of each partition, by topic.
     """
 
+    is_past = True  # nothing is to be decided that the log does not have
+
     def __init__(self, log: Transport, spans: Spans) -> None:
         self._log = log
         self._spans = spans

@@ -263,7 +263,8 @@ class Partition:
         topics = self._settings.log.control_topics
         answer = partial(self._log.produce, topics[-1] if topics else "", partition=self.number)
         items = [*map(self._input, topics)]
-        return Serving(self._settings, items, self.number, answer, self._refuse_request, self.catch_up)
+        is_past = getattr(self._log, "is_past", False)  # as an `Excerpt` says
+        return Serving(self._settings, items, self.number, answer, self._refuse_request, self.catch_up, is_past=is_past)
 
     def _may_consume(self, state: State) -> bool:
         """Follow the requests; return whether the next cut may be consumed, or a checkpoint comes first."""

@@ -85,7 +85,7 @@ def publish_models(
 def _changed(state: State, number: int) -> Iterator[tuple[str, str, ServedModel]]:
     """The models that have changed: the name of each in the topic, its own if several answer, and the model."""
     challengers = state.challengers
-    by = "" if challengers.arms is None else challengers.serving
+    by = challengers.serving if challengers.split else ""
     for key, model in state.models.changed():
         name = partition_name(number) if key is None else key_name(key)
         yield name, by, ServedModel(model, state.scaler, {}, state.models.records(key), state.models.decider(key))

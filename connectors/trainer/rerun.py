@@ -17,6 +17,7 @@ from ..logs.transport import Record, Transport
 from ..records.erasures import Erasure, Swap, read_request
 from ..records.formats.base import BadRecord
 from ..records.promotions import answered
+from ..runtime.numbers import MAX_INT32
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.challengers import FIRST, ChallengerSettings
 from ..settings.estimates import EstimateSettings
@@ -191,7 +192,7 @@ def alone(settings: Settings, own: ChallengerSettings, batch: int) -> Settings:
     """
     log = replace(settings.log, control="")
     itself = ChallengerSettings(FIRST, model=own.model)
-    daemon = replace(settings.daemon, batch=batch)
+    daemon = replace(settings.daemon, batch=batch, checkpoint_records=MAX_INT32)  # the time decides
     return replace(
         settings, model=own.model, challenger=(itself,), log=log, daemon=daemon, estimates=EstimateSettings()
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.promotions import Begun, Request, Served, read_promotion
+from ..records.promotions import Begun, Divided, Request, Served, read_promotion
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .inputs import Input
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 Place = tuple[int, int]  # offsets of the next event and of the next label
 _NOWHERE = (1 << 63, 1 << 63)  # behind every place
+_REQUESTS = 1 << 63  # more than there are: what a trainer has noted comes before them, in its order
 
 
 class Serving:
@@ -40,6 +41,8 @@ class Serving:
         Called with a record that is no request, and the reason.
     catch_up
         Called before another model serves, so that all models are at the same place.
+    is_past
+        Whether the log is read again, and only what was noted is followed.
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class Serving:
         answer: Callable[[bytes], None],
         refuse: Callable[[Record, BadRecord, State], None],
         catch_up: Callable[[], None],
+        *,
+        is_past: bool,
     ) -> None:
         self.items = items
         self._settings = settings
@@ -57,8 +62,9 @@ class Serving:
         self._answer = answer
         self._refuse = refuse
         self._catch_up = catch_up
+        self._is_past = is_past
         self._is_current = False  # all records of the time before this process are here
-        self._waiting: dict[int, Request | Begun] = {}  # requests, by offset; below 0, what a trainer did by itself
+        self._waiting: dict[int, Request | Begun | Divided] = {}  # by offset; below 0, what a trainer did by itself
         self._places: dict[int, Place] = {}  # of those that were answered
 
     def begin(self, state: State | None) -> None:
@@ -106,6 +112,8 @@ class Serving:
             state.challengers.next_request = max(state.challengers.next_request, at + 1)
         if not (has_changed or is_repeating or self._waiting):
             has_changed = self._serve_better(state)
+        if not (is_repeating or any(isinstance(each, Divided) for each in self._waiting.values())):
+            has_changed |= self._divide(state)
         return has_changed
 
     def _read(self, state: State) -> None:
@@ -118,28 +126,48 @@ class Serving:
             if isinstance(found, Request):
                 self._waiting.setdefault(record.offset, found)
                 continue
-            if isinstance(found, Begun):
-                if state.offset < found.events or state.labels_offset < found.labels:
-                    state.challengers.await_(found.name)
-                    self._waiting[-1 - record.offset] = found
-                    self._places[-1 - record.offset] = (found.events, found.labels)
+            if isinstance(found, Begun | Divided):
+                self._wait_for(found, record.offset - _REQUESTS, state)
                 continue
-            at = -1 - record.offset if found.request is None else found.request
+            at = record.offset - _REQUESTS if found.request is None else found.request
             was_followed = any(term[:2] == (found.name, found.events) for term in state.challengers.terms)
             if not was_followed if at < 0 else at >= state.challengers.next_request:
                 self._waiting[at] = Request(found.name)  # as an earlier run over the log did
                 self._places.setdefault(at, (found.events, found.labels))
 
+    def _wait_for(self, note: Begun | Divided, at: int, state: State) -> None:
+        """Wait for the place of a note, unless it was passed."""
+        is_ahead = state.offset < note.events or state.labels_offset < note.labels
+        if is_ahead:
+            self._waiting[at] = note
+            self._places[at] = (note.events, note.labels)
+            if isinstance(note, Begun):
+                state.challengers.await_(note.name)
+        elif isinstance(note, Divided):
+            state.challengers.divide(note.split)  # the last one holds
+
+    def _divide(self, state: State) -> bool:
+        """Let the challengers answer the shares of the settings; return whether they are others than before."""
+        wanted = state.challengers.wanted_split
+        if self._is_past or not self.items or wanted == state.challengers.split:
+            return False
+        self._answer(Divided(wanted.shares, wanted.by_key, state.offset, state.labels_offset).to_value())
+        state.challengers.divide(wanted)
+        return True
+
     def _note_beginnings(self, state: State) -> None:
         """Write where challengers begin, so that they begin there again whenever the log is read again."""
-        for name in state.challengers.fresh if self.items else ():
+        for name in state.challengers.fresh if self.items and not self._is_past else ():
             self._answer(Begun(name, state.offset, state.labels_offset).to_value())
         state.challengers.fresh.clear()
 
-    def _follow(self, state: State, request: Request | Begun, at: int, *, is_answered: bool) -> bool:
+    def _follow(self, state: State, request: Request | Begun | Divided, at: int, *, is_answered: bool) -> bool:
         if isinstance(request, Request):
             return self._serve(state, request, at, is_answered=is_answered)
         self._catch_up()
+        if isinstance(request, Divided):
+            state.challengers.divide(request.split)
+            return True
         state.challengers.begin_empty(request.name)
         logger.info("partition %d: challenger %r begins at offset %d", self._number, request.name, state.offset)
         return False

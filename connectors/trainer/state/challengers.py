@@ -12,6 +12,7 @@ from streamsvm.validation.always_valid import Interval
 from ...records.classes import KnownClasses
 from ...records.predictions import Said
 from ...records.said import read_said, write_said
+from ...records.split import Split
 from ...settings.challengers import FIRST, NOW, ChallengerSettings
 from ...settings.sections import Settings
 from .counters import Counters
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 TERMS = "terms"  # of a checkpoint: which models have served
 _ARMS, _ANSWERED = "arms", "served.answered"  # what each model has answered, and which events still wait
+_SPLIT = "split"  # the shares of the events
 _MODEL, _REST, _SAID = "model", "state", "said"  # of a challenger's parts in a checkpoint
 
 
@@ -143,8 +145,10 @@ class Challengers:
         All models beside the one that serves.
     said : dict
         What the model that serves said about events that wait for their labels, by key.
+    split : Split
+        Which challenger answers an event.
     arms : Arms or None
-        How each model does on what it has answered; None if no challenger has a share.
+        How each model does on what it has answered; None if no challenger has had a share.
     answered : dict
         The name of the model that has answered such an event, by key.
     next_request : int
@@ -165,8 +169,10 @@ class Challengers:
         self.answered: dict[int, str] = {}
         self.next_request = 0
         self.fresh: list[str] = []
-        self._split = settings.split()
-        self.arms = Arms(self._losses, settings.comparison.error, [*known]) if self._split else None
+        self.split = Split({}, by_key=True)
+        self.arms: Arms | None = None
+        if not settings.log.control:  # otherwise `serving` notes which split holds where
+            self.divide(settings.split())
 
     @property
     def serving(self) -> str:
@@ -175,15 +181,28 @@ class Challengers:
 
     def answering(self, key: bytes | None, number: int) -> str:
         """The name of the model that answers an event, given its record's key and its id; empty if only one answers."""
-        if not self._split:
+        if not self.split:
             return ""
-        name = self._split.of(key, number)
+        name = self.split.of(key, number)
         return name if any(each.name == name for each in self.active) else self.serving
+
+    def divide(self, split: Split) -> None:
+        """Let challengers answer these shares from now on."""
+        self.split = split
+        if split and self.arms is None:
+            self.arms = Arms(self._losses, self._settings.comparison.error, [*self._settings.models()])
+
+    @property
+    def wanted_split(self) -> Split:
+        """The shares of the settings, without those of challengers that take no part."""
+        wanted, idle = self._settings.split(), {each.name for each in self.all if not each.is_active}
+        shares = {name: share for name, share in wanted.shares.items() if name not in idle}
+        return Split(shares, by_key=wanted.by_key)
 
     @property
     def with_share(self) -> list[Challenger]:
         """The challengers that answer a share."""
-        return [challenger for challenger in self.active if self.arms is not None and challenger.settings.share]
+        return [challenger for challenger in self.active if challenger.name in self.split.shares]
 
     @property
     def before(self) -> str:
@@ -228,7 +247,7 @@ class Challengers:
         rebuilt.all = [
             replace(found[each.name], settings=each.settings) if each.is_active else each for each in self.all
         ]
-        rebuilt._settings, rebuilt.next_request = self._settings, self.next_request
+        rebuilt._settings, rebuilt.next_request, rebuilt.split = self._settings, self.next_request, self.split
         return rebuilt
 
     def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
@@ -286,6 +305,7 @@ class Challengers:
         blobs = {TERMS: orjson.dumps([*map(list, self.terms)]), "served.said": write_said(self.said)}
         if self.arms is not None:
             blobs |= {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
+            blobs[_SPLIT] = orjson.dumps([self.split.shares, self.split.by_key])
         for challenger in self.all:
             blobs |= challenger.to_blobs()
         return blobs
@@ -294,6 +314,9 @@ class Challengers:
         """Go on from a checkpoint; a challenger that it does not have, or with other settings, begins anew."""
         if "served.said" in blobs:
             self.said = read_said(blobs["served.said"])
+        if self._settings.log.control and _SPLIT in blobs:
+            shares, by_key = orjson.loads(blobs[_SPLIT])
+            self.divide(Split(shares, by_key=by_key))
         if self.arms is not None and _ARMS in blobs:
             self.arms.restore(orjson.loads(blobs[_ARMS]))
             self.answered = {int(key): str(name) for key, name in orjson.loads(blobs[_ANSWERED])}
@@ -319,6 +342,7 @@ class Challengers:
         challenger.counters = Counters(**rest["counters"])
         challenger.offset, challenger.dropped = int(rest["offset"]), str(rest["dropped"])
         challenger.begun, challenger.caught_up = rest.get("begun", 0), rest.get("caught_up")
+        challenger.is_awaited = bool(rest.get("awaited"))
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
         if challenger.is_active:

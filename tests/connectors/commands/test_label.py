@@ -318,13 +318,12 @@ def test_quitting_ends_the_trainer_too(tmp_path, config, call, piped):
 
 def test_a_front_end_that_fails_ends_the_trainer_too(tmp_path, config, call):
     fill(tmp_path / "log")
-    with LabellingService(configure(tmp_path)) as service:
 
-        def front_end(_, stop):
-            raise ValueError("broken")
+    def front_end(_, stop):
+        raise ValueError("broken")
 
-        with pytest.raises(ValueError, match="broken"):
-            label._run_both(configure(tmp_path), service, front_end, lambda: False)
+    with pytest.raises(ValueError, match="broken"):
+        label.answer_questions(configure(tmp_path), front_end, lambda: False, train=True)
 
 
 def test_messages_of_the_trainer_do_not_come_between_the_questions(tmp_path, monkeypatch, capsys):

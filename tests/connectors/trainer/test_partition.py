@@ -1500,7 +1500,7 @@ def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, mo
         with contextlib.suppress(Killed):
             states = run_with(settings[1], Fuse(step), monkeypatch)
     assert states[0].models.n_dropped == expected.models.n_dropped
-    assert list(states[0].models._order) == list(expected.models._order)
+    assert states[0].models.order == expected.models.order
     assert outcome(settings[1], states) == outcome(settings[0], {0: expected})
 
 

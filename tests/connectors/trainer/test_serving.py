@@ -1,5 +1,6 @@
 """Promotion: another model serves, from one place of the stream on, exactly once."""
 
+import itertools
 from dataclasses import replace
 from shutil import copytree
 
@@ -186,7 +187,11 @@ def test_a_challenger_that_was_added_later_begins_at_the_same_records(tmp_path, 
     expected = run(settings)
     assert expected.challengers.serving == "wide"
     for batch in (7, 1000):
-        found = run(change(settings, daemon={"state_dir": tmp_path / f"again-{batch}", "batch": batch}))
+        again = change(settings, daemon={"state_dir": tmp_path / f"again-{batch}", "batch": batch})
+        cycles = itertools.count()
+        begun = trainer.run(again, lambda cycles=cycles: next(cycles) > 8)  # It goes on from a checkpoint.
+        assert batch > 7 or begun[0].challengers.all[1].is_awaited
+        found = run(again)
         assert digests(found) == digests(expected)
         assert found.challengers.terms == expected.challengers.terms
     assert len(read_json(settings, "control-served")) == 2

@@ -86,14 +86,13 @@ def test_all_events_of_a_key_go_to_one_model_or_each_by_its_id(tmp_path):
         assert all(len(names) == 1 for names in of_users.values()) == (split == "key")
 
 
-@pytest.mark.parametrize("labels", ["", "labels"])
-def test_what_is_counted_is_what_was_answered(tmp_path, labels):
-    settings = splitting(tmp_path, labels=labels, comparison={"miss_cost": 4.0})
+def test_what_is_counted_is_what_was_answered(tmp_path):
+    settings = splitting(tmp_path, labels="labels", comparison={"miss_cost": 4.0})
     fill(settings)
     arms = {arm.name: arm for arm in run(settings).challengers.arms}
     said = {each["id"]: each for each in read_json(settings, "predictions")}
     first = {}
-    for event in read_json(settings, labels or "events"):
+    for event in read_json(settings, "labels"):
         if "y" in event and event.get("op", "set") == "set" and event["id"] in said:
             first.setdefault(event["id"], event["y"])
     for name, arm in arms.items():
@@ -132,6 +131,34 @@ def test_a_replay_answers_the_same_and_so_does_a_promotion(tmp_path):
     names = by_whom(values(settings, "predictions"))
     assert {names[f"events-0-{i}"] for i in range(200, 260)} == set(NAMES)
     assert all(names[f"events-0-{i + 30}"] == names[f"events-0-{i}"] for i in range(200, 230))  # of the same key
+
+
+@pytest.mark.long
+def test_a_replay_knows_when_shares_were_others_and_when_a_challenger_was_dropped(tmp_path):
+    path = tmp_path / "app.toml"
+    text = '[log]\ncontrol = "control"\n[comparison]\nsplit = "{}"\n[[challenger]]\nname = "c1"\n{}'
+    text += "[challenger.model]\nC = 1.0\n"
+    events = list(some_events(250))
+    for n, (split, share) in enumerate([("key", ""), ("key", "share = 0.6\n"), ("id", "share = 0.3\n"), ("id", "")]):
+        path.write_text(text.format(split, share))
+        settings = load(path, {}, ["daemon.follow=false"])
+        keyed(settings, events[50 * n : 50 * n + 50])
+        state = run(settings)
+    path.write_text(text.format("id", "share = 0.9\nmax_mb = 0.0001\n"))  # so it is dropped at the first checkpoint
+    keyed(settings, events[200:])
+    state = run(load(path, {}, ["daemon.follow=false", "daemon.checkpoint_records=20"]))
+    assert state.challengers.all[0].dropped
+    notes = [(note["shares"], note["events"]) for note in read_json(settings, "control-served")]
+    assert notes[:4] == [({"c1": 0.6}, 50), ({"c1": 0.3}, 100), ({}, 150), ({"c1": 0.9}, 200)]
+    path.write_text(text.format("id", ""))
+    said = values(settings, "predictions")
+    names = {src: each["model"].get("name", "") for src, each in said.items()}
+    assert {names[f"events-0-{i}"] for i in [*range(50), *range(150, 200)]} == {""}
+    assert {names[f"events-0-{i}"] for i in [*range(50, 100), *range(100, 150)]} == {"model", "c1"}
+    again = replay_settings(path, {}, [], "again")
+    replay(again, None, None, lambda: False)
+    assert values(again, "predictions-again") == said
+    assert len(read_json(settings, "control-served")) == len(notes)
 
 
 def test_scorers_answer_with_the_same_models(tmp_path):
