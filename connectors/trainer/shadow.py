@@ -122,6 +122,7 @@ class Shadow:
         self._nbytes = 0  # of these portions
         self._works: Iterator[None] | None = None  # on what waits, if it has begun
         self._seconds: defaultdict[str, float] = defaultdict(float)  # of each challenger
+        self._pauses = True  # between short slices; nothing waits for the end of the work
         self._at_once: defaultdict[str, int] = defaultdict(lambda: _FIRST_SLICE)  # steps of its next slice
         self._served: defaultdict[str, float] = defaultdict(float)  # of the model that serves, meanwhile
 
@@ -141,15 +142,18 @@ class Shadow:
         self._nbytes += portion.nbytes
         room = 0 if state.challengers.split else _ROOM
         if self._nbytes > room:
+            self._pauses = False
             self._work(state, lambda: self._nbytes <= room)
 
     def work(self, state: State, seconds: float) -> None:
         """Let the challengers take steps for so long, or until they have taken all."""
         end = time.perf_counter() + seconds
+        self._pauses = True
         self._work(state, lambda: time.perf_counter() >= end)
 
     def catch_up(self, state: State) -> None:
         """Let the challengers take all steps."""
+        self._pauses = False
         self._work(state, lambda: False)
 
     def _portion(self, steps: list[Step], state: State, seconds: float) -> Portion:
@@ -213,7 +217,7 @@ class Shadow:
         self._served[challenger.name] += portion.seconds
         steps = [few for step in portion.steps for few in _few(step)]
         while steps:
-            begin, n = time.thread_time(), self._at_once[challenger.name]
+            begin, n = time.thread_time(), self._at_once[challenger.name] if self._pauses else _LARGEST_SLICE
             outputs: list[tuple[Seen, bytes]] = []
             try:
                 self._take(challenger, steps[:n], portion, fresh, outputs, arms)

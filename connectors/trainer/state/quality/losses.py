@@ -36,19 +36,18 @@ class Losses:
 
     def __init__(self, miss_cost: float, *, are_two: bool, decides: bool) -> None:
         self._miss_cost, self.are_two = miss_cost, are_two
-        has_cost = are_two and miss_cost != 1.0
-        self.names = [ERROR, LOG_LOSS, *([COST] if has_cost else []), *([DECIDED] if decides else [])]
+        self._has_cost, self._decides = are_two and miss_cost != 1.0, decides
+        self.names = [ERROR, LOG_LOSS, *([COST] if self._has_cost else []), *([DECIDED] if decides else [])]
 
     def of(self, y: ClassLabel, said: Said) -> dict[str, float]:
         """What a prediction loses if this is the label, by metric."""
         is_wrong = float(answer_of(said) != y)
-        every = {
-            ERROR: is_wrong,
-            LOG_LOSS: -math.log(max(probability_of(said, y), _LEAST_P)) / _MOST_LOSS,
-            COST: is_wrong * (self._miss_cost if y else 1.0) / max(self._miss_cost, 1.0),
-            DECIDED: float(said.verdict is None or not said.verdict.decided),
-        }
-        return {name: every[name] for name in self.names}
+        found = {ERROR: is_wrong, LOG_LOSS: -math.log(max(probability_of(said, y), _LEAST_P)) / _MOST_LOSS}
+        if self._has_cost:
+            found[COST] = is_wrong * (self._miss_cost if y else 1.0) / max(self._miss_cost, 1.0)
+        if self._decides:
+            found[DECIDED] = float(said.verdict is None or not said.verdict.decided)
+        return found
 
     def scale(self, name: str) -> float:
         """What a loss of 1 is in the unit of the metric."""
