@@ -10,6 +10,7 @@ of the challenger's model, with labels in the events or on a topic of their own.
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ _CONFIG = """
 [model]
 budget = 1600
 """
+_COMMAND = [sys.executable, "-c", "from streamsvm.connectors.commands.cli import main; main()", "run", "app.toml"]
 _CHALLENGER = """
 [[challenger]]
 name = "c"
@@ -80,9 +82,11 @@ def main() -> None:
             print(f"labels {where:16}{found:10,.0f} records/CPU s of {COLUMNS} columns, {n_support} support vectors")
         print(f"{'':28}{'median':>10}{'95 %':>10}{'99 %':>10}   ms until an answer")
         times: dict[str, list[float]] = {"alone": [], "catching up": []}
+        consumed = prepared(Path(name) / "consumed", rows)
         for turn in range(turns):
             for what, found in times.items():
-                found += answers(Path(name) / f"{what}-{turn}", rows, seconds, challenged=what != "alone")
+                folder = shutil.copytree(consumed, Path(name) / f"{what}-{turn}")
+                found += answers(folder, rows, seconds, challenged=what != "alone")
         for what, found in times.items():
             shown = "".join(f"{1000 * q:10.1f}" for q in np.percentile(found, [50, 95, 99]))
             print(f"{what:28}{shown}   {len(found)} answers")
@@ -91,21 +95,24 @@ def main() -> None:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
+def prepared(folder: Path, rows: list[dict]) -> Path:
+    """A folder with a log, and with the state of a trainer that has consumed it."""
+    folder.mkdir()
+    produce(folder, rows)
+    (folder / "app.toml").write_text(_CONFIG)
+    subprocess.run([*_COMMAND, "--set", "daemon.follow=false"], check=True, capture_output=True, cwd=folder)
+    return folder
+
+
 def answers(folder: Path, rows: list[dict], seconds: float, *, challenged: bool) -> list[float]:
-    """Seconds until each answer of a trainer that has consumed the log before.
+    """Seconds until each answer of a trainer that goes on in a prepared folder.
 
     With a challenger, those until it has caught up; without one, those of so many seconds.
     """
-    folder.mkdir()
-    produce(folder, rows)
-    config, said = folder / "app.toml", folder / "said"
-    config.write_text(_CONFIG)
-    command = [sys.executable, "-c", "from streamsvm.connectors.commands.cli import main; main()", "run", str(config)]
-    subprocess.run([*command, "--set", "daemon.follow=false"], check=True, capture_output=True)
-    if challenged:
-        config.write_text(_CONFIG + _CHALLENGER)
+    said = folder / "said"
+    (folder / "app.toml").write_text(_CONFIG + (_CHALLENGER if challenged else ""))
     with open(said, "w") as file, LocalLog(folder / "log") as log:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file, cwd=folder)
+        process = subprocess.Popen(_COMMAND, stdout=subprocess.DEVNULL, stderr=file, cwd=folder)
         try:
             end = time.perf_counter() + (60.0 if challenged else 30.0)
 

@@ -632,6 +632,29 @@ def test_it_asks_until_the_recall_is_proved_through_restarts(tmp_path, monkeypat
     assert world.status()["positive"] == status["positive"] + 1
 
 
+@pytest.mark.long
+def test_killed_at_any_step_of_a_promise_it_asks_and_proves_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(candidates, "ToRecall", partial(ToRecall, n_questions=8, hunt=2))
+
+    def whole(folder, blows_at):
+        world, fuse = World(configure(folder, stop="recall", recall=0.6, open=5), n=40), Fuse(blows_at)
+        world.run()
+        while world.open():
+            world.answer(*map(world.right, world.open()))
+            with contextlib.suppress(Killed):
+                run_with(world.settings, fuse, monkeypatch)
+            if fuse.steps == blows_at:
+                world.run()
+        return fuse.steps, (list(world.questions().values()), world.status())
+
+    steps, expected = whole(tmp_path / "whole", None)
+    assert expected[1]["recall"].startswith("at least")
+    assert {"review", "audit"} <= {question["reason"] for question in expected[0]}
+    for place in range(3, steps + 1, steps // 8):
+        assert whole(tmp_path / str(place), place)[1] == expected, place
+
+
 def test_a_promise_of_recall_needs_two_classes(tmp_path):
     (tmp_path / "app.toml").write_text(
         '[log]\nlabels = "labels"\nquestions = "questions"\n[label]\nmax_classes = 3\n[labelling]\nstop = "recall"\n'

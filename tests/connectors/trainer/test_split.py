@@ -86,14 +86,13 @@ def test_all_events_of_a_key_go_to_one_model_or_each_by_its_id(tmp_path):
         assert all(len(names) == 1 for names in of_users.values()) == (split == "key")
 
 
-@pytest.mark.parametrize("labels", ["", "labels"])
-def test_what_is_counted_is_what_was_answered(tmp_path, labels):
-    settings = splitting(tmp_path, labels=labels, comparison={"miss_cost": 4.0})
+def test_what_is_counted_is_what_was_answered(tmp_path):
+    settings = splitting(tmp_path, labels="labels", comparison={"miss_cost": 4.0})
     fill(settings)
     arms = {arm.name: arm for arm in run(settings).challengers.arms}
     said = {each["id"]: each for each in read_json(settings, "predictions")}
     first = {}
-    for event in read_json(settings, labels or "events"):
+    for event in read_json(settings, "labels"):
         if "y" in event and event.get("op", "set") == "set" and event["id"] in said:
             first.setdefault(event["id"], event["y"])
     for name, arm in arms.items():
