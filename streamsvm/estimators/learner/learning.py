@@ -329,6 +329,7 @@ def _learn_part(state: State, part: Examples, margins: np.ndarray, first: int, v
     else:
         products = values_of(state.expansion, slice(first, first + len(margins)))
     limit = bounded.FAR if state.budget is None else int(state.budget)
-    given = (part.compiled(), part.own_ids, *products, state.calibration, limit)
-    learn = keep_block if state.keeps_all else arrival.learn_block
-    return learn(in_room(state), state.kernel, state.rule, *given, margins)
+    s, block, kernel = in_room(state), part.compiled(), state.kernel
+    if state.keeps_all:
+        return keep_block(s, kernel, block, part.own_ids, *products, limit, margins)
+    return arrival.learn_block(s, kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins)
