@@ -302,7 +302,7 @@ def _defaults(kind: Any) -> dict[str, Any]:
 
 def _values(options: Any) -> dict[str, Any]:
     """The same as `TargetConfig.values`, without a call for each option."""
-    return _defaults(type(options)) | options._values
+    return _defaults(type(options)) | options._values  # type: ignore[arg-type] # mypy: no class of Any can be hashed
 
 
 @contextlib.contextmanager
