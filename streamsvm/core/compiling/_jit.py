@@ -106,15 +106,15 @@ def pack(folder: Path) -> tuple[str, int]:
     Returns
     -------
     tuple of str and int
-        The processor that the code is for, and how many functions were written.
+        The processor that the code is for, and the number of entries.
     """
-    names = [entry._cache._file(signature) for entry in _ENTRIES for signature in entry.signatures] + list(_SHARED)
+    entries = [entry._cache._file(signature) for entry in _ENTRIES for signature in entry.signatures]
     stored = _folder()
-    code = [(name, stored.read(name) if stored else None) for name in names]
+    code = [(name, stored.read(name) if stored else None) for name in (*entries, *_SHARED)]
     if missing := [name for name, content in code if content is None]:
         raise RuntimeError(f"the compile cache lacks {', '.join(missing)}")
     write_archive(archive_path(folder, _key(_target.current())), code)
-    return _target.current().processor, len(names)
+    return _target.current().processor, len(entries)
 
 
 def _name(kind: Any) -> str:
