@@ -257,6 +257,13 @@ def test_a_shared_function_is_called_and_not_taken_in(sharing, cache):
 
 
 @pytest.mark.long
+def test_a_function_that_numba_alone_compiles_calls_a_shared_one(sharing):
+    script = "import numba\nfrom mini.core.compiling.callee import number\nprint(numba.njit(lambda: 10 * number())())"
+    for _ in range(2):  # compiled, and from the cache
+        assert run(sharing, script=script).stdout.split() == ["10"]
+
+
+@pytest.mark.long
 def test_two_processes_that_compile_at_once_leave_no_caller_without_its_callee(sharing, cache):
     """The one stores the caller, and the other the callee, under another symbol."""
     elsewhere = str(sharing.parents[2] / "elsewhere")
