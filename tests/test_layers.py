@@ -43,7 +43,8 @@ CONNECTORS = [
     {"records"},
     {"settings"},
     {"trainer"},
-    {"scorer", "labelling", "report"},
+    {"scorer"},
+    {"labelling", "report"},
     {"merger"},
     {"commands"},
 ]

@@ -20,7 +20,7 @@ class Command(NamedTuple):
     """A command of the command line."""
 
     module: str  # whose `run` does the work
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    add_arguments: Callable[[argparse.ArgumentParser], None]  # whose docstring describes the command
     purpose: str
 
 
@@ -80,7 +80,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {streamsvm.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for word, (module, add_arguments, purpose) in COMMANDS.items():
-        command = subparsers.add_parser(word, help=purpose)
+        about = " ".join((add_arguments.__doc__ or "").split())
+        command = subparsers.add_parser(word, help=purpose, description=about)
         command.set_defaults(module=module)
         add_arguments(command)
     return parser

@@ -1,7 +1,6 @@
 """The command ``streamsvm explain``: why a model answers as it does."""
 
 import argparse
-import os
 import sys
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
@@ -11,23 +10,17 @@ import orjson
 
 from streamsvm.estimators.learner.explaining import Explanation
 
-from ..records.models import ServedModel
 from ..records.raw import flat
 from ..runtime.folders import FileError
-from ..settings.loading import load
 from ..settings.sections import Settings
-from ..trainer.state.models import SingleModel
-from ..trainer.state.stored_state import choose_model, read_state
+from .shared.configuration import state_of
 from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:
-    path: Path = arguments.model
-    settings = Settings()
-    if path.suffix == ".toml" and not path.is_dir():
-        settings = load(path, os.environ)
-        path = settings.daemon.state_dir
-    served = _of_state(path, arguments) if path.is_dir() else read_model(path, arguments.partition, arguments.key)
+    config, path = state_of(arguments.model)
+    settings = config or Settings()
+    served = read_model(path, arguments.partition, arguments.key)
     made_by: Any = served.records or served.scaler
     names: dict[Hashable, str] = {meaning: name for name, meaning in settings.label.meanings.items()}
     for place, event in _events(arguments.events):
@@ -48,16 +41,6 @@ def _read(event: dict[Any, Any], settings: Settings) -> tuple[Any, dict[Any, Any
     fields = flat(x)
     given = {name: value for name, value in fields.items() if name not in (features.id, features.label)}
     return event.get("id", fields.get(features.id)), {**reading.made(given)}
-
-
-def _of_state(path: Path, arguments: argparse.Namespace) -> ServedModel:
-    """The model of a state folder, with the `Records` that make its features."""
-    model, stored = choose_model(read_state(path), path, arguments.partition, arguments.key)
-    models = stored.models
-    if isinstance(models, SingleModel):
-        return ServedModel(model, stored.scaler, {}, models.records(None))
-    key = next(iter(models.keys())) if arguments.key is None else arguments.key.encode()
-    return ServedModel(model, stored.scaler, {}, models.records(key))
 
 
 def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:

@@ -8,13 +8,14 @@ from streamsvm.export import to_c, to_java, to_javascript, to_json, to_libsvm, t
 from ..records.models import ServedModel
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
-from .shared.configuration import state_folder
+from .shared.configuration import state_of
 from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:
     require_folder(arguments.out)
-    served = read_model(state_folder(arguments.model), arguments.partition, arguments.key)
+    _, path = state_of(arguments.model)
+    served = read_model(path, arguments.partition, arguments.key)
     try:
         if arguments.to == "libsvm":
             _write_libsvm(served, arguments)

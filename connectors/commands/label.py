@@ -29,7 +29,7 @@ from ..runtime.folders import make_private, private
 from ..runtime.log_output import set_up_logging
 from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.text import plural
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import ConfigError, Settings, refuse
 from ..trainer import trainer
 from ..trainer.state.state import State
 from . import label_images, label_table
@@ -44,10 +44,10 @@ _TRAINER_LOG = "trainer.log"
 def run(arguments: argparse.Namespace) -> None:
     if label_table.is_table(arguments.config):
         arguments.config, arguments.train = label_table.prepare(arguments), True
-    elif arguments.config.is_dir():
-        arguments.config, arguments.train = label_images.prepare(arguments), True
     else:
-        label_table.require_config(arguments)
+        label_table.require_no_columns(arguments)
+        if arguments.config.is_dir():
+            arguments.config, arguments.train = label_images.prepare(arguments), True
     settings = read_config(arguments, partial(needs, train=arguments.train))
     front_end = choose(settings, arguments)
     if arguments.check and arguments.label_studio:
@@ -96,7 +96,7 @@ def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:
         return terminal(settings, arguments.annotator or _user())
     if arguments.label_studio:
         if arguments.project is None or arguments.token_file is None:
-            raise ConfigError(["--label-studio needs --project and --token-file"])
+            raise ConfigError("--label-studio needs --project and --token-file")
         where = (arguments.label_studio, arguments.project, arguments.token_file, arguments.auth_file)
         return studio(settings, *where)
     if arguments.truth is None and arguments.field is None:
@@ -126,8 +126,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
         for option in names
         if getattr(arguments, option) not in (None, False) and not is_home
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _user() -> str:
@@ -264,7 +263,7 @@ def studio(settings: Settings, url: str, project: int, token_file: Path, auth_fi
 def _secret(path: Path) -> str:
     text = path.read_text(encoding="utf-8-sig").strip()
     if not text:
-        raise ConfigError([f"{path} is empty"])
+        raise ConfigError(f"{path} is empty")
     return text
 
 

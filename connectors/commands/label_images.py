@@ -15,8 +15,8 @@ from typing import Any
 from ..logs.embedded import LocalLog
 from ..logs.reading import read_all
 from ..runtime.folders import FileError
+from ..runtime.libraries import LibraryMissing
 from ..runtime.text import plural
-from ..settings.sections import ConfigError
 from .label_table import TOPIC, open_job, tell
 
 logger = logging.getLogger(__name__)
@@ -35,15 +35,12 @@ def prepare(arguments: argparse.Namespace) -> Path:
 
     Raises
     ------
-    ConfigError
-        If options of a table are given, or if Pillow is not installed.
+    LibraryMissing
+        If Pillow is not installed.
     FileError, OSError
         If the folder has no image that can be read.
     """
     folder: Path = arguments.config.resolve()
-    given = [f"--{name}" for name in ("text", "image", "id", "known") if getattr(arguments, name) is not None]
-    if given:
-        raise ConfigError([f"{', '.join(given)}: these go with a table in the place of the folder {folder}"])
     images = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not images:
         raise FileError(f"{folder} has no image: the names of images end with {', '.join(SUFFIXES)}")
@@ -67,7 +64,7 @@ def _require_pillow() -> None:
     try:
         import PIL.Image  # noqa: F401 - only a folder of images needs it
     except ImportError:
-        raise ConfigError(["a folder of images needs Pillow: pip install 'streamsvm[images]'"]) from None
+        raise LibraryMissing("a folder of images needs Pillow", "images") from None
 
 
 def _events(folder: Path, images: list[Path]) -> Iterator[dict[str, Any]]:

@@ -51,11 +51,11 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
-def require_config(arguments: argparse.Namespace) -> None:
-    """Refuse the options of a table beside a configuration."""
+def require_no_columns(arguments: argparse.Namespace) -> None:
+    """Refuse the options of a table beside a configuration or a folder of images."""
     given = [f"--{name}" for name in ("text", "image", "id", "known") if getattr(arguments, name) is not None]
     if given:
-        raise ConfigError([f"{', '.join(given)}: these go with a table in the place of {arguments.config}"])
+        raise ConfigError(f"{', '.join(given)}: these go with a table in the place of {arguments.config}")
 
 
 def prepare(arguments: argparse.Namespace) -> Path:

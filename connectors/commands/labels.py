@@ -37,6 +37,7 @@ _TYPES: dict[str, type] = {
     "reason": str,
     "asked_at": datetime,
     "query_id": str,
+    "like": str,
 }
 
 
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
         rows = _all_answers(log, settings) if arguments.history else history.labels()
         types = _types(places, settings)
         if not arguments.history:  # fed back as it is, the label decides alone, also where several answers would
-            del types["op"], types["query_id"]
+            del types["op"], types["query_id"], types["like"]
         noun = "answer" if arguments.history else "label"
         write_table(arguments.out, types, _rows(rows, guesses, settings, types), noun)
     if n_refused:
@@ -99,6 +100,7 @@ def _rows(
             "ts": None if entry.time is None else _time(entry.time),
             "partition": entry.place.partition,
             "query_id": entry.query_id,
+            "like": label.like,
         }
         if guess is not None:
             row |= {
@@ -108,6 +110,8 @@ def _rows(
                 "reason": guess.reason,
                 "asked_at": None if guess.asked_at is None else _time(guess.asked_at),
             }
+        if label.like is not None:
+            row["reason"] = "alike"
         yield {name: row[name] for name in types if row.get(name) is not None}
 
 

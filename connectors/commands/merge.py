@@ -12,13 +12,13 @@ from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import read_state
-from .shared.configuration import state_folder
+from .shared.configuration import state_of
 from .shared.saved_model import read_model
 
 
 def run(arguments: argparse.Namespace) -> None:
     require_folder(arguments.out)
-    models = [model for path in arguments.models for model in _models_of(state_folder(path))]
+    models = [model for path in arguments.models for model in _models_of(state_of(path)[1])]
     try:
         merged = streamsvm.merge(models, renumber=arguments.renumber)
     except (ValueError, TypeError) as error:
@@ -36,12 +36,12 @@ def _models_of(path: Path) -> Iterator[Any]:
         return
     for stored in read_state(path):
         if not isinstance(stored.models, SingleModel):
-            raise ConfigError([f"{path} has a model for each record key; models of different keys are not merged"])
+            raise ConfigError(f"{path} has a model for each record key; models of different keys are not merged")
         if stored.scaler is not None:
             reason = "only models that scale their features themselves can be merged"
-            raise ConfigError([f"{path}: partition {stored.number} has a scaler of its own; {reason}"])
+            raise ConfigError(f"{path}: partition {stored.number} has a scaler of its own; {reason}")
         if stored.models.records(None) is not None:
             raise ConfigError(
-                [f"{path}: partition {stored.number} has a model of raw events; such models are not merged"]
+                f"{path}: partition {stored.number} has a model of raw events; such models are not merged"
             )
         yield stored.models.model

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
+
+_MOST_BETWEEN = 10_000  # events between one that a model answers and one that another has answered first
 
 _TYPES: dict[str, type] = {"id": str, "label": str, "score": float, "margin": float, "src": str}
 
@@ -30,19 +33,40 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _types(settings: Settings) -> dict[str, type]:
     """The columns; the labels that are left are one text, as JSON."""
-    return {**_TYPES, "decided": bool, "labels": str} if settings.decide.error else _TYPES
+    answered = {"model": str} if settings.split() else {}
+    return {**_TYPES, **answered, **({"decided": bool, "labels": str} if settings.decide.error else {})}
 
 
 def _rows(log: Transport, topic: str, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Each prediction once: a process that was killed may have written some again, with the same place of the event."""
-    newest: dict[str, int] = {}
+    once = Once()
     for record in read_all(log, topic):
         if record.value is None:
             continue
         fields = read_json(record.value, dict)
         if "labels" in fields:
             fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False)
+        if isinstance(made_by := fields.get("model"), dict):
+            fields["model"] = made_by.get("name")
         partition, _, offset = str(fields["src"]).rpartition("-")
-        if int(offset) > newest.get(partition, -1):
-            newest[partition] = int(offset)
+        if once.is_new(partition, int(offset)):
             yield {name: fields[name] for name in columns if fields.get(name) is not None}
+
+
+class Once:
+    """Knows which events were seen, if they come about in order: where several models answer, one goes first."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, int] = {}
+        self._left_out: defaultdict[str, set[int]] = defaultdict(set)  # that may still come
+
+    def is_new(self, partition: str, offset: int) -> bool:
+        """Whether an event has not been seen before; it has from now on."""
+        newest, left_out = self._newest.get(partition, -1), self._left_out[partition]
+        if offset > newest:
+            left_out.update(range(max(newest + 1, offset - _MOST_BETWEEN), offset))
+            self._newest[partition] = offset
+            return True
+        is_left_out = offset in left_out
+        left_out.discard(offset)
+        return is_left_out

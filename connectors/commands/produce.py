@@ -18,7 +18,7 @@ from ..runtime.text import plural
 from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
-from ..settings.sections import ConfigError, LogSettings, Settings
+from ..settings.sections import ConfigError, LogSettings, Settings, refuse
 from .shared.configuration import check_file, raw_columns, tell_unlabelled
 from .shared.labels_in import LabelFile
 from .shared.log_access import flush
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings(log=given)
     check_file(arguments)
     if arguments.positive and settings.label.vocabulary:
-        raise ConfigError(["--positive names one of two classes, but the configuration has more (label.classes)"])
+        raise ConfigError("--positive names one of two classes, but the configuration has more (label.classes)")
     if arguments.labels:
         _produce_labels(arguments, settings)
     else:
@@ -46,7 +46,7 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     columns = _columns(arguments, settings)
     topic = arguments.topic or settings.log.topic
     if settings.log.format != "json" and topic == settings.log.topic:
-        raise ConfigError([f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read"])
+        raise ConfigError(f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read")
 
     def events(description: str, total: int | None = None) -> Iterator[bytes]:
         values = read_events(arguments.file, arguments.format, columns)
@@ -108,8 +108,7 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
         )
     if arguments.time and not columns.raw:
         problems.append("--time goes with raw records: --raw, or [features] raw = true in the configuration")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     learned = tuple(column for column in (arguments.text, arguments.series) if columns.raw and column is not None)
     return replace(
         columns,
@@ -139,8 +138,7 @@ def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
     ]
     if not topic:
         problems.append("log.labels = '': there is no topic for labels; set log.labels to its name, or use --topic")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     file = LabelFile(arguments.file, arguments.format, _labels_of(arguments, settings), settings)
     n_labels = file.check()
     with _open(settings, topic) as target:

@@ -1,24 +1,18 @@
 """The commands ``streamsvm promote`` and ``streamsvm rollback``: another model serves."""
 
 import argparse
-import time
 from collections.abc import Iterator, Mapping
 
 from ..logs.transport import TopicMismatch
 from ..records.promotions import Request
-from ..runtime.text import plural
 from ..settings import topics
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings
-from ..trainer.state.challengers import read_standings, read_terms, serving_of
-from ..trainer.state.checkpoint import CheckpointError
-from ..trainer.state.stored_state import Stored, read_state
-from .erasing.erase import is_idle
+from ..settings.sections import ConfigError, Settings, refuse
+from ..trainer.state.challengers import Standing, read_standings, read_terms, serving_of
+from ..trainer.state.stored_state import readable_state
 from .shared.configuration import read_config
 from .shared.log_access import flush
-
-_WAIT_SECONDS = 10.0  # for a trainer that is running
-_LOOK_SECONDS = 0.1
+from .shared.trainers import behind, tell_behind
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,41 +46,30 @@ def needs_control(settings: Settings) -> Iterator[str]:
 def _check(settings: Settings, name: str) -> None:
     """Raise ConfigError if a model cannot serve."""
     if name not in settings.models():
-        raise ConfigError([f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}"])
-    dropped = [
-        f"{item.name}: {name!r} was dropped: {each.dropped}"
-        for item in _stored(settings)
+        raise ConfigError(f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}")
+    problems = [
+        f"{item.name}: {name!r} {_why_not(each, item.checkpoint.offsets['events'])}"
+        for item in readable_state(settings.daemon.state_dir)
         for each in read_standings(item.checkpoint.blobs)
-        if each.name == name and each.dropped
+        if each.name == name and (each.dropped or each.caught_up is not None)
     ]
-    if dropped:
-        raise ConfigError(dropped)
+    refuse(problems)
+
+
+def _why_not(standing: Standing, offset: int) -> str:
+    """Why a challenger cannot serve."""
+    if standing.dropped:
+        return f"was dropped: {standing.dropped}"
+    return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
 
 
 def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:
     """Wait until the trainers have followed the requests before these offsets, for a moment, and say what they did."""
-    until = time.monotonic() + _WAIT_SECONDS
-    while waiting := [number for number, end in ends.items() if _followed(settings).get(number, 0) < end]:
-        if time.monotonic() > until or settings.state.store != "dir" or is_idle(settings):
-            print(f"the trainer of {plural(len(waiting), 'partition')} follows the request when it runs")
-            break
-        time.sleep(_LOOK_SECONDS)
-    for item in _stored(settings):
+    waiting = behind(settings, "control", ends)
+    tell_behind(waiting)
+    for item in readable_state(settings.daemon.state_dir):
         blobs = item.checkpoint.blobs
         if item.number in ends and item.number not in waiting:
             serving = serving_of(blobs)
             refusal = "" if name in (None, serving) else f"; {name!r} could not, and the trainer's log says why"
             print(f"{item.name}: {serving!r} serves, from offset {read_terms(blobs)[-1].offset:,} on{refusal}")
-
-
-def _followed(settings: Settings) -> dict[int, int]:
-    """Offset of the next request of each partition, as its newest checkpoint says."""
-    return {item.number: item.checkpoint.offsets.get("control", 0) for item in _stored(settings)}
-
-
-def _stored(settings: Settings) -> list[Stored]:
-    """The newest checkpoints; empty without a checkpoint."""
-    try:
-        return read_state(settings.daemon.state_dir)
-    except (ConfigError, CheckpointError):
-        return []

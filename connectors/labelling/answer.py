@@ -8,6 +8,14 @@ from ..records.classes import ClassLabel
 from ..records.labels import GIVING, Place
 
 
+class Word(NamedTuple):
+    """What a person says about an event."""
+
+    op: str
+    y: ClassLabel | None
+    who: str
+
+
 class Given(NamedTuple):
     """The newest answer to a question."""
 
@@ -17,19 +25,25 @@ class Given(NamedTuple):
     rev: int
     place: Place
     voices: Mapping[str, ClassLabel] = MappingProxyType({})  # labels since the last retraction, by annotator
+    like: str | None = None  # the question that was answered with it, about a near-duplicate
 
     @property
     def word(self) -> ClassLabel:
         """A class, or "skip" or "ignore"."""
         return self.op if self.y is None else self.y
 
-    def says(self, op: str, y: ClassLabel | None) -> bool:
-        """Whether an answer repeats this one."""
-        return (self.op, self.y) == (op, y)
+    @property
+    def by(self) -> Word:
+        """The answer, and who gave it."""
+        return Word(self.op, self.y, self.who)
 
-    def said(self, op: str, y: ClassLabel | None, who: str) -> bool:
-        """Whether `who` gave this label before; they may not have received the reply."""
-        return op == "set" and self.voices.get(who) == y
+    def says(self, word: Word) -> bool:
+        """Whether an answer repeats this one."""
+        return (self.op, self.y) == (word.op, word.y)
+
+    def said(self, word: Word) -> bool:
+        """Whether the person gave this label before; they may not have received the reply."""
+        return word.op == "set" and self.voices.get(word.who) == word.y
 
     def excludes(self, op: str) -> bool:
         """Whether `op` cannot follow: a label is not skipped."""

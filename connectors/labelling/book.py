@@ -182,7 +182,7 @@ class Book:
         rev = label.rev  # those of our own answers are their times
         if rev is None:
             rev = record.timestamp if is_known(record.timestamp) else record.offset
-        given = Given(label.op, label.y, who, rev, Place(record.partition, label.id))
+        given = Given(label.op, label.y, who, rev, Place(record.partition, label.id), like=label.like)
         last = self.last(query_id, who)
         if last is None or last.rev < given.rev:
             self.note(query_id, given)

@@ -168,10 +168,23 @@ class History:
                 " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
                 (query_id, rev, op, _column_of(y), who, person(who), op != "retract"),
             )
+        self._join_repeated(query_id)
         self._look_at(query_id)
         self._n_new += 1
         if self._n_new >= _PRUNE_EVERY:
             self._prune()
+
+    def _join_repeated(self, query_id: str) -> None:
+        """Let equal answers in a row be one step: the log may have one whose writing seemed to fail."""
+        last: dict[str, Step] = {}
+        for step in self.answers(query_id):
+            voter = person(step.who) if self._same_person else ""
+            earlier, last[voter] = last.get(voter), step
+            if earlier is not None and (earlier.op, earlier.y, earlier.who) == (step.op, step.y, step.who):
+                with self._named():
+                    self._database.execute(
+                        "UPDATE answers SET counts = 0, undoable = 0 WHERE number = ?", (earlier.number,)
+                    )
 
     def pass_over(self, query_id: str, since: int, who: str) -> None:
         """Let the answers to a question from a revision on count no longer; if it has several, only those of `who`."""

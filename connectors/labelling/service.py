@@ -25,21 +25,18 @@ from ..records.people.annotators import person
 from ..records.people.questions import Question, is_recheck, without_recheck
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .answer import Given
+from .answer import Given, Word
+from .answering import Answering, Outcome
 from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
 from .finding.index import Page
 from .follower import Follower
 from .history import FILE, History, Step, Undone, last_words
 from .reader import Reader
-from .writer import AnswerWriter
 
-IDLE_SECONDS = 0.5  # without an answer, after which another process may write labels to an embedded log
 _LOOKED_AT = 200  # disagreements
 _DRAWS = 20  # of random events, until one has no answer
 _SPARES = 1000  # annotators who have a random event; some leave without a word
-
-Outcome = Literal["first", "repeated", "changed", "stale"]
 
 
 class Found(NamedTuple):
@@ -113,10 +110,7 @@ class LabellingService:
             )
         self._settings = settings
         self._clock = clock
-        self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
-        self._changed = threading.Condition()  # guards everything below, except _writer
-        self._writer = AnswerWriter(settings)
-        self._resting: threading.Timer | None = None
+        self._changed = threading.Condition()  # guards everything below
         self._spares: dict[str, Question] = {}  # random events, by annotator: they need not wait for the trainer
         self._is_closing = False
         self._resources = ExitStack()
@@ -133,6 +127,8 @@ class LabellingService:
         self._follower = Follower(self._settings, self._reader)
         self._follower.start()
         self._finder = self._resources.enter_context(closing(Finder(self._settings)))
+        remembered = (self._book, history, self._reader, self._finder)
+        self._answering = Answering(self._settings, self._changed, *remembered, self._now)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -140,10 +136,7 @@ class LabellingService:
             self._is_closing = True
             self._changed.notify_all()
         self._follower.close()
-        with self._writing:
-            if self._resting is not None:
-                self._resting.cancel()
-            self._writer.close()
+        self._answering.close()
         self._resources.close()
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -190,10 +183,11 @@ class LabellingService:
             del self._spares[next(iter(self._spares))]
 
     def release(self, who: str) -> None:
-        """End the reservation of `who`."""
+        """End the reservation of `who`; those who wait for a question learn of it."""
         with self._changed:
             self._spares.pop(who, None)
             self._book.queue.release(self._book.ballots.voter(who))
+            self._reader.tell()
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
@@ -239,7 +233,14 @@ class LabellingService:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answer(
-        self, query_id: str, y: ClassLabel, who: str, *, at: int | None = None, place: Place | None = None
+        self,
+        query_id: str,
+        y: ClassLabel,
+        who: str,
+        *,
+        at: int | None = None,
+        place: Place | None = None,
+        alike: bool = False,
     ) -> Outcome:
         """Write a label; it is durable when this returns.
 
@@ -257,6 +258,9 @@ class LabellingService:
             Time of the answer, in milliseconds since the epoch; None: now.
         place
             Where the answer goes if the service has forgotten the question; None: such a question is unknown.
+        alike
+            Whether the label is also for the near-duplicates of the event that nothing was said of, see
+            `Question.alike`. They are written first, so that a repetition after a failure completes them.
 
         Returns
         -------
@@ -271,37 +275,23 @@ class LabellingService:
         Unavailable
             If the label cannot be written now: try again.
         """
-        return self._say(query_id, "set", y, who, at, place)
+        return self._answering.say(query_id, Word("set", y, who), at, place, alike=alike)
 
     def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
         """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
-        return self._say(query_id, "skip", None, who, at, place)
+        return self._answering.say(query_id, Word("skip", None, who), at, place)
 
     def ignore(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
         """Say that the event is useless, for example damaged; raises as `answer`."""
-        return self._say(query_id, "ignore", None, who, at, place)
+        return self._answering.say(query_id, Word("ignore", None, who), at, place)
 
     def retract(self, query_id: str, who: str, *, place: Place | None = None) -> Outcome:
         """Take a label back; raises as `answer`."""
-        return self._say(query_id, "retract", None, who, None, place)
+        return self._answering.say(query_id, Word("retract", None, who), None, place)
 
     def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: ClassLabel | None, who: str) -> Outcome:
         """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
-        check_name(who)
-        with self._writing:
-            return self._replace(query_id, op, y, who)
-
-    def _replace(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> Outcome:
-        with self._changed:
-            self._book.recall(query_id)
-            last = self._book.last(query_id, who)
-        if last is not None and last.excludes(op):
-            self._say_locked(query_id, "retract", None, who, None, None)
-            with self._changed:  # this is no step of its own
-                self._history.pass_over(query_id, self._book.given[query_id].rev, who)
-            self._say_locked(query_id, op, y, who, None, None)
-            return "changed"
-        return self._say_locked(query_id, op, y, who, None, None, anew=True)
+        return self._answering.correct(query_id, Word(op, y, who))
 
     # --- disagreements ------------------------------------------------------------------------------------------------
 
@@ -310,9 +300,7 @@ class LabellingService:
 
         It is no vote: the statistics of the annotators leave it out. `retract` and `undo` take it back.
         """
-        check_name(who)
-        with self._writing:
-            return self._say_locked(query_id, "decide", y, who, None, None, anew=True)
+        return self._answering.decide(query_id, Word("decide", y, who))
 
     def is_tied(self, query_id: str) -> bool:
         """Whether enough people have answered a question, and disagree."""
@@ -360,7 +348,6 @@ class LabellingService:
         Unavailable
             If the change cannot be written now: try again.
         """
-        check_name(who)
         settings = self._settings
         has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
         has_more = settings.challenger or settings.decide.error or settings.estimates.loo or settings.estimates.folds
@@ -369,8 +356,7 @@ class LabellingService:
                 'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
                 "tune itself, and without [decide], [estimates] and challengers"
             )
-        with self._writing:
-            self._change_class(change, who)
+        self._answering.change_class(change, who)
 
     def class_changes(self) -> list[ClassChange]:
         """How people have changed the classes, in order."""
@@ -381,16 +367,6 @@ class LabellingService:
         """The class that a label counts as now; None: it is none, or the class was removed."""
         with self._changed:
             return self._book.changes.meaning(label)
-
-    def _change_class(self, change: ClassChange, who: str) -> None:
-        with self._changed:
-            newest = max((each.rev for each in self._book.changes.all), default=0)
-        change = change._replace(rev=max(self._now(), newest + 1), who=who)
-        self._writer.append_change(change)
-        self._flush()
-        with self._changed:
-            self._book.note_change(change)
-            self._reader.tell()
 
     # --- looking back -------------------------------------------------------------------------------------------------
 
@@ -422,39 +398,7 @@ class LabellingService:
         Unavailable
             If this cannot be written now: try again.
         """
-        with self._writing:
-            if self._writer.pending:  # one of these may turn out to be the newest answer of `who`
-                self._flush()
-            with self._changed:
-                step = self._history.undoable(who) if number is None else self._history.step(number, who)
-            if step is None:
-                return None
-            if not step.undoable:
-                return Undone(step, "repeated")
-            return self._undo(step, who)
-
-    def _undo(self, step: Step, who: str) -> Undone:
-        query_id = step.query_id
-        with self._changed:
-            self._book.recall(query_id)
-            earlier = self._history.before(step)
-            is_replaced = self._history.is_replaced(step)
-            # An earlier attempt may have become durable together with another annotator's answer.
-            is_retracted = is_replaced and self.last_word(query_id, who) == ("retract", None, who)
-            if is_replaced and not is_retracted:
-                self._history.give_up(step)
-                return Undone(step, "replaced")
-        is_decision = step.op == "decide" and self._book.ballots.answers > 1  # beside which the answers stand
-        if earlier is not None and not is_decision:
-            self._replace(query_id, earlier.op, earlier.y, who)
-        elif not is_retracted:
-            self._say_locked(query_id, "retract", None, who, None, None)
-        with self._changed:
-            self._history.pass_over(query_id, step.rev, who)
-            if earlier is None and query_id in self._book.open:  # else its contents are forgotten
-                self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
-            self._reader.tell()
-        return Undone(step, "open" if earlier is None else "restored")
+        return self._answering.undo(who, number)
 
     def history(self, who: str | None, before: int | None, n: int) -> list[Step]:
         """The answers that can be corrected: the last one to each question, newest first.
@@ -525,96 +469,6 @@ class LabellingService:
         self._book.recall(query_id)
         given = self._book.given.get(query_id)
         return None if given is None or given.op == "retract" else given
-
-    # --- writing answers ----------------------------------------------------------------------------------------------
-
-    def _say(
-        self, query_id: str, op: str, y: ClassLabel | None, who: str, at: int | None, place: Place | None
-    ) -> Outcome:
-        check_name(who)
-        with self._writing:
-            if y in self._book.changes.gone and self._book.changes.meaning(y) is None:  # the class comes again
-                self._change_class(ClassChange("restore", y, y, 0, ""), who)
-            return self._say_locked(query_id, op, y, who, at, place)
-
-    def _say_locked(
-        self,
-        query_id: str,
-        op: str,
-        y: ClassLabel | None,
-        who: str,
-        at: int | None,
-        place: Place | None,
-        *,
-        anew: bool = False,
-    ) -> Outcome:
-        """Write an answer; `anew`: also if `who` gave it before, and another one holds."""
-        if op == "set" and place is None:
-            self._take_up_found(query_id)
-        with self._changed:
-            self._reader.check()
-            if not self._reader.is_loaded:
-                raise Unavailable("the questions are still being read")
-            self._book.recall(query_id)
-            place = self._book.place(query_id) or place
-            if place is None:
-                raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
-        self._settle(query_id, op, y, who)
-        with self._changed:
-            last, newest, now = self._book.last(query_id, who), self._book.given.get(query_id), self._now()
-        if last is not None and (last.says(op, y) or (last.said(op, y, who) and not anew)):
-            return "repeated"
-        if last is not None and (last.excludes(op) or (at is not None and at <= last.rev)):
-            return "stale"
-        if query_id not in self._writer.pending:
-            earliest = 0 if newest is None else newest.rev + 1  # no two answers to a question have the same revision
-            self._writer.append(query_id, Given(op, y, who, max(now if at is None else at, earliest), place))
-        self._flush()
-        return "first" if last is None or last.op == "retract" else "changed"
-
-    def _take_up_found(self, query_id: str) -> None:
-        """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
-        with self._changed:
-            self._book.recall(query_id)
-            if self._book.place(query_id) is not None:
-                return
-        found = self._finder.again(query_id)
-        if found is not None:
-            with self._changed:
-                self._book.keep(found)
-
-    def _settle(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> None:
-        """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""
-        pending = self._writer.pending.get(query_id)
-        if pending is None or (pending.op, pending.y, pending.who) == (op, y, who):
-            return
-        before = self.last_word(query_id, who)
-        self._flush()
-        is_theirs = self.last_word(query_id, who) == ("set", pending.y, who) and (before is None or before[0] != "set")
-        if is_theirs and op in ("skip", "ignore"):  # they mean this in place of a label that seemed not to be written
-            self._say_locked(query_id, "retract", None, who, None, pending.place)
-
-    def _flush(self) -> None:
-        durable = self._writer.flush()
-        if not backend_of(self._settings).has_groups:
-            self._rest_soon()
-        with self._changed:
-            for query_id, given in durable.items():
-                self._book.note(query_id, given)
-            self._reader.tell()
-
-    def _rest_soon(self) -> None:
-        """Close the log after the last answer: while it is open, no other process can add labels to an embedded one."""
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = threading.Timer(IDLE_SECONDS, self._rest)
-        self._resting.daemon = True
-        self._resting.start()
-
-    def _rest(self) -> None:
-        with self._writing:
-            if not self._writer.pending:
-                self._writer.close()
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class AnswerWriter:
 
     def append(self, query_id: str, given: Given) -> None:
         """Append an answer, on the partition of its question; raises `Unavailable` as `flush` does."""
-        value = write_answer(query_id, given.place, given.op, given.y, given.rev, given.who)
+        value = write_answer(query_id, given.place, given.op, given.y, given.rev, given.who, given.like)
         with self._translated():
             self._open().produce(self._settings.log.labels, value, partition=given.place.partition)
         self.pending[query_id] = given

@@ -23,7 +23,7 @@ from ..runtime.text import plural
 from ..scorer.committee import ModelTopic, PartitionModels
 from ..settings import topics
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import Settings, refuse
 from ..trainer.operate import operate
 from ..trainer.publication import MERGED
 from .merging import Versions, Work, versions_of
@@ -65,8 +65,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> int:
     AccessDenied, Unavailable, OutputsLost
         If a Kafka cluster refuses the merger, or does not answer.
     """
-    if problems := list(needs(settings)):
-        raise ConfigError(problems)
+    refuse(needs(settings))
     # A model counts when its manifest is complete, so no transaction is needed; log.model has one partition for all.
     daemon, group = replace(settings.daemon, exactly_once=False), replace(settings.group, assign=None)
     return operate(Merger, replace(settings, daemon=daemon, group=group), stop, f"{settings.group.id}-merge") or 0

@@ -9,14 +9,14 @@ Labels are JSON in every configuration; see `labels`.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Codec:
     ------
     ValueError
         If the format is unknown, or if what it needs is missing: `schemas` of "avro", `registry` of "registry".
-    AvroMissing
+    LibraryMissing
         If the format is "avro" and fastavro is not installed.
     SchemaError
         If the format is "avro" and the schemas cannot be used.
@@ -253,6 +253,7 @@ class Codec:
             None if revision is None else _revision(revision),
             op,
             _source(fields.get("source")),
+            _source(fields.get("like")),
         )
 
     def _value(self, record: Record) -> bytes:
@@ -314,6 +315,16 @@ class Codec:
             names = "" if self._outputs[1] is True else f", {self._outputs[1]!r}/{self._outputs[0]!r}"
             raise BadRecord("bad-label", f"y must be true/false, 0/1, -1/+1{names}, got {show(label)}")
         return known
+
+
+Message = TypeVar("Message", Event, Label)
+
+
+def readable(records: Iterable[Record], decode: Callable[[Record], Message]) -> Iterator[tuple[Record, Message]]:
+    """The records that `Codec.decode`, or `Codec.decode_label`, can read; a trainer refuses the others, too."""
+    for record in records:
+        with suppress(BadRecord):
+            yield record, decode(record)
 
 
 def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:

@@ -7,7 +7,8 @@ because a configuration may give the two classes names.
 The labels of an event are ordered by revision, and labels of the same revision by offset; the last one holds.  A label
 without a revision, such as a line of a file, takes the highest one so far: it comes after all labels before it.
 
-An answer to a question is a label with one more field, ``query_id``.
+An answer to a question is a label with one more field, ``query_id``.  If it was given with the answer to another
+question, because the events are near-duplicates, it also has ``like``, the id of that one.
 """
 
 import json
@@ -46,6 +47,9 @@ class Label(NamedTuple):
         gives the label that holds whatever the annotators of the question say.
     source
         Where it comes from, or None.
+    like
+        The question whose answer also gave this label, because the events are near-duplicates; None: it was given
+        alone.
     """
 
     id: str | int
@@ -56,6 +60,7 @@ class Label(NamedTuple):
     rev: int | None
     op: str
     source: str | None
+    like: str | None = None
 
     @property
     def time(self) -> int | None:
@@ -75,10 +80,14 @@ class Place(NamedTuple):
     id: str | int
 
 
-def write_answer(query_id: str, place: Place, op: str, y: ClassLabel | None, rev: int, source: str) -> bytes:
+def write_answer(
+    query_id: str, place: Place, op: str, y: ClassLabel | None, rev: int, source: str, like: str | None = None
+) -> bytes:
     """The value of the label that answers a question; `y` is None unless the operation gives a label."""
     given = {} if y is None else {"y": y}
     fields = {"id": place.id, **given, "op": op, "rev": rev, "source": source, "query_id": query_id}
+    if like is not None:
+        fields["like"] = like
     return json.dumps(fields, separators=(",", ":")).encode()
 
 

@@ -10,22 +10,19 @@ from types import ModuleType
 from typing import IO, Any
 
 from ..runtime.folders import FileError
+from ..runtime.libraries import LibraryMissing
 from .formats.base import show
 
 GROUP = 10_000  # rows that are in memory at once
 
 
-class ParquetMissing(RuntimeError):  # noqa: N818 - says what is missing
-    """pyarrow is not installed."""
-
-
 def require_pyarrow() -> ModuleType:
-    """The library; raises `ParquetMissing` without it."""
+    """The library; raises `LibraryMissing` without it."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise ParquetMissing("Parquet needs pyarrow: pip install 'streamsvm[parquet]'") from None
+        raise LibraryMissing("Parquet needs pyarrow", "parquet") from None
     return pyarrow
 
 
@@ -62,7 +59,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises
     ------
-    ParquetMissing
+    LibraryMissing
         If pyarrow is not installed.
     FileError
         If the file is no Parquet file.

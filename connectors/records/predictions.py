@@ -5,6 +5,8 @@ A prediction is JSON::
     {"id": ..., "label": ..., "score": ..., "margin": ..., "model": {"ver": ..., "offset": ...},
      "src": "TOPIC-PARTITION-OFFSET", "ts": ...}
 
+If challengers answer a share of the events, ``model`` also has the ``"name"`` of the one that has answered.
+
 With more than two classes, ``label`` is the most probable one, null until the first class is learned, and ``score`` is
 its probability.  ``margin`` is half the lead of its decision value over the best other one: at 1, the event is on the
 margins of both classes; below 0, another class has a larger decision value and is less probable.  The object also has
@@ -154,10 +156,14 @@ def class_predictions(found: Scores) -> list[ClassPrediction]:
 
 
 class ModelVersion(NamedTuple):
-    """The model that made a prediction: its number of lessons, all from records before `offset`."""
+    """The model that made a prediction: its number of lessons, all from records before `offset`.
+
+    It has a name if several models answer.
+    """
 
     ver: int
     offset: int
+    name: str = ""
 
 
 def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelVersion, src: str) -> bytes:
@@ -182,7 +188,8 @@ def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelV
         said |= fields_of(codec, prediction.verdict)
     if not (math.isfinite(said["score"]) and math.isfinite(said["margin"])):
         raise ValueError(f"score={said['score']!r} and margin={said['margin']!r} must be finite numbers")
-    fields = {"id": event.id, **said, "model": {"ver": model.ver, "offset": model.offset}, "src": src}
+    made_by = {"ver": model.ver, "offset": model.offset} | ({"name": model.name} if model.name else {})
+    fields = {"id": event.id, **said, "model": made_by, "src": src}
     if event.ts is not None:
         fields["ts"] = event.ts
     try:

@@ -9,9 +9,17 @@ The trainer of the partition answers, on a topic of its own, from which records 
 
     {"op": "serve", "name": NAME, "request": OFFSET, "events": OFFSET, "labels": OFFSET}
 
-`request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  With this answer,
-the promotion happens at the same records whenever the log is read again.  A request that cannot be followed is answered
-with the model that goes on.
+and, where a challenger begins that the trainer did not have before::
+
+    {"op": "begin", "name": NAME, "events": OFFSET, "labels": OFFSET}
+
+and, where challengers answer other shares of the events than before::
+
+    {"op": "divide", "shares": {NAME: SHARE, ...}, "by_key": true, "events": OFFSET, "labels": OFFSET}
+
+`request` is the offset of the request, or null if the trainer has promoted a challenger by itself.  Whenever the log is
+read again, all this happens at the same records.  A request that cannot be followed is answered with the model that
+goes on.
 """
 
 import json
@@ -20,6 +28,7 @@ from typing import NamedTuple
 from ..logs.reading import read_all
 from ..logs.transport import Record, Transport
 from .formats.base import BadRecord
+from .split import Split
 
 
 class Request(NamedTuple):
@@ -46,22 +55,65 @@ class Served(NamedTuple):
         return json.dumps({"op": "serve", **self._asdict()}).encode()
 
 
-def read_promotion(record: Record) -> Request | Served:
-    """A request or an answer; BadRecord if a record is neither."""
+class Begun(NamedTuple):
+    """A challenger that begins with these records: the offsets of the next event and of the next label."""
+
+    name: str
+    events: int
+    labels: int
+
+    def to_value(self) -> bytes:
+        """The note as the value of a record."""
+        return json.dumps({"op": "begin", **self._asdict()}).encode()
+
+
+class Divided(NamedTuple):
+    """The shares of challengers from these records on, and whether all events of a key go to one model."""
+
+    shares: dict[str, float]
+    by_key: bool
+    events: int
+    labels: int
+
+    @property
+    def split(self) -> Split:
+        """Which challenger answers an event."""
+        return Split(self.shares, by_key=self.by_key)
+
+    def to_value(self) -> bytes:
+        """The note as the value of a record."""
+        return json.dumps({"op": "divide", **self._asdict()}).encode()
+
+
+_OPS = {"promote": Request, "serve": Served, "begin": Begun, "divide": Divided}
+
+
+def read_promotion(record: Record) -> Request | Served | Begun | Divided:
+    """A request, an answer or a note; BadRecord if a record is neither."""
     try:
         fields = json.loads(record.value or b"")
         op = fields.pop("op")
         if op == "rollback" and not fields:
             return Request(None)
-        found = Request(**fields) if op == "promote" else Served(**fields)
-        numbers = found[1:] if isinstance(found, Request) else [n for n in found[1:] if n is not None]
-        if op not in ("promote", "serve") or type(found.name) is not str:
-            raise ValueError("op must be 'promote' with a name, 'rollback' or 'serve'")
+        if op not in _OPS or type(fields.get("name", "")) is not str:
+            raise ValueError("op must be 'promote' with a name, 'rollback', 'serve', 'begin' or 'divide'")
+        found = _OPS[op](**fields)
+        if isinstance(found, Divided):
+            _check_shares(found)
+        places = found[2:] if isinstance(found, Divided) else found[1:]
+        numbers = [number for number in places if not (op == "serve" and number is None)]
         if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
             raise ValueError("offsets must be integers from 0 to 2^63 - 1")
         return found
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadRecord("bad-promotion", f"no request to serve a model: {error!r:.200}") from None
+
+
+def _check_shares(found: Divided) -> None:
+    if not all(type(share) in (int, float) and 0 <= share <= 1 for share in found.shares.values()):
+        raise ValueError("shares must be numbers from 0 to 1")
+    if type(found.by_key) is not bool:
+        raise ValueError("by_key must be true or false")
 
 
 def answered(log: Transport, requests: str, answers: str) -> dict[int, int]:

@@ -90,6 +90,11 @@ class Publisher:
         self._chunk_bytes = chunk_bytes
         self._places: dict[str, Place] = {}
 
+    @property
+    def names(self) -> list[str]:
+        """What is published, as far as this publisher knows."""
+        return [*self._places]
+
     def resume(self, places: Mapping[str, Place]) -> None:
         """Go on after the publications in the topic, as `Shelf.places` tells them.
 

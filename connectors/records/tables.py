@@ -20,7 +20,7 @@ from .classes import ClassLabel, is_blank
 from .codec import MAX_BYTES
 from .columns import Columns
 from .formats.base import show
-from .parquet import ParquetMissing, read_rows
+from .parquet import read_rows
 from .text_files import Mistakes, Row, csv_rows, json_rows, listed, separator_of, series_of
 from .times import read_time
 
@@ -60,13 +60,10 @@ def raw_rows(path: Path, file_format: str, mistakes: Mistakes) -> Iterator[Row]:
 
 
 def _parquet_rows(path: Path, mistakes: Mistakes) -> Iterator[Row]:
-    try:
-        for number, fields in enumerate(read_rows(path), 1):
-            with mistakes:
-                where = f"{path}, row {number}"
-                yield Row(where, number, plain(fields, where))
-    except ParquetMissing as error:
-        raise FileError(f"{path}: {error}") from None
+    for number, fields in enumerate(read_rows(path), 1):
+        with mistakes:
+            where = f"{path}, row {number}"
+            yield Row(where, number, plain(fields, where))
 
 
 def plain(value: Any, where: str) -> Any:

@@ -3,17 +3,24 @@
 from collections.abc import Iterator
 
 from ..runtime.text import plural
-from ..trainer.state.challengers import Standing, read_standings, serving_of
-from ..trainer.state.quality.comparison import LOG_LOSS
+from ..trainer.state.challengers import Standing, read_answers, read_standings, serving_of
+from ..trainer.state.quality.arms import Arm
+from ..trainer.state.quality.losses import LOG_LOSS
 from ..trainer.state.stored_state import Stored
 from .panel import Panel
 
 HEAD = ("challenger", "labels", "metric", "serving", "challenger's", "gain", "from", "to", "it is")
 
+ANSWERS_HEAD = ("answered by", "events", "labels", "metric", "mean", "from", "to")
+
 _TEXT = (
     "Each label counts once, with the predictions that both models made before they learned it. A gain is positive "
     "where the challenger is better. The bounds of the gain hold at all times together, so one may look every day and "
     "promote when the lower bound is above 0."
+)
+_SPLIT_TEXT = (
+    "Each model on the events that it has answered. Each label counts once, with the prediction that was given. The "
+    "bounds hold at all times together."
 )
 
 
@@ -28,20 +35,40 @@ def rows_of(standings: list[Standing]) -> Iterator[tuple[str, ...]]:
             yield (challenger.name, f"{challenger.n:,}", difference.metric, *shown, difference.says)
 
 
-def remarks(standings: list[Standing]) -> list[str]:
-    """What is to say of challengers beside the table."""
-    found = [f"{each.name} was dropped: {each.dropped}." for each in standings if each.dropped]
-    waiting = [each.name for each in standings if not each.n and not each.dropped]
+def rows_of_answers(arms: list[Arm]) -> Iterator[tuple[str, ...]]:
+    """A row for each metric of each model that has answered a share of the events."""
+    for arm in arms:
+        for metric, mean in arm.metrics.items() if arm.n_labels else ():
+            show = "{:.4f}" if metric == LOG_LOSS else "{:.2%}"
+            yield (arm.name, f"{arm.n_events:,}", f"{arm.n_labels:,}", metric, *(show.format(bound) for bound in mean))
+
+
+def remarks(standings: list[Standing], offset: int) -> list[str]:
+    """What is to say of challengers beside the table, when the model that serves is at this offset."""
+    found = [remark for each in standings if (remark := _remark(each, offset))]
+    waiting = [each.name for each in standings if not each.n and not _remark(each, offset)]
     return [*found, *([f"No label yet for {', '.join(waiting)}."] if waiting else [])]
 
 
+def _remark(each: Standing, offset: int) -> str:
+    if each.dropped:
+        return f"{each.name} was dropped: {each.dropped}."
+    if each.caught_up is not None:
+        return f"{each.name} is catching up, at offset {each.caught_up:,} of {offset:,}; it began with {each.begun:,}."
+    return f"{each.name} begins at offset {each.begun:,}." if each.begun > offset else ""
+
+
 def challengers_panels(stored: Stored, prefix: str) -> list[Panel]:
-    """A panel with the comparison; none without challengers."""
+    """A panel with the comparison, and one with the answers of each model; none without challengers."""
     standings = read_standings(stored.checkpoint.blobs)
     if not standings:
         return []
     n_active = sum(not each.dropped for each in standings)
+    offset = stored.checkpoint.offsets["events"]
     facts = [("serving", serving_of(stored.checkpoint.blobs)), ("in the shadow", plural(n_active, "model"))]
     rows = list(rows_of(standings))
     table = [HEAD, *rows] if rows else ()
-    return [Panel(f"{prefix}-challengers", "Challengers", "", [_TEXT, *remarks(standings)], table, facts)]
+    found = [Panel(f"{prefix}-challengers", "Challengers", "", [_TEXT, *remarks(standings, offset)], table, facts)]
+    if answers := list(rows_of_answers(read_answers(stored.checkpoint.blobs))):
+        found.append(Panel(f"{prefix}-answers", "Answers by model", "", [_SPLIT_TEXT], [ANSWERS_HEAD, *answers]))
+    return found

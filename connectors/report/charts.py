@@ -10,12 +10,12 @@ import numpy as np
 from streamsvm.validation import Search
 
 from ..logs.embedded import LocalLog
-from ..records.codec import Event
-from ..records.formats.base import BadRecord
+from ..records.codec import Event, readable
+from ..runtime.libraries import LibraryMissing
 from ..runtime.text import aligned
 from ..settings.sections import Settings
 from ..trainer.state.decided import shares
-from ..trainer.state.estimates import FOLDS, LOO, Estimates
+from ..trainer.state.estimates import FOLDS, LOO, Estimate, Estimates
 from ..trainer.state.models import SingleModel
 from ..trainer.state.state import State
 
@@ -61,10 +61,6 @@ def _line(name: str, state: State, scores: Sequence[float | None]) -> tuple[str,
     )
 
 
-class PlotMissing(RuntimeError):  # noqa: N818 - says what is missing
-    """matplotlib is not installed."""
-
-
 def draw(settings: Settings, state: State, path: Path) -> None:
     """Draw the run so far into a file; the file's suffix selects the format.
 
@@ -79,7 +75,7 @@ def draw(settings: Settings, state: State, path: Path) -> None:
 
     Raises
     ------
-    PlotMissing
+    LibraryMissing
         If matplotlib is not installed.
     """
     figure = new_figure()
@@ -97,12 +93,12 @@ def draw(settings: Settings, state: State, path: Path) -> None:
 
 
 def new_figure() -> Any:
-    """An empty figure of matplotlib; raises `PlotMissing` without matplotlib."""
+    """An empty figure of matplotlib; raises `LibraryMissing` without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise PlotMissing("pictures need matplotlib: pip install 'streamsvm[plot]'") from None
+        raise LibraryMissing("pictures need matplotlib", "plot") from None
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -113,11 +109,8 @@ def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
     start = max(0, end - N_READ)
     with LocalLog(settings.log.dir) as log:
         log.seek(settings.log.topic, 0, start)
-        for record in log.poll(0, end - start):
-            try:
-                yield codec.decode(record)
-            except BadRecord:
-                continue  # the trainer has refused it, too
+        for _, event in readable(log.poll(0, end - start), codec.decode):
+            yield event
 
 
 def _draw_curve(axes: Axes, state: State, window: int) -> None:
@@ -134,19 +127,24 @@ def _draw_curve(axes: Axes, state: State, window: int) -> None:
 def _draw_estimates(axes: Axes, estimates: Estimates) -> None:
     """Estimates of the error of the model itself, beside the error of its predictions."""
     for kind, label, color in ((LOO, "leave-one-out error", "black"), (FOLDS, "error by folds", "#55a868")):
-        found = [item for item in estimates.history if item.kind == kind]
-        if found:
-            value, low, high = 100 * np.array([item.error for item in found]).T
-            axes.errorbar(
-                [item.offset for item in found],
-                value,
-                yerr=(value - low, high - value),
-                fmt=".",
-                markersize=4,
-                linewidth=0.6,
-                color=color,
-                label=label,
-            )
+        draw_intervals(axes, [item for item in estimates.history if item.kind == kind], label, color, ".")
+
+
+def draw_intervals(axes: Axes, items: Sequence[Estimate], label: str, color: str, mark: str) -> None:
+    """Draw estimates as points, with the intervals in which the errors are."""
+    if not items:
+        return
+    value, low, high = 100 * np.array([item.error for item in items]).T
+    axes.errorbar(
+        [item.offset for item in items],
+        value,
+        yerr=np.maximum(0.0, (value - low, high - value)),
+        fmt=mark,
+        markersize=3.5,
+        linewidth=0.9,
+        color=color,
+        label=label,
+    )
 
 
 def estimates_of(states: Mapping[str, State]) -> list[str]:
@@ -216,7 +214,7 @@ def _points(events: list[Event], features: list[str]) -> np.ndarray:
 
 
 def require_picture(path: Path) -> None:
-    """Raise `PlotMissing` without matplotlib, and `ValueError` if it cannot write the format of this suffix."""
+    """Raise `LibraryMissing` without matplotlib, and `ValueError` if it cannot write the format of this suffix."""
     formats = new_figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:
         raise ValueError(f"{path}: the suffix {path.suffix!r} is not that of a picture; use .png, .pdf or .svg")
@@ -238,7 +236,7 @@ def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
 
     Raises
     ------
-    PlotMissing
+    LibraryMissing
         If matplotlib is not installed.
     """
     figure = new_figure()

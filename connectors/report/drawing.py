@@ -59,7 +59,7 @@ def draw_svg(plot: Callable[[Any], None], name: str, alt: str) -> str:
 
     Raises
     ------
-    PlotMissing
+    LibraryMissing
         If matplotlib is not installed.
     """
     figure = new_figure()

@@ -47,7 +47,7 @@ def write_report(folder: Path, path: Path | None = None, settings: Settings | No
         If the folder holds no state.
     CheckpointError, SnapshotError
         If the state cannot be read.
-    PlotMissing
+    LibraryMissing
         If matplotlib is not installed.
     """
     stored = read_state(folder)
@@ -68,7 +68,7 @@ def ends_of(settings: Settings | None) -> dict[int, int]:
     if settings is None or not (backend := backend_of(settings)).is_local:
         return {}
     if absence := backend.absence():
-        raise ConfigError([absence])
+        raise ConfigError(absence)
     with open_once(settings) as log:
         return log.end_offsets(settings.log.topic)
 

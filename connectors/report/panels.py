@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 
 from ..runtime.text import plural
@@ -19,7 +18,7 @@ from ..trainer.state.state import prequential
 from ..trainer.state.stored_state import Stored
 from .answers import Answers
 from .challengers import challengers_panels
-from .charts import are_early
+from .charts import are_early, draw_intervals
 from .classes import class_labels_panels, classes_panels
 from .decisions import decisions_panels
 from .drawing import (
@@ -28,7 +27,6 @@ from .drawing import (
     SECOND,
     SOFT,
     THIRD,
-    Axes,
     draw_line,
     fit,
     new_axes,
@@ -157,7 +155,7 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
         else:
             draw_line(axes, shown, [100 * (1 - row.macro_f1) for row in shown], SECOND, "1 − macro F1", "--")
         for kind, label, color, mark in ((LOO, "leave-one-out", INK, "o"), (FOLDS, "folds", THIRD, "s")):
-            _intervals(axes, [item for item in estimates if item.kind == kind], label, color, mark)
+            draw_intervals(axes, [item for item in estimates if item.kind == kind], label, color, mark)
         fit(axes)
 
     text = [early]
@@ -176,22 +174,6 @@ def _why_no_error(rows: list[Snapshot], metrics: Prequential | ClassPrequential)
     if metrics.n or not rows:
         return _NO_RECORDS
     return "No labelled event was predicted yet. Labels come with the events, as “y”, or on the topic log.labels."
-
-
-def _intervals(axes: Axes, items: Sequence[Estimate], label: str, color: str, mark: str) -> None:
-    if not items:
-        return
-    value, low, high = 100 * np.array([item.error for item in items]).T
-    axes.errorbar(
-        [item.offset for item in items],
-        value,
-        yerr=np.maximum(0.0, (value - low, high - value)),
-        fmt=mark,
-        markersize=3.5,
-        linewidth=0.9,
-        color=color,
-        label=label,
-    )
 
 
 def _said_of_estimates(estimates: Sequence[Estimate]) -> list[str]:

@@ -9,6 +9,8 @@ from typing import IO
 
 from streamsvm.core.saving import snapshot
 
+from .problems import Problems
+
 
 class AlreadyInUse(RuntimeError):  # noqa: N818 - reads as what it says
     """Another process holds the lock."""
@@ -115,9 +117,5 @@ def require_folder(path: Path | None) -> None:
         raise FileError(f"{path}: there is no folder {str(path.parent)!r}")
 
 
-class FileError(ValueError):
-    """A file is missing, or does not hold what it should; `problems` has one line for each problem."""
-
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+class FileError(Problems):
+    """A file is missing, or does not hold what it should."""

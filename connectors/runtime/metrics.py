@@ -1,6 +1,6 @@
 """Metrics of a process, kept by prometheus_client."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,197 +25,140 @@ class Metric(NamedTuple):
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONG = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 30 * 86400.0)
-_CHALLENGER = ("partition", "challenger")
 
-METRICS = (
-    Metric("streamsvm_up", "gauge", "1 while the loop is alive, as /healthz says."),
-    Metric("streamsvm_ready", "gauge", "1 while records are consumed, as /readyz says."),
-    Metric(
-        "streamsvm_build_info", "gauge", "Always 1; the labels say which version is running.", ("python", "version")
-    ),
-    Metric("streamsvm_records_total", "counter", "Records taken from the input topics."),
-    Metric("streamsvm_predictions_total", "counter", "Events that were predicted."),
-    Metric("streamsvm_decided_total", "counter", "Events that were decided; see [decide]."),
-    Metric("streamsvm_learned_total", "counter", "Labelled events that were learned, again for each correction."),
-    Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason.", ("reason",)),
-    Metric("streamsvm_lost_records_total", "counter", "Records that were removed from the log before they were read."),
-    Metric("streamsvm_events_without_features_total", "counter", "Events without features, which teach nothing."),
-    Metric("streamsvm_unfit_values_total", "counter", "Values of raw events that were not of their field's kind."),
-    Metric("streamsvm_fields", "gauge", "Fields of raw events that are known.", ("partition",)),
-    Metric("streamsvm_tombstones_total", "counter", "Records without a value, which are passed over."),
-    Metric(
-        "streamsvm_odd_times_total",
-        "counter",
-        "Records whose time is not what they say: cut to join.max_skew_seconds, doubted or unknown.",
-        ("outcome",),
-    ),
-    Metric("streamsvm_labels_total", "counter", "Labels, by outcome.", ("outcome",)),
-    Metric(
-        "streamsvm_revised_members_total",
-        "counter",
-        "Members that a label corrected or removed after the join had dropped their events.",
-    ),
-    Metric("streamsvm_late_labels_total", "counter", "The earlier name of streamsvm_revised_members_total."),
-    Metric(
-        "streamsvm_stranger_labels_total",
-        "counter",
-        "Labels that no event can match: their ids are strings and the events' integers, or the reverse.",
-    ),
-    Metric("streamsvm_questions_total", "counter", "Questions for labels, by outcome.", ("outcome",)),
-    Metric("streamsvm_open_questions", "gauge", "Questions that wait for an answer.", ("partition",)),
-    Metric("streamsvm_unresolved_questions", "gauge", "Open questions whose annotators disagree.", ("partition",)),
-    Metric("streamsvm_annotators", "gauge", "People who gave the last 1000 answers.", ("partition",)),
-    Metric("streamsvm_agreement", "gauge", "Share of equal labels among pairs of labels of an event.", ("partition",)),
-    Metric("streamsvm_agreement_kappa", "gauge", "Agreement of annotators beyond chance.", ("partition",)),
-    Metric("streamsvm_pending_events", "gauge", "Events and labels that wait in the join.", ("partition",)),
-    Metric("streamsvm_pending_bytes", "gauge", "Memory of the join in bytes.", ("partition",)),
-    Metric("streamsvm_models", "gauge", "Models in memory and on disk.", ("partition",)),
-    Metric("streamsvm_dropped_models_total", "counter", "Models of keys that were dropped because of daemon.max_keys."),
-    Metric(
-        "streamsvm_damaged_models_total",
-        "counter",
-        "Stored models of keys that could not be read; their keys began anew.",
-    ),
-    Metric("streamsvm_support_vectors", "gauge", "Support vectors of the model.", ("partition",)),
-    Metric("streamsvm_members", "gauge", "Examples that the model stores, support vectors or not.", ("partition",)),
-    Metric("streamsvm_kernel_evaluations_total", "counter", "Kernel values that were computed."),
-    Metric(
-        "streamsvm_lag_records",
-        "gauge",
-        "Records between the next one to consume and the end of the log.",
-        ("topic", "partition"),
-    ),
-    Metric(
-        "streamsvm_rolling_error", "gauge", "Error of the predictions over the last labelled events.", ("partition",)
-    ),
-    Metric(
-        "streamsvm_rolling_g_mean",
-        "gauge",
-        "Geometric mean of the accuracies on the two classes over the last labelled events.",
-        ("partition",),
-    ),
-    Metric("streamsvm_rolling_auc", "gauge", "Area under the ROC curve over the last labelled events.", ("partition",)),
-    Metric(
-        "streamsvm_rolling_prbep",
-        "gauge",
-        "Precision-recall break-even point over the last labelled events.",
-        ("partition",),
-    ),
-    *(
-        Metric(
-            f"streamsvm_rolling_{name}",
-            "gauge",
-            f"{what} over the last labelled events, with more than two classes.",
-            ("partition",),
-        )
-        for name, what in (
-            ("accuracy", "Share of right predictions"),
-            ("macro_f1", "Mean of the classes' F1"),
-            ("weighted_f1", "Mean of the classes' F1, weighted by their numbers of events,"),
-            ("kappa", "Cohen's kappa of labels and predictions"),
-        )
-    ),
-    *(
-        Metric(
-            f"streamsvm_class_{name}",
-            "gauge",
-            f"{what} among the last labelled events, with more than two classes.",
-            ("partition", "class"),
-        )
-        for name, what in (
-            ("n", "Events of a class"),
-            ("precision", "Share of right predictions of a class"),
-            ("recall", "Share of a class's events that were predicted as it"),
-        )
-    ),
-    *(
-        Metric(f"streamsvm_decisions_{name}", "gauge", f"{what}; see [decide].", ("partition", "class"))
-        for name, what in (
-            ("labelled", "Labelled events of a class"),
-            ("decided", "Labelled events of a class that were decided"),
-            ("wrong", "Labelled events of a class that were decided for another one"),
-            ("promised", "How many may be wrong at most, if each label comes at once and one model decides"),
-        )
-    ),
-    Metric(
-        "streamsvm_confusion",
-        "gauge",
-        "Events of a class that were predicted as another or the same, among the last labelled ones.",
-        ("partition", "class", "predicted"),
-    ),
-    Metric(
-        "streamsvm_estimated_error",
-        "gauge",
-        "Estimated error of the model on examples that it leaves out.",
-        ("partition", "kind", "bound"),
-    ),
-    Metric(
-        "streamsvm_estimated_g_mean",
-        "gauge",
-        "Estimated geometric mean of the accuracies on the two classes.",
-        ("partition", "kind", "bound"),
-    ),
-    Metric(
-        "streamsvm_estimated_prbep",
-        "gauge",
-        "Estimated precision-recall break-even point.",
-        ("partition", "kind", "bound"),
-    ),
-    Metric(
-        "streamsvm_estimates_share", "gauge", "Time for estimates as a share of the time for learning.", ("partition",)
-    ),
-    Metric("streamsvm_challenger_active", "gauge", "1 while a challenger goes on, 0 once it was dropped.", _CHALLENGER),
-    Metric("streamsvm_challenger_serving", "gauge", "1 for the model that serves, 0 for those beside it.", _CHALLENGER),
-    Metric("streamsvm_challenger_labels", "gauge", "Labels that a challenger was compared on.", _CHALLENGER),
-    Metric(
-        "streamsvm_challenger_gain",
-        "gauge",
-        "How much better a challenger is than the model that serves; the bounds hold at all times together.",
-        (*_CHALLENGER, "metric", "bound"),
-    ),
-    Metric("streamsvm_checkpoints_total", "counter", "Checkpoints written."),
-    Metric("streamsvm_checkpoint_seconds", "histogram", "Seconds that a checkpoint took.", (), _SHORT),
-    Metric("streamsvm_checkpoint_bytes", "gauge", "Size of the last checkpoint in bytes.", ("partition",)),
-    Metric("streamsvm_checkpoint_age_seconds", "gauge", "Seconds since the last checkpoint.", ("partition",)),
-    Metric("streamsvm_rebalances_total", "counter", "Changes of the partitions assigned to this process."),
-    Metric("streamsvm_published_total", "counter", "Models published."),
-    Metric("streamsvm_unpublished_total", "counter", "Models that were too large to publish."),
-    Metric(
-        "streamsvm_refused_snapshots_total", "counter", "Published models, or parts of them, that could not be used."
-    ),
-    Metric("streamsvm_merges_total", "counter", "Models that were merged and published."),
-    Metric("streamsvm_failed_merges_total", "counter", "Merges that failed: the models do not fit together."),
-    Metric("streamsvm_merge_seconds", "histogram", "Seconds that a merge took.", (), _LONG),
-    Metric("streamsvm_model_age_seconds", "gauge", "Seconds since the model in use was published.", ("model",)),
-    Metric("streamsvm_cut_seconds", "histogram", "Seconds that a batch of records took.", (), _SHORT),
-    Metric(
-        "streamsvm_label_delay_seconds",
-        "histogram",
-        "Seconds from an event to its label, by their own times.",
-        (),
-        _LONG,
-    ),
-    Metric(
-        "streamsvm_alarms_total",
-        "counter",
-        "Alarms: errors of a class that became more frequent, and features that moved.",
-        ("kind",),
-    ),
-    Metric(
-        "streamsvm_inputs_muted",
-        "gauge",
-        "Whether features moved so often lately that further alarms of them are not reported.",
-        ("partition",),
-    ),
-    Metric(
-        "streamsvm_feature_drift",
-        "gauge",
-        "Largest shift of a feature's recent mean from its mean in the model's scale, in standard deviations.",
-        ("partition",),
-    ),
-)
+COUNTED_BY_TRAINERS = {  # counters without labels
+    "streamsvm_records_total": "Records taken from the input topics.",
+    "streamsvm_predictions_total": "Events that were predicted.",
+    "streamsvm_decided_total": "Events that were decided; see [decide].",
+    "streamsvm_learned_total": "Labelled events that were learned, again for each correction.",
+    "streamsvm_lost_records_total": "Records that were removed from the log before they were read.",
+    "streamsvm_tombstones_total": "Records without a value, which are passed over.",
+    "streamsvm_revised_members_total": "Members that a label corrected or removed after the join had dropped their "
+    "events.",
+    "streamsvm_late_labels_total": "The earlier name of streamsvm_revised_members_total.",
+    "streamsvm_stranger_labels_total": "Labels that no event can match: their ids are strings and the events' "
+    "integers, or the reverse.",
+    "streamsvm_kernel_evaluations_total": "Kernel values that were computed.",
+    "streamsvm_checkpoints_total": "Checkpoints written.",
+    "streamsvm_rebalances_total": "Changes of the partitions assigned to this process.",
+    "streamsvm_published_total": "Models published.",
+    "streamsvm_dropped_models_total": "Models of keys that were dropped because of daemon.max_keys.",
+    "streamsvm_damaged_models_total": "Stored models of keys that could not be read; their keys began anew.",
+    "streamsvm_unpublished_total": "Models that were too large to publish.",
+    "streamsvm_unfit_values_total": "Values of raw events that were not of their field's kind.",
+    "streamsvm_events_without_features_total": "Events without features, which teach nothing.",
+}
+
+_BY_LABELS: dict[tuple[str, ...], dict[str, str]] = {  # the others
+    (): {
+        "streamsvm_up": "1 while the loop is alive, as /healthz says.",
+        "streamsvm_ready": "1 while records are consumed, as /readyz says.",
+        "streamsvm_refused_snapshots_total": "Published models, or parts of them, that could not be used.",
+        "streamsvm_merges_total": "Models that were merged and published.",
+        "streamsvm_failed_merges_total": "Merges that failed: the models do not fit together.",
+    },
+    ("python", "version"): {"streamsvm_build_info": "Always 1; the labels say which version is running."},
+    ("reason",): {"streamsvm_bad_records_total": "Records that were refused, by reason."},
+    ("partition",): {
+        "streamsvm_fields": "Fields of raw events that are known.",
+        "streamsvm_open_questions": "Questions that wait for an answer.",
+        "streamsvm_unresolved_questions": "Open questions whose annotators disagree.",
+        "streamsvm_annotators": "People who gave the last 1000 answers.",
+        "streamsvm_agreement": "Share of equal labels among pairs of labels of an event.",
+        "streamsvm_agreement_kappa": "Agreement of annotators beyond chance.",
+        "streamsvm_pending_events": "Events and labels that wait in the join.",
+        "streamsvm_pending_bytes": "Memory of the join in bytes.",
+        "streamsvm_models": "Models in memory and on disk.",
+        "streamsvm_support_vectors": "Support vectors of the model.",
+        "streamsvm_members": "Examples that the model stores, support vectors or not.",
+        "streamsvm_rolling_error": "Error of the predictions over the last labelled events.",
+        "streamsvm_rolling_g_mean": "Geometric mean of the accuracies on the two classes over the last labelled "
+        "events.",
+        "streamsvm_rolling_auc": "Area under the ROC curve over the last labelled events.",
+        "streamsvm_rolling_prbep": "Precision-recall break-even point over the last labelled events.",
+        "streamsvm_rolling_accuracy": "Share of right predictions over the last labelled events, with more than two "
+        "classes.",
+        "streamsvm_rolling_macro_f1": "Mean of the classes' F1 over the last labelled events, with more than two "
+        "classes.",
+        "streamsvm_rolling_weighted_f1": "Mean of the classes' F1, weighted by their numbers of events, over the last"
+        " labelled events, with more than two classes.",
+        "streamsvm_rolling_kappa": "Cohen's kappa of labels and predictions over the last labelled events, with more "
+        "than two classes.",
+        "streamsvm_estimates_share": "Time for estimates as a share of the time for learning.",
+        "streamsvm_checkpoint_bytes": "Size of the last checkpoint in bytes.",
+        "streamsvm_checkpoint_age_seconds": "Seconds since the last checkpoint.",
+        "streamsvm_inputs_muted": "Whether features moved so often lately that further alarms of them are not "
+        "reported.",
+        "streamsvm_feature_drift": "Largest shift of a feature's recent mean from its mean in the model's scale, in "
+        "standard deviations.",
+    },
+    ("outcome",): {
+        "streamsvm_odd_times_total": "Records whose time is not what they say: cut to join.max_skew_seconds, doubted "
+        "or unknown.",
+        "streamsvm_labels_total": "Labels, by outcome.",
+        "streamsvm_questions_total": "Questions for labels, by outcome.",
+    },
+    ("topic", "partition"): {
+        "streamsvm_lag_records": "Records between the next one to consume and the end of the log."
+    },
+    ("partition", "class"): {
+        "streamsvm_class_n": "Events of a class among the last labelled events, with more than two classes.",
+        "streamsvm_class_precision": "Share of right predictions of a class among the last labelled events, with more"
+        " than two classes.",
+        "streamsvm_class_recall": "Share of a class's events that were predicted as it among the last labelled "
+        "events, with more than two classes.",
+        "streamsvm_decisions_labelled": "Labelled events of a class; see [decide].",
+        "streamsvm_decisions_decided": "Labelled events of a class that were decided; see [decide].",
+        "streamsvm_decisions_wrong": "Labelled events of a class that were decided for another one; see [decide].",
+        "streamsvm_decisions_promised": "How many may be wrong at most, if each label comes at once and one model "
+        "decides; see [decide].",
+    },
+    ("partition", "class", "predicted"): {
+        "streamsvm_confusion": "Events of a class that were predicted as another or the same, among the last labelled"
+        " ones.",
+    },
+    ("partition", "kind", "bound"): {
+        "streamsvm_estimated_error": "Estimated error of the model on examples that it leaves out.",
+        "streamsvm_estimated_g_mean": "Estimated geometric mean of the accuracies on the two classes.",
+        "streamsvm_estimated_prbep": "Estimated precision-recall break-even point.",
+    },
+    ("partition", "challenger"): {
+        "streamsvm_challenger_active": "1 while a challenger goes on, 0 once it was dropped.",
+        "streamsvm_challenger_serving": "1 for the model that serves, 0 for those beside it.",
+        "streamsvm_challenger_behind": "Events that a challenger has still to catch up with.",
+        "streamsvm_challenger_labels": "Labels that a challenger was compared on.",
+        "streamsvm_answers_events": "Events that a model has answered, by the split.",
+        "streamsvm_answers_labels": "Labels of the events that a model has answered.",
+    },
+    ("partition", "challenger", "metric", "bound"): {
+        "streamsvm_challenger_gain": "How much better a challenger is than the model that serves; the bounds hold at "
+        "all times together.",
+        "streamsvm_answers_mean": "How a model does on the events that it has answered; the bounds hold at all times "
+        "together.",
+    },
+    ("model",): {"streamsvm_model_age_seconds": "Seconds since the model in use was published."},
+    ("kind",): {
+        "streamsvm_alarms_total": "Alarms: errors of a class that became more frequent, and features that moved."
+    },
+}
+
+_TIMES = {  # histograms of seconds, with the upper bounds of their buckets but for infinity
+    "streamsvm_checkpoint_seconds": ("Seconds that a checkpoint took.", _SHORT),
+    "streamsvm_cut_seconds": ("Seconds that a batch of records took.", _SHORT),
+    "streamsvm_merge_seconds": ("Seconds that a merge took.", _LONG),
+    "streamsvm_label_delay_seconds": ("Seconds from an event to its label, by their own times.", _LONG),
+}
 
 
+def _declared() -> Iterator[Metric]:
+    for labels, helps in (((), COUNTED_BY_TRAINERS), *_BY_LABELS.items()):
+        for name, text in helps.items():
+            yield Metric(name, "counter" if name.endswith("_total") else "gauge", text, labels)
+    for name, (text, buckets) in _TIMES.items():
+        yield Metric(name, "histogram", text, (), buckets)
+
+
+METRICS = tuple(_declared())
 _CLASSES: dict[Kind, Any] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
 

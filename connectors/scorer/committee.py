@@ -3,7 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Committee:
     Attributes
     ----------
     version : ModelVersion
-        The sums of the members' lessons and of their offsets.
+        The sums of the members' lessons and of their offsets, and their names.
 
     Raises
     ------
@@ -66,7 +66,8 @@ class Committee:
         if len({isinstance(member.model, MulticlassModel) for member in members}) > 1:
             raise ValueError("models of two classes and models of more cannot predict an event together")
         versions = [member.version for member in members]
-        self.version = ModelVersion(total(v.ver for v in versions), total(v.offset for v in versions))
+        names = "+".join(sorted({v.name for v in versions if v.name}))
+        self.version = ModelVersion(total(v.ver for v in versions), total(v.offset for v in versions), names)
 
     def predict(self, events: Sequence[Mapping[str, Any]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
         """The predictions for events, given by their features; for an event that a member cannot take, the reason.
@@ -130,53 +131,54 @@ def by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
 
 
 NO_MODELS = Committee([])
-
-
-class Models(Protocol):
-    """The models in use, and the choice of those that predict an event."""
-
-    def __bool__(self) -> bool:
-        """Whether any model is in use."""
-
-    def knows(self, name: str) -> bool:
-        """Whether a model of this name can be one of these."""
-
-    def put(self, snapshot: Snapshot, member: Member) -> None:
-        """Put a model into use, in the place of an older one of its name."""
-
-    def drop(self, name: str) -> None:
-        """Remove a model that was withdrawn."""
-
-    def choose(self, key: bytes | None) -> Committee:
-        """The committee for an event with this record key."""
+_OF_PARTITION = re.compile("p([0-9]+)(?:@(.+))?")  # as `publication` names them
 
 
 class PartitionModels:
-    """One model for each partition of the trainers; all of them predict every event."""
+    """One model for each partition of the trainers; all of them predict every event.
+
+    A challenger that answers a share of the events has its own models.  Where a partition has none, because the
+    challenger was dropped or promoted there, the model that serves takes part.
+    """
 
     def __init__(self) -> None:
-        self._members: dict[int, Member] = {}
-        self._committee = NO_MODELS
+        self._members: dict[str, dict[int, Member]] = {"": {}}  # by challenger; empty: those that serve
+        self._committees: dict[str, Committee] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._members)
+        """Whether any model is in use."""
+        return bool(self._members[""])
 
     def knows(self, name: str) -> bool:
-        return re.fullmatch("p[0-9]+", name) is not None
+        """Whether a model of this name can be one of these."""
+        return _OF_PARTITION.fullmatch(name) is not None
 
     def put(self, snapshot: Snapshot, member: Member) -> None:
-        self._members[int(snapshot.name[1:])] = member
-        self._gather()
+        """Put a model into use, in the place of an older one of its name."""
+        number, challenger = _parts(snapshot.name)
+        self._members.setdefault(challenger, {})[number] = member
+        self._committees.clear()
 
     def drop(self, name: str) -> None:
-        self._members.pop(int(name[1:]), None)
-        self._gather()
+        """Remove a model that was withdrawn."""
+        number, challenger = _parts(name)
+        self._members.get(challenger, {}).pop(number, None)
+        self._committees.clear()
 
-    def _gather(self) -> None:
-        self._committee = Committee([self._members[number] for number in sorted(self._members)])
+    def choose(self, key: bytes | None, challenger: str = "") -> Committee:
+        """The committee for an event with this record key, which a challenger answers if one is named."""
+        if challenger not in self._committees:
+            serving = self._members[""]
+            chosen = {number: self._members.get(challenger, {}).get(number, serving[number]) for number in serving}
+            self._committees[challenger] = Committee([chosen[number] for number in sorted(chosen)])
+        return self._committees[challenger]
 
-    def choose(self, key: bytes | None) -> Committee:
-        return self._committee
+
+def _parts(name: str) -> tuple[int, str]:
+    """The number of the partition, and the challenger, of the name of a published model."""
+    found = _OF_PARTITION.fullmatch(name)
+    assert found
+    return int(found[1]), found[2] or ""
 
 
 class MergedModel:
@@ -197,7 +199,7 @@ class MergedModel:
     def drop(self, name: str) -> None:
         self._committee = NO_MODELS
 
-    def choose(self, key: bytes | None) -> Committee:
+    def choose(self, key: bytes | None, challenger: str = "") -> Committee:
         return self._committee
 
 
@@ -236,7 +238,7 @@ class KeyModels:
         self._packed.pop(name, None)
         self._unpacked.pop(name, None)
 
-    def choose(self, key: bytes | None) -> Committee:
+    def choose(self, key: bytes | None, challenger: str = "") -> Committee:
         name = key_name(key or b"")
         if name not in self._packed:
             return NO_MODELS
@@ -248,7 +250,7 @@ class KeyModels:
         return self._unpacked[name]
 
 
-def models_of(settings: Settings, device: str) -> Models:
+def models_of(settings: Settings, device: str) -> PartitionModels | MergedModel | KeyModels:
     """The models that these settings want events predicted with, before the first one has come."""
     if settings.scorer.model == "merged":
         return MergedModel()
@@ -273,7 +275,8 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
 
 def version_of(snapshot: Snapshot) -> ModelVersion:
     """The version that a manifest states; ValueError if it states none."""
-    return ModelVersion(count_in(snapshot.manifest, "ver"), count_in(snapshot.manifest, "offset"))
+    numbers = count_in(snapshot.manifest, "ver"), count_in(snapshot.manifest, "offset")
+    return ModelVersion(*numbers, str(snapshot.manifest.get("model", "")))
 
 
 def misfit(model: Model, settings: Settings, *, is_raw: bool = False) -> str:

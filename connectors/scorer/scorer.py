@@ -27,7 +27,7 @@ from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
 from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop
 from ..settings import topics
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import Settings, refuse
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.quality.prequential import Progress
@@ -78,8 +78,7 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     AccessDenied, Unavailable, OutputsLost, TakenOver
         If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
-    if problems := list(needs(settings)):
-        raise ConfigError(problems)
+    refuse(needs(settings))
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
 
 
@@ -128,6 +127,7 @@ class Scorer:
             self._untaught = self._untaught._replace(verdict=undecided(tuple(known)))
         self._topic = ModelTopic(log, topics.served(settings))
         self._models = models_of(settings, device)
+        self._split = settings.split()
         self._inputs: dict[int, Input] = {}
         self._next: dict[int, int] = {}  # offset of the next event to predict, by partition
         self._committed: dict[int, int] = {}
@@ -388,7 +388,9 @@ class Scorer:
     def _read(self, record: Record) -> Request | None:
         """The event in a record, and its committee; None for a bad record."""
         try:
-            return Request(record, self._codec.decode(record), self._models.choose(record.key))
+            event = self._codec.decode(record)
+            committee = self._models.choose(record.key, self._split.of(record.key, event.key))
+            return Request(record, event, committee)
         except BadRecord as error:
             self._metrics.add("streamsvm_bad_records_total", reason=error.reason)
             return None

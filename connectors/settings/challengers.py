@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ..runtime.moments import Moment, read_moment
 from . import checks
 from .checks import key
 from .layers import Given, interpret
 from .model import ModelSettings
 
 FIRST = "model"  # the name of the model of [model] beside the challengers'
+NOW = "now"  # the beginning of a challenger with the next record
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 
@@ -18,6 +20,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 def _name(value: str) -> str | None:
     is_right = _NAME.fullmatch(value) and value != FIRST
     return None if is_right else f"1 to 50 letters, digits, '.', '_' or '-', other than {FIRST!r}"
+
+
+def _begin(value: str | int) -> str | None:
+    try:
+        value == NOW or read_moment(str(value))
+    except ValueError:
+        return '"now", "earliest", an offset, or a time such as "2026-05-31T12:00"'
+    return None
 
 
 @dataclass(frozen=True)
@@ -31,8 +41,15 @@ class ChallengerSettings:
     ----------
     name
         Its name: letters, digits, ``.``, ``_`` and ``-``.  ``"model"`` is the model of [model].
+    begin
+        With which record it begins: ``"now"``, the next one; ``"earliest"``, the first one that the log has; an offset,
+        which holds in each partition; or a time, such as ``"2026-05-31T12:00"``, in UTC without a zone.  It catches up
+        while no record waits, and takes part when it is where the trainer is.
     topic
         Topic of its predictions.  Empty: log.predictions, ``-`` and the name.
+    share
+        Share of the events that it answers, from 0 to 1: log.predictions gets its predictions of these, and scorers
+        predict them with it.  A hash of their keys chooses them; see comparison.split.  Default: it answers none.
     max_mb
         Megabytes of the challenger in a checkpoint.  A challenger that is larger is dropped.
     slowdown
@@ -41,10 +58,17 @@ class ChallengerSettings:
     """
 
     name: str = key("", _name)
+    begin: str | int = key(NOW, _begin)
     topic: str = key("", checks.optional_topic)
+    share: float = key(0.0, checks.fraction)
     max_mb: float = key(256.0, checks.megabytes)
     slowdown: float = key(20.0, checks.positive)
     model: ModelSettings = field(default_factory=ModelSettings)
+
+    @property
+    def beginning(self) -> Moment:
+        """With which record it begins, if that is not the next one."""
+        return read_moment(str(self.begin))
 
     def fingerprint(self) -> dict[str, Any]:
         """What its state depends on, as the fingerprint of a checkpoint has it."""
@@ -67,11 +91,15 @@ class ComparisonSettings:
         The metric by which a challenger that is better serves at once, by itself: ``"error"``, ``"g-mean"``,
         ``"log loss"``, ``"cost"`` or ``"decided"``.  Each partition decides alone.  Empty: only ``streamsvm promote``
         does that.
+    split
+        What chooses the model that answers an event, if challengers have a share: ``"key"``, so that one model answers
+        all events of a record key, or ``"id"``, the event's id.  An event without a key goes by its id.
     """
 
     error: float = key(0.05, checks.up_to_a_half)
     miss_cost: float = key(1.0, checks.positive)
     promote: str = key("", checks.one_of("", "error", "g-mean", "log loss", "cost", "decided"))
+    split: str = key("key", checks.one_of("key", "id"))
 
 
 def model_fingerprint(model: ModelSettings) -> dict[str, Any]:

@@ -218,15 +218,31 @@ def _challengers(settings: Settings) -> Iterator[str]:
         return
     if repeated := _repeated(challenger.name for challenger in settings.challenger):
         yield f"the names of challengers must differ; there is more than one {', '.join(map(repr, repeated))}"
+    if (total := sum(challenger.share for challenger in settings.challenger)) > 1.0 + 1e-9:
+        yield f"the shares of challengers add up to {total:g}, more than 1: share is a part of all events"
     if settings.daemon.per == "key":
-        yield '[[challenger]] needs daemon.per = "partition": it stands beside one model, and each key has its own'
-    if settings.log.questions:
         yield (
-            "[[challenger]] does not go with log.questions: the model that serves chooses which labels are asked for, "
-            "so a comparison on them would not be fair"
+            '[[challenger]] needs daemon.per = "partition": it stands beside one model, and each key has its own. To '
+            "try other models of the keys, run a second trainer with its own daemon.state_dir, log.predictions, "
+            "log.dlq and group.id"
         )
-    if settings.log.merged:
-        yield "[[challenger]] does not go with log.merged: models that differ are not merged"
+    if settings.log.questions and settings.labelling.selection != "random":
+        yield (
+            f'[[challenger]] with log.questions needs labelling.selection = "random": with '
+            f'"{settings.labelling.selection}", the model that serves chooses which labels are asked for, and a '
+            "comparison on them is not fair"
+        )
+    if settings.log.control and settings.log.questions:
+        yield (
+            "log.control does not go with log.questions: the questions go on with the model of [model]. Instead of a "
+            "promotion, write the better settings into [model], and begin with another daemon.state_dir"
+        )
+    if settings.log.merged and (settings.log.control or total):
+        yield (
+            f"{'log.control' if settings.log.control else 'challenger.share'} does not go with log.merged: the merger "
+            "merges models of equal settings. Compare the challengers without it, then write the better settings into "
+            "[model] of all trainers"
+        )
 
 
 def _schema(settings: Settings) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The section [labelling]: which questions the trainer asks, of which annotators, and when it stops asking."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import checks
 from .checks import key
@@ -92,6 +93,9 @@ class LabellingSettings:
         Event field with a text that the page shows beside the features.
     image
         Event field with the address of an image that the page shows.
+    image_folder
+        Folder whose files the page may show; the image of an event is then the name of a file in it, such as
+        ``cats/1.jpg``.  Unset: no files.
     image_hosts
         Hosts that the page may load images from, such as ``"images.example.org"``, ``"*.example.org"`` or
         ``"http://localhost:9000"``; ``"*"``: any host.  Empty: only images inside events, as ``data:`` addresses.
@@ -126,6 +130,7 @@ class LabellingSettings:
     port: int = key(8765, checks.port)
     text: str = "text"
     image: str = "image"
+    image_folder: Path | None = None
     image_hosts: tuple[str, ...] = key((), checks.image_hosts)
     series: str = "series"
     instructions: str = ""

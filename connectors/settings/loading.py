@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..records.formats.avro import AvroMissing, SchemaError
+from ..records.formats.avro import SchemaError
 from ..records.raw import UnusableTransform
+from ..runtime.libraries import LibraryMissing
 from .challengers import problems_of, read_challengers
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
 from .opening import backend_of
-from .sections import REMOVED, SECTIONS, ConfigError, Settings
+from .sections import REMOVED, SECTIONS, ConfigError, Settings, refuse
 
-_FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
+_FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"), ("labelling", "image_folder"))
 
 
 def nothing(_: Settings) -> Iterable[str]:
@@ -58,13 +59,14 @@ def load(
     try:
         content = read_file(path)
     except UnreadableFile as error:
-        raise ConfigError([str(error)]) from error
+        raise ConfigError(str(error)) from error
     unchecked = () if with_model else ("model",)
     challengers = content.pop("challenger", [])
     values, problems = collect(SECTIONS, path, content, environment, overrides, "kafka", REMOVED, unchecked)
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
-        parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
+        if (value := getattr(parts[name], key)) is not None:
+            parts[name] = replace(parts[name], **{key: path.parent / value})
     own = read_challengers(str(path), challengers, parts["model"], problems, is_checked=with_model)
     settings = Settings(**parts, challenger=own)
     if "kafka" in values:
@@ -89,7 +91,7 @@ def load(
     problems += needs(settings)
     try:
         settings.codec()
-    except (AvroMissing, SchemaError) as error:
+    except (LibraryMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
     except UnusableTransform as error:
         problems.append(str(error))
@@ -100,6 +102,5 @@ def load(
             problems.append(f"features.embed: {error}")
     if log_must_exist and "kafka" not in values and (absence := backend_of(settings).absence()):
         problems.append(absence)
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return settings

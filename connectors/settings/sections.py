@@ -1,6 +1,6 @@
 """The sections of the configuration, except the model's: what each key means, its type, its default and its range."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -9,6 +9,8 @@ from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, MAX_FEATURE_NAME, MAX_TEXT, Codec
 from ..records.people.shown import Shown
 from ..records.raw import Reading, imported
+from ..records.split import Split
+from ..runtime.problems import Problems
 from . import checks
 from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
 from .checks import key
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
     from streamsvm.features import Records
 
 
-class ConfigError(ValueError):
-    """A configuration that cannot be used; `problems` has one line for each problem."""
+class ConfigError(Problems):
+    """A configuration, or options of a command, that cannot be used."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = list(problems)
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise `ConfigError` if there are any problems."""
+    if found := list(problems):
+        raise ConfigError(*found)
 
 
 @dataclass(frozen=True)
@@ -363,6 +367,15 @@ class Settings:
     def topic_of(self, challenger: ChallengerSettings) -> str:
         """The topic of a challenger's predictions."""
         return challenger.topic or f"{self.log.predictions}-{challenger.name}"
+
+    def topic_of_model(self, name: str) -> str:
+        """The topic of the predictions of a model, given by its name, while it is in the shadow."""
+        return self.topic_of(self.models()[name])
+
+    def split(self) -> Split:
+        """Which challenger answers an event."""
+        shares = {own.name: own.share for own in self.challenger}
+        return Split(shares, by_key=self.comparison.split == "key")
 
     def models(self) -> dict[str, ChallengerSettings]:
         """The challengers by name, and the model of [model], which becomes one if another is promoted."""

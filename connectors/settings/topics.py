@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from ..logs.transport import Shape, TopicMismatch
 from ..records.people.questions import MAX_QUESTION_BYTES
 from ..records.published import CHUNK_BYTES
-from ..runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ..runtime.findings import PROBLEM, WARNING, Finding, Findings
 from ..runtime.numbers import DAY_MS
 from ..runtime.text import plural
 from .kafka_section import ENVELOPE_BYTES
@@ -153,7 +153,7 @@ def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]
     shapes = {name: found[name] for name in names if name in found}
     if backend_of(settings).makes_topics:
         return list(_made_by_records(settings.log, names, shapes))
-    missing = [Finding(PROBLEM, f"there is no topic {name!r}", _REMEDY) for name in names if name not in shapes]
+    missing = [Finding.problem(f"there is no topic {name!r}", _REMEDY) for name in names if name not in shapes]
     return [*missing, *_counts(settings, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
 
 
@@ -164,34 +164,25 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
         shape = shapes.get(name)
         is_beside = name in (log.labels, log.erasures, *log.control_topics)
         if is_beside and shape and shape.n_partitions != events.n_partitions:
-            yield Finding(WARNING, _other_count(name, shape, log.topic, events))
+            yield Finding.warning(_other_count(name, shape, log.topic, events))
         elif name == log.labels and not shape and events.n_partitions > 1:
             text = f"its first record would make it with 1 partition, but {log.topic!r} has {events.n_partitions}"
-            yield Finding(WARNING, f"there is no topic {name!r} yet; {text}", _REMEDY)
+            yield Finding.warning(f"there is no topic {name!r} yet; {text}", _REMEDY)
         elif not shape:
-            yield Finding(OK, f"there is no topic {name!r} yet; its first record makes it")
+            yield Finding.ok(f"there is no topic {name!r} yet; its first record makes it")
 
 
 def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
-    log, shadows = settings.log, settings.topics_of_challengers()
+    log = settings.log
     events = shapes.get(log.topic)
-    for name in (
-        log.labels,
-        log.predictions,
-        log.scores,
-        log.questions,
-        log.state,
-        log.erasures,
-        *log.control_topics,
-        *shadows,
-    ):
+    beside = (log.labels, log.predictions, log.scores, log.questions, log.state, log.erasures, *log.control_topics)
+    for name in (*beside, *settings.topics_of_challengers()):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
-            yield Finding(PROBLEM, _other_count(name, shape, log.topic, events))
+            yield Finding.problem(_other_count(name, shape, log.topic, events))
     if events and events.is_default:
-        yield Finding(
-            OK,
+        yield Finding.ok(
             f"topic {log.topic!r} has the broker's defaults, as if its first record had made it: "
             f"{plural(events.n_partitions, 'partition')}, so {plural(events.n_partitions, 'trainer')} at most",
         )
@@ -206,36 +197,29 @@ def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
 
 
 def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
+    for_ever = {
+        log.state: ("checkpoints will be removed one day", "; the trainers remove old ones themselves"),
+        log.erasures: (
+            "requests to forget will be removed one day, and a later run over the log would learn the records again",
+            "",
+        ),
+        **dict.fromkeys(log.control_topics, ("it will be forgotten one day which model served when", "")),
+    }
     for name, shape in shapes.items():
         policies = (shape.cleanup or "").split(",")
         if name in (log.model, log.merged, log.questions) and shape.cleanup and policies != ["compact"]:
             what = "questions" if name == log.questions else "models"
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
                 "set it to compact",
             )
-        if name == log.state and shape.retention_ms not in (None, _FOR_EVER):
-            yield Finding(
-                PROBLEM,
-                f"topic {name!r} has retention.ms={shape.retention_ms}, so checkpoints will be removed one day: set "
-                "it to -1; the trainers remove old ones themselves",
-            )
-        if name == log.erasures and shape.retention_ms not in (None, _FOR_EVER):
-            yield Finding(
-                PROBLEM,
-                f"topic {name!r} has retention.ms={shape.retention_ms}, so requests to forget will be removed one day, "
-                "and a later run over the log would learn the records again: set it to -1",
-            )
-        if name in log.control_topics and shape.retention_ms not in (None, _FOR_EVER):
-            yield Finding(
-                PROBLEM,
-                f"topic {name!r} has retention.ms={shape.retention_ms}, so it will be forgotten one day which model "
-                "served when: set it to -1",
+        if name in for_ever and shape.retention_ms not in (None, _FOR_EVER):
+            loss, remark = for_ever[name]
+            yield Finding.problem(
+                f"topic {name!r} has retention.ms={shape.retention_ms}, so {loss}: set it to -1{remark}"
             )
         if name not in (log.model, log.merged, log.questions) and "compact" in policies:
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
                 "to delete",
             )
@@ -254,8 +238,7 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     for name, (least, purpose) in needs.items():
         size = shapes[name].max_bytes if name in shapes else None
         if size is not None and size < least:
-            yield Finding(
-                PROBLEM,
+            yield Finding.problem(
                 f"topic {name!r} has max.message.bytes={size}, and needs at least {least} {purpose}",
             )
 

@@ -65,7 +65,7 @@ class Asking:
         self._heard: list[tuple[Answer, bool]] = []
         self._has_changed = False  # a class
 
-    def hear(self, key: int, operation: str, who: str, join: Join) -> None:
+    def hear(self, key: int, operation: str, who: str, join: Join, *, is_alike: bool = False) -> None:
         """Note which label of an event holds after a record.
 
         Parameters
@@ -78,6 +78,8 @@ class Asking:
             The record's source.
         join
             The join, which has taken the record.
+        is_alike
+            Whether the label was given with that of another event, because they are near-duplicates.
         """
         if operation in ("skip", "ignore"):
             self._heard.append((Answer(key, "skip" if operation == "skip" else "ignore", None, who, 0), False))
@@ -85,7 +87,7 @@ class Asking:
         late = join.without_event(key)
         y = late.y if late else join.label_of(key)
         if y is not None:
-            self._heard.append((Answer(key, "label", y, who, 0), late is not None))
+            self._heard.append((Answer(key, "label", y, who, 0, is_alike), late is not None))
         elif operation == "retract":
             self._heard.append((Answer(key, "retract", None, who, 0), late is not None))
 
@@ -178,7 +180,7 @@ class Asking:
     def _shown(self, loop: LabellingLoop) -> LoopCounts:
         """The counts whose change is worth a status; labels that no question asked for are not."""
         return replace(
-            loop.counts, n_offered=0, n_positive=0, n_negative=0, of_classes=[], elsewhere=0, refused=0, gone=0
+            loop.counts, n_offered=0, n_positive=0, n_negative=0, of_classes=[], elsewhere=0, alike=0, refused=0, gone=0
         )
 
     def _tell(self, state: State, labelling: Labelling) -> None:
@@ -192,6 +194,9 @@ class Asking:
             if asked and any(isinstance(action, SetLabel) for action in actions):
                 self._publish(asked.id.encode(), None)
             self._execute(actions, state, labelling)
+            value = state.join.awaiting(answer.key) if answer.status == "retract" else None
+            if value is not None and labelling.loop.put_back(answer.key, value, now):
+                labelling.know(answer.key, self._id_of(answer.key, value, state.join))
 
     def _execute(self, actions: Iterable[Action], state: State, labelling: Labelling) -> None:
         for action in actions:
@@ -207,7 +212,9 @@ class Asking:
 
     def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
         described = self._described(question, labelling.value_of(question.key), labelling.id_of(question.key), state)
-        self._publish(question.id.encode(), write_question(described))
+        others = [(question_id(self._name, key), labelling.id_of(key)) for key in labelling.alike(question.key)]
+        alike = [{"query_id": query_id, "id": id_} for query_id, id_ in others]
+        self._publish(question.id.encode(), write_question(replace(described, alike=alike)))
 
     def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
         """A question with what people need to answer it; `value` is that of the event's record."""

@@ -109,6 +109,13 @@ class Input:
         if is_full and self.has_cut and self.has_all_below(self._wanted):
             self._log.pause(self.topic, self._number)
 
+    def extend(self, end: int) -> None:
+        """Read on to a later end."""
+        if self._end is not None and end > self._end:
+            if self.position > self._end:  # what was polled from there on was passed over
+                self._log.seek(self.topic, self._number, self._end)
+            self._end = end
+
     @property
     def has_cut(self) -> bool:
         """Whether these records alone would fill a cut."""

@@ -12,19 +12,22 @@ forgotten.
 import itertools
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.before import Before
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.validation import KernelOverflow
 from streamsvm.features import Records
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
 from ..records.models import Model, MulticlassModel
-from ..records.predictions import WITH_MARGINS
+from ..records.predictions import WITH_MARGINS, Prediction, Said
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
 from .state.counters import Counters
@@ -90,7 +93,7 @@ def teach(
     rows
         The features of their events, as the model takes them; see `numbered`.
     entity
-        Whose model learns; see `Models`.
+        Whose model learns; see `SingleModel`.
     state
         The state of the partition, or a challenger.
     max_features
@@ -131,6 +134,39 @@ def _teach(
     refused += too_large
     state.counters.learned += sum(task.lesson.y is not None for task in tasks) - len(refused)
     return found, refused
+
+
+def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[Said]:
+    """Let a model predict new examples and learn them, each one before it predicts the next, in one call.
+
+    Parameters
+    ----------
+    tasks
+        The lessons, each with a label that came with the event.
+    rows
+        Rows of features that the tasks refer to.
+    state
+        What has the model.
+
+    Returns
+    -------
+    list
+        What the model said of the first so many events: there may be none.  The next one has to be taken alone.
+    """
+    model = state.models.to_predict(None)
+    given = _Examples.of(tasks, rows) if len(tasks) > ONE_BY_ONE else None
+    if given is None or not isinstance(model, OnlineSVM) or state.models.decider(None) or not model.foretells(given.xs):
+        return []
+    n_seen, before = model.n_seen, Before(len(tasks))
+    state.models.to_learn(None)  # notes that the model changes
+    with suppress(ValueError):  # The example that is refused is the next one, and says why when it is taken alone.
+        model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times, before=before)
+    n = model.n_seen - n_seen
+    state.counters.learned += n
+    state.counters.predicted += n
+    values, probabilities = before.margins[:n], before.probabilities[:n]
+    table = (values - before.thresholds[:n]).tolist(), probabilities.tolist(), values.tolist()
+    return [*map(Prediction, *table)]
 
 
 def numbered(tasks: list[Task], rows: Rows, records: Records | None) -> tuple[list[Task], NamedRows]:
@@ -203,10 +239,12 @@ def _learn(
             assert row is not None
             assert lesson.verdict is not None  # [decide] is part of the fingerprint
             example = rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms")
+            margin = _margin_of(lesson, model)
             if labelling is None or labelling.counts(lesson.key, lesson.verdict):
-                decider.learn_one(*example, said=lesson.verdict._replace(margin=_margin_of(lesson, model)))
+                said = lesson.verdict if margin is None else lesson.verdict._replace(margin=margin)
+                decider.learn_one(*example, said=said)
             else:
-                model.learn_one(*example, margin=_margin_of(lesson, model))
+                model.learn_one(*example, margin=margin)
     elif len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
         given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
         are_late = any(margin is not None for margin in margins)

@@ -82,5 +82,5 @@ def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer
         return StatusServer(health, metrics, settings.http)
     except OSError as error:
         raise ConfigError(
-            [f"http.port = {settings.http.port}: {error}; give each process its own port, or 0 to serve nothing"]
+            f"http.port = {settings.http.port}: {error}; give each process its own port, or 0 to serve nothing"
         ) from None

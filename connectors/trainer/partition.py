@@ -22,6 +22,7 @@ from ..records.times import is_known
 from ..settings.sections import Settings
 from .cuts import Cuts
 from .erasing import Erasing
+from .excerpt import first_event
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
@@ -69,6 +70,10 @@ class Partition:
         Keeps its checkpoints and its journal.
     ahead
         The memory limit for polled records.
+    learns_from
+        Offset of the first event that counts; of raw events before it, the numbers of later ones are made.
+    is_silent
+        Whether only the models and the join count: nothing is written, measured or watched.
 
     Attributes
     ----------
@@ -97,15 +102,19 @@ class Partition:
         log: Transport,
         store: CheckpointStore,
         ahead: ReadAhead,
+        learns_from: int = 0,
+        *,
+        is_silent: bool = False,
     ) -> None:
         self.number = number
+        self._learns_from = learns_from
         self._ahead = ahead
         self.store = store
         self.state: State | None = None
         self._first_model: Model | None = None  # None: an empty one
         self._settings = settings
         self._log = log
-        self._processor = Processor(settings, codec, log, number)
+        self._processor = Processor(settings, codec, log, number, is_silent=is_silent)
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
@@ -148,6 +157,7 @@ class Partition:
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
         self._processor.attend(self.state)
+        self._begin_challengers(self.state)
         self._has_asked = self._processor.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
@@ -156,6 +166,11 @@ class Partition:
             self.state.offset,
         )
         return self.state.offset, self.state.labels_offset
+
+    def _begin_challengers(self, state: State) -> None:
+        first = partial(first_event, self._settings, self._log, self.number)
+        if state.challengers.begin(first, state.offset):
+            self.note_progress()
 
     def _first_offset(self, item: Input | None) -> int:
         if item is None:
@@ -208,6 +223,7 @@ class Partition:
             self._processor.attend(self.state)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
+            self._begin_challengers(self.state)
             self.save()  # a restart begins at these offsets, even if the log begins later by then
         return self.state
 
@@ -247,7 +263,8 @@ class Partition:
         topics = self._settings.log.control_topics
         answer = partial(self._log.produce, topics[-1] if topics else "", partition=self.number)
         items = [*map(self._input, topics)]
-        return Serving(self._settings, items, self.number, answer, self._refuse_request)
+        is_past = getattr(self._log, "is_past", False)  # as an `Excerpt` says
+        return Serving(self._settings, items, self.number, answer, self._refuse_request, self.catch_up, is_past=is_past)
 
     def _may_consume(self, state: State) -> bool:
         """Follow the requests; return whether the next cut may be consumed, or a checkpoint comes first."""
@@ -270,10 +287,28 @@ class Partition:
             return True
         if not self._erasing.is_ready:
             return False
+        if self._erasing.item.records:
+            self.catch_up()
         if not self._has_erased and self._erasing.follow(state):
             self._note_erased()
             self._has_asked = self._processor.resume(state) or self._has_asked  # withdraws questions
         return not self._has_erased and self._erasing.swap is None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether challengers have not yet followed through all cuts."""
+        shadow = self._processor.shadow
+        return shadow is not None and shadow.is_behind
+
+    def work(self, seconds: float) -> None:
+        """Let the challengers follow for so long."""
+        if self._processor.shadow and self.state:
+            self._processor.shadow.work(self.state, seconds)
+
+    def catch_up(self) -> None:
+        """Let the challengers follow through all cuts."""
+        if self._processor.shadow and self.state:
+            self._processor.shadow.catch_up(self.state)
 
     def _note_erased(self) -> None:
         self._has_erased = self.wants_publication = True
@@ -297,6 +332,15 @@ class Partition:
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
         self._processor.refuse(record, "request", error, state)
+
+    def read_on(self, events: int, labels: int) -> None:
+        """Read on to later ends of both topics."""
+        for item, end in zip(self._inputs(), (events, labels), strict=False):
+            item.extend(end)
+
+    def note_progress(self) -> None:
+        """Write a checkpoint soon: a challenger has caught up with more of the log."""
+        self._n_to_save = max(self._n_to_save, 1)
 
     @property
     def wants_records(self) -> bool:
@@ -379,7 +423,10 @@ class Partition:
                 self._processor.refuse(record, "learn", error, state)
         else:
             erased = state.erased
-            self._processor.process(without(events, erased.events), without(labels, erased.labels), state)
+            events = without(events, erased.events)
+            n_earlier = sum(record.offset < self._learns_from for record in events)
+            self._processor.observe(events[:n_earlier], state)
+            self._processor.process(events[n_earlier:], without(labels, erased.labels), state)
         state.offset = max(state.offset, cut.events)  # a repeated cut may lie before lost records
         state.labels_offset = max(state.labels_offset, cut.labels)
         return len(events) + len(labels)
@@ -432,6 +479,8 @@ class Partition:
     def save(self) -> None:
         """Write a checkpoint, between two cuts.  Outputs must be durable by now, or be committed with it.
 
+        Challengers must have caught up before that: they have outputs, too.
+
         Raises
         ------
         TakenOver
@@ -439,6 +488,7 @@ class Partition:
         """
         assert self.state
         assert self._is_whole, "a checkpoint in the middle of a cut"
+        assert not self.is_behind, "a checkpoint before challengers have caught up"
         self.state.history.latest = self._snapshot(self.state)
         if isinstance(self.state.models, KeyedModels):
             self.state.models.leave(self.store.crowded)

@@ -9,7 +9,7 @@
       next event is predicted.
 
 3. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
-4. Let the challengers take the same steps (see `shadow`).
+4. Leave the same steps to the challengers, which take them later (see `shadow`).
 
 The numbers of raw events are made when they are used.  An event is predicted with what `Records` knows of the events
 before it; then `Records` takes note of it.  A model that learns it takes its numbers as `Records` makes them then.
@@ -38,6 +38,7 @@ from ..records.labels import Label, answered_question, as_set
 from ..records.models import Model
 from ..records.predictions import (
     ModelVersion,
+    Prediction,
     Said,
     predictions_of,
     send_prediction,
@@ -61,6 +62,7 @@ from .times import Times
 logger = logging.getLogger(__name__)
 
 _NO_ROWS = NamedRows.of([])
+_NOTHING_SAID = Prediction(0.0, 0.5)
 
 
 class Decoded(NamedTuple):
@@ -84,6 +86,8 @@ class Processor:
         Takes predictions, dead letters, questions and estimates.
     number
         Number of the partition.
+    is_silent
+        Whether only the models and the join count: nothing is written, measured or watched.
 
     Attributes
     ----------
@@ -101,9 +105,16 @@ class Processor:
         Seconds from events to their labels, until a caller empties the list.
     drift : Drift
         Drift of the features.
+    shadow : Shadow or None
+        Lets the challengers follow; None if there are none.
     """
 
-    def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
+    def __init__(
+        self, settings: Settings, codec: Codec, log: Transport, number: int, *, is_silent: bool = False
+    ) -> None:
+        self._is_silent = is_silent
+        # Without late labels and decisions, what a model says of an event changes nothing of what it learns.
+        self._only_learns = is_silent and not (settings.log.labels or settings.decide.error or settings.features.raw)
         self._settings = settings
         self._codec = codec
         self._log = log
@@ -112,7 +123,7 @@ class Processor:
         self._is_keyed = settings.daemon.per == "key"
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
-        self._shadow = Shadow(settings, codec, log) if settings.challenger else None
+        self.shadow = Shadow(settings, codec, log) if settings.challenger else None
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
@@ -121,14 +132,17 @@ class Processor:
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
         """Take the records of a cut in the order of their times; each event is predicted before it is learned."""
+        if self._only_learns:
+            self._learn_together(events, state)
+            return
         begin, steps = time.thread_time(), []
         decoded, rows = self._decode_events(self._without_tombstones(events), state)
-        if decoded:  # one event of a cut is enough
+        if decoded and not self._is_silent:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
         n_late, learned = state.counters.late, []
         for places, answers, change in self._steps_and_changes(decoded, given, state):
-            said, predicted_rows, row_of = self._predict({place: decoded[place] for place in places}, rows, state)
+            said, predicted_rows, seen = self._predict({place: decoded[place] for place in places}, rows, state)
             here = [(place, decoded[place], prediction) for place, prediction in said.items()]
             if places:
                 state.offset = max(state.offset, decoded[places[-1]].record.offset + 1)
@@ -136,23 +150,38 @@ class Processor:
                 self._join(here, rows, answers, state) if self._joins else (self._own_labels(here, state.join), rows)
             )
             taught, known_rows = self._learn(tasks, known, state)
-            if self._shadow and (here or taught):
-                seen = [Seen(item.record, item.event, row_of[place], each) for place, item, each in here]
+            if self.shadow and (seen or taught):
                 steps.append(Step(seen, predicted_rows, taught, known_rows))
             learned += [task.lesson for task in tasks if task.lesson.is_first]
             if change:
                 self._change_class(change, state)
-        self._note(learned, state.counters.late - n_late, state)
-        self._listen(decoded, learned, state)
+        if not self._is_silent:
+            self._note(learned, state.counters.late - n_late, state)
+            self._listen(decoded, learned, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
-        if self._shadow:
-            self._shadow.follow(steps, state, time.thread_time() - begin)
+        if self.shadow:
+            self.shadow.follow(steps, state, time.thread_time() - begin)
+
+    def _learn_together(self, events: list[Record], state: State) -> None:
+        """Learn the events of a cut that have labels; the model is as if each had been predicted before."""
+        decoded, rows = self._decode_events(self._without_tombstones(events), state)
+        here: list[tuple[int, Decoded, Said]] = [(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)]
+        self._learn(self._own_labels(here, state.join), rows, state)
+        if decoded:
+            state.offset = max(state.offset, decoded[-1].record.offset + 1)
+
+    def observe(self, events: list[Record], state: State) -> None:
+        """Let `Records` take note of raw events, and do nothing else with them."""
+        if events:
+            decoded, rows = self._decode_events(self._without_tombstones(events), state)
+            if isinstance(rows, RawRows):
+                rows.observed(range(len(decoded)), state.models.to_observe(None))
 
     def attend(self, state: State) -> None:
         """Take a state in hand, a new one or that of a checkpoint."""
-        if self._shadow:
-            self._shadow.attend(state)
+        if self.shadow:
+            self.shadow.attend(state)
 
     def resume(self, state: State) -> bool:
         """After a restart, ask what the settings, which may be new, allow; return whether anything was asked."""
@@ -297,8 +326,8 @@ class Processor:
 
     def _predict(
         self, decoded: Mapping[int, Decoded], rows: Rows, state: State
-    ) -> tuple[dict[int, Said], NamedRows, dict[int, int]]:
-        """Produce the predictions of events; return them by place, with the rows of one model and their numbers."""
+    ) -> tuple[dict[int, Said], NamedRows, list[Seen]]:
+        """Produce the predictions of events; return them by place, and for challengers with the rows of the model."""
         found: dict[int, Said] = {}
         own, row_of = _NO_ROWS, {}
         for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
@@ -313,14 +342,23 @@ class Processor:
             found |= {place: with_verdict(each, decider) for place, each in said.items()}
             row_of = {place: row for place, (row, _) in taken.items()}
         said_of = {place: found[place] for place in decoded if place in found}
+        seen = []
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
-            version = ModelVersion(state.version, record.offset)
+            if self._is_silent:
+                seen.append(Seen(record, event, row_of[place], prediction, b"", ""))
+                continue
+            answering = state.challengers.answering(record.key, event.key)
+            version = ModelVersion(state.version, record.offset, answering and state.challengers.serving)
             value = write_prediction(self._codec, event, prediction, version, source(record))
-            send_prediction(self._log, self._settings.log.predictions, record, value)
+            is_answer = answering == version.name
+            topic = self._settings.log.predictions if is_answer else self._settings.topic_of_model(version.name)
+            send_prediction(self._log, topic, record, value)
             self.n_decided += prediction.verdict is not None and prediction.verdict.decided
+            if self.shadow:
+                seen.append(Seen(record, event, row_of[place], prediction, value, answering))
         state.counters.predicted += len(said_of)
-        return said_of, own, row_of
+        return said_of, own, seen
 
     def _taken(
         self, decoded: Mapping[int, Decoded], rows: Rows, entity: bytes | None, state: State
@@ -406,7 +444,7 @@ class Processor:
                 continue
             lesson = self._add_label(record, label, state.join) if label.op in ("set", "retract") else None
             if self._asking:
-                self._asking.hear(label.key, label.op, label.source or "", state.join)
+                self._asking.hear(label.key, label.op, label.source or "", state.join, is_alike=label.like is not None)
             if lesson is None:
                 continue
             known = None

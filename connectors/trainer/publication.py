@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -12,7 +12,7 @@ from streamsvm.export import to_json
 from ..records.models import Model, ServedModel, pack_model, unpack_model
 from ..records.published import Publisher, TooLarge, read_newest
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import Settings, refuse
 from .state.models import new_model, read_model
 from .state.state import State
 
@@ -25,6 +25,11 @@ MERGED = "merged"  # name of the one model that a merger makes of those of all p
 def partition_name(number: int) -> str:
     """The name under which the single model of a partition is published."""
     return f"p{number}"
+
+
+def challenger_name(number: int, challenger: str) -> str:
+    """The name under which a challenger of a partition is published that answers a share of the events."""
+    return f"{partition_name(number)}@{challenger}"
 
 
 def key_name(key: bytes) -> str:
@@ -58,12 +63,15 @@ def publish_models(
     for gone in state.models.withdrawn():
         publisher.withdraw(key_name(gone))
         publisher.withdraw(JSON + key_name(gone))
+    answering = {challenger_name(number, each.name) for each in state.challengers.with_share}
+    for name in publisher.names:
+        if name.removeprefix(JSON).startswith(challenger_name(number, "")) and name.removeprefix(JSON) not in answering:
+            publisher.withdraw(name)
     n_published = n_too_large = 0
-    for key, model in state.models.changed():
-        name = partition_name(number) if key is None else key_name(key)
-        meta = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
+    for name, by, served in _changed(state, number):
+        meta: dict[str, Any] = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
+        meta |= {"model": by} if by else {}
         try:
-            served = ServedModel(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
             publisher.publish(name, pack_model(*served), meta)
             if as_json and (text := _json_of(served._replace(meta={"names": names}), name)) is not None:
                 publisher.publish(JSON + name, text.encode(), meta)
@@ -72,6 +80,19 @@ def publish_models(
             n_too_large += 1
             logger.error("partition %d: scorers keep the model that they have: %s", number, error)
     return n_published, n_too_large
+
+
+def _changed(state: State, number: int) -> Iterator[tuple[str, str, ServedModel]]:
+    """The models that have changed: the name of each in the topic, its own if several answer, and the model."""
+    challengers = state.challengers
+    by = challengers.serving if challengers.split else ""
+    for key, model in state.models.changed():
+        name = partition_name(number) if key is None else key_name(key)
+        yield name, by, ServedModel(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
+    for each in challengers.with_share:
+        for _, model in each.models.changed():
+            served = ServedModel(model, state.scaler, {}, state.models.records(None), each.models.decider(None))
+            yield challenger_name(number, each.name), each.name, served
 
 
 def _json_of(served: ServedModel, name: str) -> str | None:
@@ -114,6 +135,5 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
         f'daemon.begin = "merged": the merged model has {name} = {value!r}, the configuration says {wanted!r}'
         for name, value, wanted in differences(merged, new_model(settings.model, known))
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None).model

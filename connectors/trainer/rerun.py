@@ -5,7 +5,9 @@ log never had them.  It reads in *stages*: all events and labels before a pair o
 timestamps, then those before the next pair.  The stages decide in which order late labels come, so a receipt has them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,9 +17,13 @@ from ..logs.transport import Record, Transport
 from ..records.erasures import Erasure, Swap, read_request
 from ..records.formats.base import BadRecord
 from ..records.promotions import answered
+from ..runtime.numbers import MAX_INT32
 from ..runtime.process import POLL_SECONDS, Stop
+from ..settings.challengers import FIRST, ChallengerSettings
+from ..settings.estimates import EstimateSettings
 from ..settings.opening import open_once
 from ..settings.sections import Settings
+from .excerpt import Excerpt, Spans
 from .inputs import ReadAhead
 from .partition import Partition
 from .state.checkpoint import CheckpointStore
@@ -36,28 +42,22 @@ class Stage(NamedTuple):
 
 
 class Quiet:
-    """A log that seems to end earlier, to hold tombstones for what was erased, and to take outputs.
+    """A log that seems to hold tombstones for what was erased, and to take outputs.
 
     Parameters
     ----------
     log
         The `Transport`; a `Quiet` can stand in for it.
-    ends
-        The end of one partition, by topic.
     is_erased
         Says which records are passed over.
     """
 
-    def __init__(self, log: Transport, ends: dict[str, dict[int, int]], is_erased: Erased) -> None:
+    def __init__(self, log: Transport, is_erased: Erased) -> None:
         self._log = log
-        self._ends = ends
         self._is_erased = is_erased
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        return self._ends.get(topic, {})
 
     def produce(self, *_: object, **__: object) -> None:
         pass
@@ -65,6 +65,24 @@ class Quiet:
     def poll(self, timeout: float, limit: int) -> list[Record]:
         records = self._log.poll(timeout, limit)
         return [record._replace(value=None) if self._is_erased(record) else record for record in records]
+
+
+class Reading(NamedTuple):
+    """A rerun whose log is open."""
+
+    log: Transport
+    partition: Partition
+
+    def cycle(self, timeout: float, limit: int) -> int:
+        """Consume a cut, if there is one, or poll at most so many records; return the number of those consumed."""
+        if self.partition.wants_records:
+            for record in self.log.poll(timeout, limit):
+                self.partition.offer(record.topic, [record])
+        n_records = self.partition.step()
+        if self.partition.is_due:
+            self.partition.catch_up()
+            self.partition.save()
+        return n_records
 
 
 class Rerun:
@@ -80,12 +98,28 @@ class Rerun:
         The folder of the state; a rerun that was interrupted goes on from what it has.
     is_erased
         Says which records are passed over; default: none.
+    learns_from
+        Offset of the first event that it learns.
+    is_silent
+        Whether only the model and the join count: metrics, alarms and the like stay as they begin, which takes a third
+        of the time.
     """
 
-    def __init__(self, settings: Settings, number: int, folder: Path, is_erased: Erased = lambda record: False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        number: int,
+        folder: Path,
+        is_erased: Erased = lambda record: False,
+        learns_from: int = 0,
+        *,
+        is_silent: bool = False,
+    ) -> None:
         self._settings = quiet(settings, folder)
         self._number = number
         self._is_erased = is_erased
+        self._learns_from = learns_from
+        self._is_silent = is_silent
         self.folder = folder / f"p{number}"
 
     def run(
@@ -114,41 +148,60 @@ class Rerun:
         CheckpointError, ConfigError
             If the folder belongs to another configuration, or is damaged.
         """
-        topics = self._settings.log
-        ends = {topics.topic: {self._number: stage.events}, topics.labels: {self._number: stage.labels}}
+        with self.opened(stage) as reading:
+            partition = reading.partition
+            while not stop() and not partition.is_finished:
+                if reading.cycle(POLL_SECONDS, _POLL_RECORDS) and partition.state:
+                    see(partition.state)
+            partition.catch_up()
+            if partition.is_new:
+                partition.save()
+            return partition.state
+
+    @contextmanager
+    def opened(self, stage: Stage) -> Iterator[Reading]:
+        """Open the log, which seems to end with a stage, and go on from the last checkpoint; errors as of `run`."""
+        topics, number = self._settings.log, self._number
+        first = 0 if self._settings.features.raw else self._learns_from  # numbers of raw events depend on all before
+        spans: Spans = {topics.topic: {number: (first, stage.events)}, topics.labels: {number: (0, stage.labels)}}
         with open_once(self._settings) as opened:
             if topics.control:  # promotions happen again where they happened
                 requests, answers = topics.control_topics
-                ends |= {requests: answered(opened, requests, answers), answers: opened.end_offsets(answers)}
-            log = cast(Transport, Quiet(opened, ends, self._is_erased))
+                for topic, ends in (
+                    (requests, answered(opened, requests, answers)),
+                    (answers, opened.end_offsets(answers)),
+                ):
+                    spans[topic] = {partition: (0, end) for partition, end in ends.items()}
+            log = cast(Transport, Quiet(cast(Transport, Excerpt(opened, spans)), self._is_erased))
             ahead = ReadAhead(self._settings.limits.read_ahead_bytes)
             store = CheckpointStore(self.folder, keep=1)
-            partition = Partition(self._number, self._settings, self._settings.codec(), log, store, ahead)
+            codec = self._settings.codec()
+            partition = Partition(
+                number, self._settings, codec, log, store, ahead, self._learns_from, is_silent=self._is_silent
+            )
             try:
-                while not stop() and not partition.is_finished:
-                    if self._cycle(log, partition) and partition.state:
-                        see(partition.state)
-                if partition.is_new:
-                    partition.save()
-                return partition.state
+                yield Reading(log, partition)
             finally:
                 partition.close()
 
-    def _cycle(self, log: Transport, partition: Partition) -> int:
-        """Consume a cut, if there is one; return the number of its records."""
-        if partition.wants_records:
-            for record in log.poll(POLL_SECONDS, _POLL_RECORDS):
-                partition.offer(record.topic, [record])
-        n_records = partition.step()
-        if partition.is_due:
-            partition.save()
-        return n_records
+
+def alone(settings: Settings, own: ChallengerSettings, batch: int) -> Settings:
+    """The settings of a trainer whose model is that of a challenger, with cuts of so many records.
+
+    The model that serves stands among the challengers, too: so what it says is kept until the labels come.
+    """
+    log = replace(settings.log, control="")
+    itself = ChallengerSettings(FIRST, model=own.model)
+    daemon = replace(settings.daemon, batch=batch, checkpoint_records=MAX_INT32)  # the time decides
+    return replace(
+        settings, model=own.model, challenger=(itself,), log=log, daemon=daemon, estimates=EstimateSettings()
+    )
 
 
 def quiet(settings: Settings, folder: Path) -> Settings:
     """The settings of a rerun: the same model, a folder of its own, and only the topics of events and labels.
 
-    Challengers take part only where one may have been promoted.
+    Challengers take part only where one may have been promoted; how fast this machine is drops none.
     """
     log = replace(settings.log, questions="", erasures="", model="", merged="", alarms="", estimates="", state="")
     daemon = replace(
@@ -156,7 +209,9 @@ def quiet(settings: Settings, folder: Path) -> Settings:
     )
     state = replace(settings.state, store="dir", url="")
     comparison = replace(settings.comparison, promote="")
-    own = settings.challenger if settings.log.control else ()
+    is_alone = all(challenger.name == FIRST for challenger in settings.challenger)
+    limitless = (replace(own, max_mb=math.inf, slowdown=math.inf) for own in settings.challenger)
+    own = tuple(limitless) if settings.log.control or is_alone else ()
     return replace(settings, log=log, daemon=daemon, state=state, comparison=comparison, challenger=own)
 
 

@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.promotions import Request, Served, read_promotion
+from ..records.promotions import Begun, Divided, Request, Served, read_promotion
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .inputs import Input
+from .state.challengers import Challenger
 from .state.state import State
 
 logger = logging.getLogger(__name__)
 
 Place = tuple[int, int]  # offsets of the next event and of the next label
 _NOWHERE = (1 << 63, 1 << 63)  # behind every place
+_REQUESTS = 1 << 63  # more than there are: what a trainer has noted comes before them, in its order
 
 
 class Serving:
@@ -37,6 +39,10 @@ class Serving:
         Called with the value of an answer, to write it.
     refuse
         Called with a record that is no request, and the reason.
+    catch_up
+        Called before another model serves, so that all models are at the same place.
+    is_past
+        Whether the log is read again, and only what was noted is followed.
     """
 
     def __init__(
@@ -46,14 +52,19 @@ class Serving:
         number: int,
         answer: Callable[[bytes], None],
         refuse: Callable[[Record, BadRecord, State], None],
+        catch_up: Callable[[], None],
+        *,
+        is_past: bool,
     ) -> None:
         self.items = items
         self._settings = settings
         self._number = number
         self._answer = answer
         self._refuse = refuse
+        self._catch_up = catch_up
+        self._is_past = is_past
         self._is_current = False  # all records of the time before this process are here
-        self._waiting: dict[int, Request] = {}  # requests, by offset; below 0, what a trainer did by itself
+        self._waiting: dict[int, Request | Begun | Divided] = {}  # by offset; below 0, what a trainer did by itself
         self._places: dict[int, Place] = {}  # of those that were answered
 
     def begin(self, state: State | None) -> None:
@@ -89,6 +100,7 @@ class Serving:
         A run that repeats its cuts after a restart follows only what it has answered before.
         """
         self._read(state)
+        self._note_beginnings(state)
         has_changed = False
         while (at := self._next) is not None:
             place = self._places.get(at)
@@ -96,10 +108,12 @@ class Serving:
                 break
             if place is not None and (state.offset < place[0] or state.labels_offset < place[1]):
                 break
-            has_changed |= self._serve(state, self._waiting.pop(at), at, is_answered=place is not None)
+            has_changed |= self._follow(state, self._waiting.pop(at), at, is_answered=place is not None)
             state.challengers.next_request = max(state.challengers.next_request, at + 1)
         if not (has_changed or is_repeating or self._waiting):
             has_changed = self._serve_better(state)
+        if not (is_repeating or any(isinstance(each, Divided) for each in self._waiting.values())):
+            has_changed |= self._divide(state)
         return has_changed
 
     def _read(self, state: State) -> None:
@@ -112,18 +126,60 @@ class Serving:
             if isinstance(found, Request):
                 self._waiting.setdefault(record.offset, found)
                 continue
-            at = -1 - record.offset if found.request is None else found.request
+            if isinstance(found, Begun | Divided):
+                self._wait_for(found, record.offset - _REQUESTS, state)
+                continue
+            at = record.offset - _REQUESTS if found.request is None else found.request
             was_followed = any(term[:2] == (found.name, found.events) for term in state.challengers.terms)
             if not was_followed if at < 0 else at >= state.challengers.next_request:
                 self._waiting[at] = Request(found.name)  # as an earlier run over the log did
                 self._places.setdefault(at, (found.events, found.labels))
 
+    def _wait_for(self, note: Begun | Divided, at: int, state: State) -> None:
+        """Wait for the place of a note, unless it was passed."""
+        is_ahead = state.offset < note.events or state.labels_offset < note.labels
+        if is_ahead:
+            self._waiting[at] = note
+            self._places[at] = (note.events, note.labels)
+            if isinstance(note, Begun):
+                state.challengers.await_(note.name)
+        elif isinstance(note, Divided):
+            state.challengers.divide(note.split)  # the last one holds
+
+    def _divide(self, state: State) -> bool:
+        """Let the challengers answer the shares of the settings; return whether they are others than before."""
+        wanted = state.challengers.wanted_split
+        if self._is_past or not self.items or wanted == state.challengers.split:
+            return False
+        self._answer(Divided(wanted.shares, wanted.by_key, state.offset, state.labels_offset).to_value())
+        state.challengers.divide(wanted)
+        return True
+
+    def _note_beginnings(self, state: State) -> None:
+        """Write where challengers begin, so that they begin there again whenever the log is read again."""
+        for name in state.challengers.fresh if self.items and not self._is_past else ():
+            self._answer(Begun(name, state.offset, state.labels_offset).to_value())
+        state.challengers.fresh.clear()
+
+    def _follow(self, state: State, request: Request | Begun | Divided, at: int, *, is_answered: bool) -> bool:
+        if isinstance(request, Request):
+            return self._serve(state, request, at, is_answered=is_answered)
+        self._catch_up()
+        if isinstance(request, Divided):
+            state.challengers.divide(request.split)
+            return True
+        state.challengers.begin_empty(request.name)
+        logger.info("partition %d: challenger %r begins at offset %d", self._number, request.name, state.offset)
+        return False
+
     def _serve(self, state: State, request: Request, at: int, *, is_answered: bool) -> bool:
+        self._catch_up()
         name, serving = request.name or state.challengers.before, state.challengers.serving
         if name == serving:
             logger.info("partition %d: %r serves already, and goes on", self._number, name)
         elif name not in {challenger.name for challenger in state.challengers.active}:
-            logger.error("partition %d: %r cannot serve: it is not in the shadow, or was dropped", self._number, name)
+            why = _why_not(state, name)
+            logger.error("partition %d: %r cannot serve: it %s", self._number, name, why)
             name = serving
         if not is_answered:  # what changes nothing too, or a later run would follow it after all others
             self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
@@ -134,7 +190,10 @@ class Serving:
     def _serve_better(self, state: State) -> bool:
         """Let a challenger serve that is better, if the settings want that."""
         metric = self._settings.comparison.promote
-        better = [each for each in state.challengers.active if metric and each.comparison.is_better(metric)]
+        if not metric or not _better(metric, state):
+            return False
+        self._catch_up()
+        better = _better(metric, state)
         if better:
             best = max(better, key=lambda each: each.comparison.gain(metric))
             logger.warning("partition %d: challenger %r is better in %s", self._number, best.name, metric)
@@ -149,3 +208,16 @@ class Serving:
             *(self._number, name, state.offset, state.challengers.serving),
         )
         state.serve(name, self._settings, max(at, -1))
+
+
+def _better(metric: str, state: State) -> list[Challenger]:
+    """The challengers that are better in a metric, by the labels that they have followed so far."""
+    return [each for each in state.challengers.active if each.comparison.is_better(metric)]
+
+
+def _why_not(state: State, name: str) -> str:
+    """Why a model cannot serve."""
+    for each in state.challengers.catching_up:
+        if each.name == name:
+            return f"is catching up, at offset {each.caught_up} of {state.offset}"
+    return "is not in the shadow, or was dropped"

@@ -39,7 +39,9 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
     assert state is not None
     folder = rebuilt_folder(settings, swap.app)
     if not (folder / f"p{number}").is_dir():
-        logger.error("partition %d keeps its state: %s does not have a rebuilt one", number, folder)
+        logger.error(
+            "partition %d keeps its state: %s does not have a rebuilt one; rebuild on this machine", number, folder
+        )
         return None
     with open_once(settings) as log:
         asked = [request for _, request in requests(log, settings.log.erasures, number, state.erased.offset)]
@@ -53,7 +55,11 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
     if rebuilt is None or (rebuilt.offset, rebuilt.labels_offset) != place:
         logger.error("partition %d keeps its state: the rebuilt one did not come to its place, %s", number, place)
         return None
-    note = {"place": place, "before": digests(state), "after": digests(rebuilt)}
+    if rebuilt.challengers.serving != state.challengers.serving:
+        logger.error("partition %d keeps its state: in the rebuilt one, %r serves", number, rebuilt.challengers.serving)
+        return None
+    served = [[term.name, term.offset] for term in rebuilt.challengers.terms]
+    note = {"place": place, "served": served, "before": digests(state), "after": digests(rebuilt)}
     write_private(rerun.folder / _NOTE, json.dumps(note).encode())
     logger.info("partition %d goes on with the rebuilt state at offset %d", number, state.offset)
     return rebuilt

@@ -14,47 +14,24 @@ import numpy as np
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
-from ..runtime.metrics import Metrics
+from ..runtime.metrics import COUNTED_BY_TRAINERS, METRICS, Metrics
 from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
 from .state.alarms import ERRORS, INPUTS
 from .state.candidates import OUTCOMES, Labelling
-from .state.challengers import Challengers
 from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 from .state.models import SingleModel
+from .state.quality.arms import Arms
 from .state.quality.multiclass import ClassPrequential, Confusion
 from .state.state import State
 
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
-_BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total", "streamsvm_odd_times_total")
-_BY_KIND = ("streamsvm_alarms_total",)
+_LABELS = {metric.name: metric.labels for metric in METRICS}
 _OUTCOMES = {"n": "labelled", "decided": "decided", "wrong": "wrong"}  # of decisions, by the fields of a tally
 _ODD_TIMES = ("cut", "doubted", "unknown")
-_FROM_THE_START = (
-    "streamsvm_records_total",
-    "streamsvm_predictions_total",
-    "streamsvm_decided_total",
-    "streamsvm_learned_total",
-    "streamsvm_lost_records_total",
-    "streamsvm_tombstones_total",
-    "streamsvm_revised_members_total",
-    "streamsvm_late_labels_total",
-    "streamsvm_stranger_labels_total",
-    "streamsvm_kernel_evaluations_total",
-    "streamsvm_checkpoints_total",
-    "streamsvm_rebalances_total",
-    "streamsvm_published_total",
-    "streamsvm_cut_seconds",
-    "streamsvm_checkpoint_seconds",
-    "streamsvm_label_delay_seconds",
-    "streamsvm_dropped_models_total",
-    "streamsvm_damaged_models_total",
-    "streamsvm_unpublished_total",
-    "streamsvm_unfit_values_total",
-    "streamsvm_events_without_features_total",
-)
+_TIMED = ("streamsvm_cut_seconds", "streamsvm_checkpoint_seconds", "streamsvm_label_delay_seconds")
 
 
 class Telemetry:
@@ -82,7 +59,7 @@ class Telemetry:
         self._codec = codec
         self._listed = listed
         self._n_strangers = 0
-        metrics.begin(*_FROM_THE_START)
+        metrics.begin(*COUNTED_BY_TRAINERS, *_TIMED)
         for reason in REASONS:
             metrics.begin("streamsvm_bad_records_total", reason=reason)
         for item in fields(JoinCounters):
@@ -152,9 +129,7 @@ class Telemetry:
     def _count(self, partition: Partition) -> None:
         counts = _counts(partition)
         for (name, label), n in (counts - self._counted.get(partition.number, Counter())).items():
-            labels = {"outcome": label} if name in _BY_OUTCOME else {"reason": label} if label else {}
-            labels = {"kind": label} if name in _BY_KIND else labels
-            self._metrics.add(name, n, **labels)
+            self._metrics.add(name, n, **dict.fromkeys(_LABELS[name], label))
         self._counted[partition.number] = counts
         self._metrics.add("streamsvm_stranger_labels_total", self._codec.n_strangers - self._n_strangers)
         self._n_strangers = self._codec.n_strangers
@@ -187,7 +162,7 @@ class Telemetry:
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
         self._measure_decisions(state, number)
-        self._measure_challengers(state.challengers, number)
+        self._measure_challengers(state, number)
         if isinstance(state.metrics, ClassPrequential):
             self._measure_classes(state.metrics.rolling(), number)
 
@@ -216,8 +191,9 @@ class Telemetry:
             labels = {"class": names[confusion.labels[row]], "predicted": names[confusion.labels[column]]}
             self._metrics.set("streamsvm_confusion", int(n), partition=number, **labels)
 
-    def _measure_challengers(self, challengers: Challengers, number: int) -> None:
+    def _measure_challengers(self, state: State, number: int) -> None:
         """How each challenger does beside the model that serves."""
+        challengers = state.challengers
         serving = {"partition": number, "challenger": challengers.serving}
         if challengers.all:
             self._metrics.drop(**serving)
@@ -226,11 +202,25 @@ class Telemetry:
             where = {"partition": number, "challenger": challenger.name}
             self._metrics.set("streamsvm_challenger_serving", 0.0, **where)
             self._metrics.set("streamsvm_challenger_active", float(not challenger.dropped), **where)
+            behind = 0 if challenger.caught_up is None else state.offset - challenger.caught_up
+            self._metrics.set("streamsvm_challenger_behind", behind, **where)
             self._metrics.set("streamsvm_challenger_labels", challenger.comparison.n, **where)
             for difference in challenger.comparison.differences():
                 for bound, value in difference.gain._asdict().items():
                     labels = {**where, "metric": difference.metric, "bound": bound}
                     self._metrics.set("streamsvm_challenger_gain", value, **labels)
+        if challengers.arms is not None:
+            self._measure_answers(challengers.arms, number)
+
+    def _measure_answers(self, arms: Arms, number: int) -> None:
+        """How each model does on what it has answered."""
+        for arm in arms:
+            where = {"partition": number, "challenger": arm.name}
+            self._metrics.set("streamsvm_answers_events", arm.n_events, **where)
+            self._metrics.set("streamsvm_answers_labels", arm.n_labels, **where)
+            for metric, mean in arm.metrics.items():
+                for bound, value in mean._asdict().items():
+                    self._metrics.set("streamsvm_answers_mean", value, **where, metric=metric, bound=bound)
 
     def _names(self, labels: Iterable[ClassLabel]) -> dict[ClassLabel, str]:
         """What classes are called: a class that came with a label has a number instead of its name."""

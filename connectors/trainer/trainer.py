@@ -3,7 +3,7 @@
 It owns a share of the topic's partitions, each with its own state (see `partition`).  A cycle is:
 
 1. Poll records.
-2. Consume a cut of each partition.
+2. Consume a cut of each partition.  If there is none, let challengers follow for a moment, or catch up with the log.
 3. Where a checkpoint is due: flush the outputs, write the checkpoint, then commit the offsets.
 4. Publish models, and show metrics, when it is time.
 
@@ -34,6 +34,7 @@ from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
+from .catching_up import CatchingUp
 from .inputs import ReadAhead
 from .operate import operate
 from .partition import Partition
@@ -50,6 +51,7 @@ from .telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 _POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
+_SHADOW_SECONDS = 0.002  # that challengers follow, before the next look at the log
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
@@ -115,6 +117,7 @@ class Trainer:
         self._opened = ExitStack()
         self._plain: Transport | None = None  # takes the state: a claim must be seen before a transaction ends
         self._partitions: dict[int, Partition] = {}
+        self._catching_up: dict[int, CatchingUp] = {}
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
@@ -170,7 +173,9 @@ class Trainer:
             committed = self._log.committed(self._settings.log.topic, partitions)
             for number in partitions:
                 if number not in self._partitions:  # the call is repeated if the log did not answer
-                    self._partitions[number] = self._open(number, committed.get(number))
+                    partition = self._partitions[number] = self._open(number, committed.get(number))
+                    if self._settings.challenger:
+                        self._catching_up[number] = CatchingUp(self._settings, partition)
         self._was_assigned = self._is_busy = True
         self._telemetry.rebalanced(self._partitions.values())
         self._health.set_ready()
@@ -243,6 +248,8 @@ class Trainer:
 
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:
+            if number in self._catching_up:
+                self._catching_up.pop(number).close()
             if number in self._partitions:
                 partition = self._partitions.pop(number)
                 self._telemetry.forget(partition)
@@ -259,7 +266,10 @@ class Trainer:
             self._polled_at = now
             self._poll()
         n_records = self._consume()
-        self._is_busy = n_records > 0
+        for partition in self._partitions.values() if not n_records else ():
+            partition.work(_SHADOW_SECONDS)
+        is_behind = any(partition.is_behind for partition in self._partitions.values())
+        self._is_busy = n_records > 0 or is_behind or self._begin_earlier()
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
         is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
@@ -304,6 +314,10 @@ class Trainer:
             n_records += n_taken
         return n_records
 
+    def _begin_earlier(self) -> bool:
+        """Let a challenger that begins earlier read on for a moment; return whether there is more to read at once."""
+        return any(catching_up.step() for catching_up in self._catching_up.values())
+
     def _swap(self, partition: Partition, swap: Swap) -> None:
         """Go on with a rebuilt state; a trainer that has to end leaves that to its next run."""
         with self._health.heartbeat.allow(LOADING_SECONDS):
@@ -313,6 +327,8 @@ class Trainer:
 
     def _is_finished(self) -> bool:
         if self._settings.daemon.follow or self._is_busy or not self._was_assigned:
+            return False
+        if any(catching_up.is_open for catching_up in self._catching_up.values()):
             return False
         return all(partition.is_finished for partition in self._partitions.values())
 
@@ -329,13 +345,15 @@ class Trainer:
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
         partitions = [partition for partition in partitions if partition.is_new]
-        if partitions and self._flush():
+        if partitions and self._flush(partitions):
             self._log.commit(self._write(partitions))
             self._health.set_ready()
         return True
 
-    def _flush(self) -> bool:
-        """Make all outputs durable; return whether that succeeded."""
+    def _flush(self, partitions: list[Partition]) -> bool:
+        """Make all outputs durable, those of the challengers of these partitions too; return whether that succeeded."""
+        for partition in partitions:
+            partition.catch_up()
         try:
             self._log.flush()
         except Unavailable as error:
@@ -353,9 +371,10 @@ class Trainer:
         inputs.  So every partition that has consumed anything is saved.  A checkpoint counts once the transaction is
         committed.  Until then the committed offset names the checkpoint before, and the next owner rolls back to it.
         """
-        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint does not count yet
+        partitions = [part for part in self._partitions.values() if part.is_new]
+        if not self._log.can_commit() or not self._flush(partitions):  # so at most one checkpoint does not count yet
             return False
-        is_done = self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        is_done = self._log.commit(self._write(partitions))
         self._health.set_ready()
         return is_done
 

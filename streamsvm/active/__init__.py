@@ -27,6 +27,8 @@ from streamsvm.active.answers.question_book import Outcome as Outcome
 from streamsvm.active.answers.question_book import QuestionBook as QuestionBook
 from streamsvm.active.answers.suspects import Suspect as Suspect
 from streamsvm.active.answers.suspects import suspects as suspects
+from streamsvm.active.choosing.alike import NearDuplicates as NearDuplicates
+from streamsvm.active.choosing.alike import near_duplicates as near_duplicates
 from streamsvm.active.choosing.audited import Audited as Audited
 from streamsvm.active.choosing.audited import EachClass as EachClass
 from streamsvm.active.choosing.audited import missed_at_most as missed_at_most
@@ -90,6 +92,7 @@ __all__ = [
     "MaxLabels",
     "Missed",
     "MixedSelection",
+    "NearDuplicates",
     "Outcome",
     "Pool",
     "Question",
@@ -119,6 +122,7 @@ __all__ = [
     "margins",
     "missed_after_audit",
     "missed_at_most",
+    "near_duplicates",
     "pool_cut",
     "pool_size",
     "rows_with_words",

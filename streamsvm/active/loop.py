@@ -171,6 +171,16 @@ class LabellingLoop(LoopState):
         self.counts.n_offered += 1
         return True
 
+    def put_back(self, key: int, x: Any, now: int) -> bool:
+        """Put a near-duplicate whose label was taken back into the pool again; return whether it is one.
+
+        A rule that promises a recall goes on without it.
+        """
+        if self._promise is not None or not self._questions.forget_alike(key):
+            return False
+        self._pool.add(key, x, now, self._rng)
+        return True
+
     def choose(self, model: Any, now: int) -> list[Action]:
         """Withdraw the questions that are over, and ask until enough are open.
 
@@ -415,7 +425,7 @@ class LabellingLoop(LoopState):
             wanted = "a string or an integer" if self._is_several else "True or False"
             raise ValueError(f"y={answer.y!r} of a label must be {wanted}")
         row = self._questions.known_row(answer.key)
-        record = self._questions.record_of(answer.key)
+        record = self._questions.record_of(answer.key, is_alike=answer.is_alike)
         status, question = record.status, record.question
         action = labels.set_label(record, answer, self.counts)
         if row is not None and isinstance(action, SetLabel):

@@ -63,6 +63,9 @@ class LoopState:
         asked for, was retracted.  A random question that was skipped, or
         that annotators dispute, counts as one that found a positive.
 
+        Near-duplicates that got their label with another example still count as examples of the pool: random questions
+        no longer reach them, and what is left may hold more positives than what was there before.
+
         Parameters
         ----------
         disputed
@@ -74,7 +77,7 @@ class LoopState:
             for question, status in self._questions.unanswered()
         )
         audited, found = self.counts.audited + doubtful, self.counts.audit_positive + doubtful
-        most = missed_at_most(n, audited, found) + lost if audited else None
+        most = missed_at_most(n + self.counts.alike, audited, found) + lost if audited else None
         return Missed(most, audited, found, n + lost)
 
     def _judge(self) -> Verdict:
@@ -119,9 +122,15 @@ class LoopState:
         """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
         return self._questions.answered(most)
 
-    def labels(self) -> dict[int, Label]:
-        """The labels that hold, by key, asked for or not: of 10,000 examples of each kind at most."""
-        return self._questions.labels()
+    def labels(self, *, alike: bool = True) -> dict[int, Label]:
+        """The labels that hold, by key, asked for or not: of 10,000 examples of each kind at most.
+
+        Parameters
+        ----------
+        alike
+            Whether with those of near-duplicates, see `Answer`.
+        """
+        return self._questions.labels(alike=alike)
 
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.

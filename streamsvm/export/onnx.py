@@ -115,7 +115,7 @@ def _margins(graph: _Graph, found: Description) -> str:
         k = _of_products(graph, found, graph.add("MatMul", z, members.T))
     else:
         # The exponent -gamma |x - z|^2 is one product: |x|^2 is a feature more, and |z|^2 is in the constant.
-        squares = graph.add("ReduceSum", graph.add("Mul", z, z), np.array([1]), keepdims=1)
+        squares = graph.add("ReduceSumSquare", z, axes=[1], keepdims=1)
         weights = np.vstack([2.0 * found.gamma * members.T, -found.gamma])
         constant = -found.gamma * np.square(members).sum(axis=1)
         k = graph.add("Exp", graph.add("Gemm", graph.add("Concat", z, squares, axis=1), weights, constant))

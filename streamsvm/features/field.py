@@ -68,6 +68,7 @@ class Field:
             "kind",
             "length",
             "n_blank",
+            "n_others",
             "n_present",
             "n_unfit",
         ),
@@ -78,6 +79,7 @@ class Field:
         self.name, self.kind, self.began, self.embedding = name, kind, began, embedding
         self.is_given = self.is_fixed = kind is not None
         self.n_present = self.n_unfit = self.n_blank = self.words = self.counted = self.length = 0
+        self.n_others = 0  # of the values that are present, those that the guesses do not count
         self.told = self.has_clock = self.is_rare = False
         self.votes: dict[str, int] = {}
         self.different: set[int] = set()  # checksums of the values that were judged

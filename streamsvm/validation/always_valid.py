@@ -22,6 +22,7 @@ of Statistics 49 (2021), theorem 4 and the gamma-exponential mixture.  Choe and 
 forecasters", Operations Research 72 (2024), use it for differences of losses, as we do.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -117,9 +118,9 @@ class AlwaysValidMean:
 
 def log_evidence(s: float, v: float) -> float:
     """Logarithm of the mean of exp(a s - psi(a) v) over the density of a; `s` must not be negative."""
-    r = _tightest(0.025)
+    r, of_density = _density()
     a, x = v + r, s + v + r
-    return _log_gamma_mass(a, x) - a * math.log(x) + s + v - (_log_gamma_mass(r, r) - r * math.log(r))
+    return _log_gamma_mass(a, x) - a * math.log(x) + s + v - of_density
 
 
 def boundary(v: float, error: float) -> float:
@@ -132,6 +133,13 @@ def boundary(v: float, error: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if log_evidence(middle, v) < wanted else (low, middle)
     return high
+
+
+@functools.cache
+def _density() -> tuple[float, float]:
+    """The parameter r of the density of a, and the logarithm of its integral before it is scaled to 1."""
+    r = _tightest(0.025)
+    return r, _log_gamma_mass(r, r) - r * math.log(r)
 
 
 def _tightest(error: float) -> float:

@@ -1,5 +1,7 @@
 """What the page shows of an event and of the instructions: images that grow, links, and nothing that runs."""
 
+import base64
+
 import pytest
 from playwright.sync_api import expect
 
@@ -93,6 +95,18 @@ def test_an_image_from_elsewhere_is_a_link_and_not_loaded(make_office, visitor):
     expect(page.locator("#no-image")).to_contain_text("cannot be shown")
     assert any("Content Security Policy" in text for text in visitor.complaints)
     visitor.complaints.clear()
+
+
+def test_an_image_is_a_file_of_a_folder(make_office, visitor, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(base64.b64decode(picture().partition(",")[2]))
+    office = make_office("labelling.image_folder=photos")
+    office.trainer.ask(1, event={"image": "a.png"})
+    page = visitor.open(office.url)
+    wait_for(page, "$('image').naturalWidth > 0 && $('image').src.startsWith('blob:')")
+    press(page, "1", "e1")
+    office.trainer.ask(2, event={"image": "b.png"})
+    expect(page.locator("#no-image")).to_have_text("There is no such image: b.png")
 
 
 def test_instructions_stay_closed_until_they_change(make_office, visitor):

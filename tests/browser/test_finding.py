@@ -69,9 +69,10 @@ def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     page.keyboard.press("s")  # leaves it, since the model did not ask
     expect(page.locator("#rest")).to_be_visible()
     assert office.trainer.answers() == []
+    wait_for(page, "!isBusy")
     page.keyboard.press("/")
     page.locator("#finding-list button").click()
-    expect(page.locator("#reason")).to_have_text("Found")
+    assert shown(page) == "e4"
     page.keyboard.press("1")
     expect(page.locator("#said")).to_have_text("Saved: fraud for event e4.")
     assert office.trainer.labels() == {"e4": True}

@@ -439,11 +439,11 @@ def test_a_lost_reply_is_asked_for_again(office, visitor):
     for number in range(2):
         office.trainer.ask(number)
     page = visitor.open(office.url)
-    first, lost = shown(page), []
+    first, lost, is_down = shown(page), [], True
 
     def lose(route):
         lost.append(route.request.post_data_json)
-        if len(lost) <= 2:
+        if is_down or len(lost) <= 2:
             route.fetch()
             route.abort()
         else:
@@ -454,10 +454,12 @@ def test_a_lost_reply_is_asked_for_again(office, visitor):
     expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept in this browser")
     for key in "2siu":  # what is on its way is on its way
         page.keyboard.press(key)
+    is_down = False
     page.get_by_role("button", name="Try now").click()
     expect(page.locator(IDENT)).not_to_have_text(f"event {first}")
     expect(page.locator("#banner")).to_be_hidden()
-    assert lost == [{"query_id": first.replace("e", "q"), "label": "fraud"}] * 3
+    assert len(lost) > 2
+    assert lost == [{"query_id": first.replace("e", "q"), "label": "fraud"}] * len(lost)
     assert office.trainer.labels() == {first: True}
     assert len(office.trainer.answers()) == 1
     assert page.evaluate("kept()") == []

@@ -54,12 +54,25 @@ def test_an_answer_that_looks_wrong_is_asked_again_without_it(office, visitor):
 
 def test_a_closed_page_leaves_its_question_to_others(office, visitor):
     office.trainer.ask(1)
-    ann = arrive(visitor, office, "Ann")
+    origin = office.url.partition("/#")[0]
+    ann, bob = (
+        visitor.context(
+            storage_state={
+                "origins": [{"origin": origin, "localStorage": [{"name": "streamsvm.name", "value": json.dumps(name)}]}]
+            }
+        )
+        for name in ("Ann", "Bob")
+    )
+    ann = visitor.open(office.url, ann)
     assert shown(ann) == "e1"
-    bob = arrive(visitor, office, "Bob")
+    bob = visitor.open(office.url, bob)
+    wait_for(bob, "!isBusy")
     expect(bob.locator("#question")).to_be_hidden()
+    expect(bob.get_by_label("Your name")).to_have_value("Bob")
+    patience = Patience(2)
     ann.close(run_before_unload=True)
-    assert shown(bob) == "e1"  # long before Ann's lease ends
+    assert shown(bob) == "e1"  # long before Ann's lease, or his own request, ends
+    assert patience.lasts
 
 
 def test_a_second_annotator_has_an_event_while_the_first_has_the_only_question(office, visitor):
@@ -92,8 +105,7 @@ def test_two_tabs_without_a_name_are_one_person_and_a_slow_server_is_named(offic
         office.trainer.ask(number)
     context = visitor.context()
     first, second = (visitor.open(office.url, context) for _ in range(2))
-    for page in (first, second):
-        event = shown(page)
+    for page, event in [(page, shown(page)) for page in (first, second)]:  # both have one before the first is answered
         press(page, "1", event)
     assert len({answer["source"].partition("#")[0] for answer in office.trainer.answers()}) == 1
     for number in (3, 4):  # one for each tab

@@ -166,12 +166,22 @@ def test_scores_by_leave_one_out_follow_what_is_forgotten_and_corrected():
 
 
 @pytest.mark.parametrize(
-    ("model", "late"), [(LASVM(), 1), (LASVM(window=50), 0), (LASVM(budget=50), 0), (AutoLASVM(), 0)]
+    ("model", "late"), [(LASVM(), 1), (LASVM(window=30), 0), (LASVM(budget=30), 0), (AutoLASVM(), 0)]
 )
-def test_nothing_is_left_out_of_late_labels_or_of_a_model_that_keeps_little(model, late):
+def test_nothing_is_left_out_of_late_labels_or_of_a_model_that_had_to_drop_some(model, late):
     model = ConformalClassifier(model)
     play(model, BANANAS[:40], late)
     assert not model._guard.left_out
+
+
+@pytest.mark.parametrize("limit", [{"window": 40}, {"budget": 40}])
+def test_members_are_left_out_until_a_window_or_a_budget_is_full(limit):
+    model, plain = ConformalClassifier(LASVM(**limit)), ConformalClassifier(LASVM())
+    assert play(model, BANANAS[:40]) == play(plain, BANANAS[:40])
+    assert model._guard.left_out == plain._guard.left_out != {}
+    play(model, BANANAS[40:80])
+    assert not model._guard.left_out
+    assert all(tally.wrong <= model.promised(tally.n) for tally in model.tallies.values())
 
 
 @pytest.mark.parametrize("name", ["LASVM", "OneVsRest"])

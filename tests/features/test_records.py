@@ -593,3 +593,21 @@ def test_members_with_texts_are_stored_sparse():
     members = model["LASVM"].n_members
     assert members > 300
     assert len(model["LASVM"].to_bytes()) < 8000 * members
+
+
+@pytest.mark.filterwarnings("ignore::streamsvm.StreamWarning")
+def test_numbers_are_counted_however_they_are_read():
+    rng, records, counts = np.random.default_rng(0), Records(), {name: [0, 0, 0] for name in "abc"}
+    kinds = {1.5: 0, "2": 0, 3: 0, True: 0, " 4 ": 0, None: 1, "": 1, "?": 1, "x": 2, float("inf"): 2}
+    values = list(kinds)
+    for t in range(400):
+        names = ["a", *("b" for _ in range(t % 150 < 120)), *("c" for _ in range(t >= 206))]  # "b" is rare now and then
+        x = {name: 1.0 if sum(counts[name]) < JUDGED else values[rng.integers(len(values))] for name in names}
+        records.learn_one(x)
+        for name, v in x.items():
+            counts[name][kinds.get(v, 0)] += 1
+        if t % 70 == 60:
+            records = Records.from_bytes(records.to_bytes())
+        if t % 7 == 0:
+            assert all(f.n_present == counts[f.name][0] for f in records.summary())
+    assert [f.n_unfit for f in records.summary()] == [own[2] for own in counts.values()]

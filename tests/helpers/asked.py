@@ -53,7 +53,7 @@ class Trainer:
     """
 
     def __init__(self, settings):
-        self._log = LocalLog(settings.log.dir)
+        self.log = LocalLog(settings.log.dir)
         self._settings = settings
         self.status()
 
@@ -65,15 +65,15 @@ class Trainer:
             "expires_at": 10**13, "unusual": {}, "model": {"ver": 7, "n_support": 3},
         }  # fmt: skip
         question |= fields
-        self._write(question["query_id"], question)
+        self.write(question["query_id"], question)
 
     def withdraw(self, number):
         """Take a question back."""
-        self._write(f"q{number}", None)
+        self.write(f"q{number}", None)
 
     def status(self, **values):
         """Say how far it is."""
-        self._write("status", {"status": STATUS | values})
+        self.write("status", {"status": STATUS | values})
 
     def answers(self):
         """What was written to log.labels."""
@@ -93,11 +93,11 @@ class Trainer:
         return held
 
     def close(self):
-        self._log.close()
+        self.log.close()
 
-    def _write(self, key, value):
+    def write(self, key, value):
         payload = None if value is None else json.dumps(value).encode()
-        self._log.produce(self._settings.log.questions, payload, key=key.encode(), partition=0)
+        self.log.produce(self._settings.log.questions, payload, key=key.encode(), partition=0)
 
 
 def until(condition, seconds=30.0):

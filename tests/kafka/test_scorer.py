@@ -35,6 +35,9 @@ def test_scorers_take_newer_models_without_dropping_a_request(topics, served):
     for start in range(0, 2000, 200):
         topics.produce(log["topic"], events[start : start + 200])
         topics.produce(log["labels"], labels[start : start + 200])
+        if start % 400 == 0:  # else all events may have come before the next model
+            published = trainer.metric("published_total")
+            trainer.wait_until(lambda: trainer.metric("published_total") > published)  # noqa: B023 - called at once
         if start == 1000:
             assert scorers[1].stop() == 0
     expected = {f"id-{i}" for i in range(3000)}

@@ -1,4 +1,5 @@
 """What each command takes: a function for each command adds its arguments to a parser, under the command's word.
+Its docstring is the description that `streamsvm COMMAND --help` prints.
 
 Nothing here imports a room that does the work, or a package, so that help, a version and a misspelt word cost a tenth
 of a second.  Names of what the engine offers stand here once more; tests compare them with the engine's own.

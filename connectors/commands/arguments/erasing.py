@@ -7,11 +7,10 @@ from .options import add_config, offset, topic
 
 
 def erase(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Find the records of a person in the log, and make every model, estimate, waiting event and question forget "
-        "them at once: the running trainers do so before their next record, and scorers follow. No later run over the "
-        "log learns these records. The log keeps them. Needs log.erasures, a topic of requests."
-    )
+    """Find the records of a person in the log, and make every model, estimate, waiting event and question forget them
+    at once: the running trainers do so before their next record, and scorers follow. No later run over the log learns
+    these records. The log keeps them. Needs log.erasures, a topic of requests.
+    """
     add_config(command)
     command.add_argument(
         "--subject",
@@ -30,11 +29,10 @@ def erase(command: argparse.ArgumentParser) -> None:
 
 
 def rebuild(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Train the models anew, from the beginning of the log, without the erased records. Then every trainer goes on "
-        "with the rebuilt state, which is bit for bit that of a trainer that never saw them, and the command "
-        "writes a receipt. It may run beside the trainers. Call it again to go on after an interruption."
-    )
+    """Train the models anew, from the beginning of the log, without the erased records. Then every trainer goes on with
+    the rebuilt state, which is bit for bit that of a trainer that never saw them, and the command writes a receipt. It
+    may run beside the trainers. Call it again to go on after an interruption.
+    """
     add_config(command)
     command.add_argument(
         "--receipt", type=Path, default=Path("receipt.json"), metavar="FILE", help="the receipt (default: receipt.json)"
@@ -43,10 +41,9 @@ def rebuild(command: argparse.ArgumentParser) -> None:
 
 
 def verify(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Replay the log of a receipt without its erased records, and compare the digests of the state. If they differ, "
-        "say whether the settings, the log or the machine are others. Writes nothing."
-    )
+    """Replay the log of a receipt without its erased records, and compare the digests of the state. If they differ, say
+    whether the settings, the log or the machine are others. Writes nothing.
+    """
     command.add_argument("receipt", type=Path, metavar="RECEIPT", help="what `streamsvm rebuild` wrote")
     add_config(command)
     _add_key(command, "the signature of the receipt must be that of this key")
@@ -59,11 +56,9 @@ def _add_key(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def bisect(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Find the records of the log that broke the model: train a model along the log, look at held-out events at "
-        "each tenth, and search the tenth that has raised their loss most, by halves. At most 20 short replays. Writes "
-        "nothing."
-    )
+    """Find the records of the log that broke the model: train a model along the log, look at held-out events at each
+    tenth, and search the tenth that has raised their loss most, by halves. At most 20 short replays. Writes nothing.
+    """
     add_config(command)
     command.add_argument(
         "--held-out",

@@ -8,12 +8,10 @@ from .options import add_config
 
 
 def demo(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Learn two real streams and a made one of raw records from a local log, let a program label handwritten "
-        "digits, and write pictures and reports. It needs no broker, and takes a minute or two, most of it for "
-        "compiling the engine the first time. "
-        "Start it again after Ctrl-C or kill -9, and it continues."
-    )
+    """Learn two real streams and a made one of raw records from a local log, let a program label handwritten digits,
+    and write pictures and reports. It needs no broker, and takes a minute or two, most of it for compiling the engine
+    the first time. Start it again after Ctrl-C or kill -9, and it continues.
+    """
     command.add_argument(
         "--dir",
         type=Path,
@@ -26,16 +24,13 @@ def demo(command: argparse.ArgumentParser) -> None:
 
 
 def doctor(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Check the installation and the compile cache. With a configuration, also check the state folder, the object "
-        "store, the schema registry, the log, the topics and the newest records. Each warning or problem comes with a "
-        "remedy."
-    )
+    """Check the installation and the compile cache. With a configuration, also check the state folder, the object
+    store, the schema registry, the log, the topics and the newest records. Each warning or problem comes with a remedy.
+    """
     add_config(command, nargs="?")
 
 
 def warmup(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Compile all of the engine now, so that the next start of any command takes seconds. Compiling takes up to two "
-        "minutes of CPU time, once for each installation and processor."
-    )
+    """Compile all of the engine now, so that the next start of any command takes seconds. Compiling takes up to two
+    minutes of CPU time, once for each installation and processor.
+    """

@@ -6,16 +6,14 @@ A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from streamsvm.core.kernel_table import KERNELS
 
 from ...logs.transport import TOPIC_NAME
+from ...runtime.moments import Moment, read_moment
 from ...runtime.numbers import MAX_INT32, MAX_INT64
 from ...runtime.text import to_number
-
-Moment = int | datetime | None  # an offset, a time; None: the default
 
 FILE_FORMATS = ("auto", "csv", "jsonl", "libsvm", "npz")
 DEVICES = ("cpu", "cuda", "auto")
@@ -39,6 +37,11 @@ def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> No
 def add_check(command: argparse.ArgumentParser) -> None:
     """Add ``--check``."""
     command.add_argument("--check", action="store_true", help="check the configuration, list every problem and exit")
+
+
+def add_out(command: argparse.ArgumentParser, kinds: str = "") -> None:
+    """Add ``--out``, the file that the command writes, with what its name may end with."""
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"the file to write{kinds}")
 
 
 def add_file(command: argparse.ArgumentParser, what: str) -> None:
@@ -196,15 +199,10 @@ def offset(text: str) -> int:
 
 def moment(text: str) -> Moment:
     """An offset, a time, or ``earliest``."""
-    if text == "earliest":
-        return None
-    if text.isdecimal():
-        return offset(text)
     try:
-        time = datetime.fromisoformat(text)
+        return read_moment(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _whole(text: str, low: int, high: int, otherwise: str = "") -> int:

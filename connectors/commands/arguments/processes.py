@@ -8,43 +8,38 @@ from .options import add_check, add_config, add_device
 
 
 def run(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Run the trainer. It predicts each event, learns each labelled event, and writes checkpoints. After a restart "
-        "it continues at its last checkpoint. SIGTERM and Ctrl-C end it."
-    )
+    """Run the trainer. It predicts each event, learns each labelled event, and writes checkpoints. After a restart it
+    continues at its last checkpoint. SIGTERM and Ctrl-C end it.
+    """
     add_config(command)
     add_check(command)
 
 
 def score(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Run a scorer. It predicts every event with the newest models on the topic log.model, or with the newest one "
-        "on log.merged (scorer.model), and writes the "
-        "predictions to log.scores. Several scorers of one group share the partitions. SIGTERM and Ctrl-C end it."
-    )
+    """Run a scorer. It predicts every event with the newest models on the topic log.model, or with the newest one on
+    log.merged (scorer.model), and writes the predictions to log.scores. Several scorers of one group share the
+    partitions. SIGTERM and Ctrl-C end it.
+    """
     add_config(command)
     add_check(command)
     add_device(command, "where to compute batches of predictions")
 
 
 def merger(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Run a merger. Every merger.seconds it makes one model of those that the trainers publish on the topic "
-        "log.model, and publishes it on log.merged, for scorers with scorer.model = 'merged'. Of several mergers, one "
-        "works and the others wait. SIGTERM and Ctrl-C end it."
-    )
+    """Run a merger. Every merger.seconds it makes one model of those that the trainers publish on the topic log.model,
+    and publishes it on log.merged, for scorers with scorer.model = 'merged'. Of several mergers, one works and the
+    others wait. SIGTERM and Ctrl-C end it.
+    """
     add_config(command)
     add_check(command)
 
 
 def label(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every "
-        "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command. In "
-        "the place of the configuration, a table (CSV, JSON lines, Parquet) makes a whole job of it: the folder "
-        "NAME-labels beside it gets a log and a configuration, and the trainer runs as well. So does a folder "
-        "of images."
-    )
+    """Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every
+    label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command. In the place
+    of the configuration, a table (CSV, JSON lines, Parquet) makes a whole job of it: the folder NAME-labels beside it
+    gets a log and a configuration, and the trainer runs as well. So does a folder of images.
+    """
     add_config(command)
     command.add_argument("--text", metavar="COLUMN", help="with a table: column of the text that annotators read")
     command.add_argument("--image", metavar="COLUMN", help="with a table: column of an image's address")

@@ -4,14 +4,13 @@ import argparse
 from pathlib import Path
 
 from . import options
-from .options import add_config
+from .options import add_config, add_out
 
 
 def topics(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Show the topics that the configuration names: their partitions, what Kafka does with old records, and what is "
-        "wrong with them. With --create, create the topics that are missing."
-    )
+    """Show the topics that the configuration names: their partitions, what Kafka does with old records, and what is
+    wrong with them. With --create, create the topics that are missing.
+    """
     add_config(command)
     command.add_argument("--create", action="store_true", help="create the topics that are missing")
     command.add_argument(
@@ -30,19 +29,17 @@ def topics(command: argparse.ArgumentParser) -> None:
 
 
 def lag(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Show, for each consumer group and partition, the offset up to which records were consumed, the end of the "
-        "partition, and the lag between them."
-    )
+    """Show, for each consumer group and partition, the offset up to which records were consumed, the end of the
+    partition, and the lag between them.
+    """
     add_config(command)
     command.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def dlq(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "list: print a line for each dead letter: its offset, the record it is about, why the record was refused, and "
-        "the first bytes. replay: append each record to the topic and partition that it came from, once."
-    )
+    """list: print a line for each dead letter: its offset, the record it is about, why the record was refused, and the
+    first bytes. replay: append each record to the topic and partition that it came from, once.
+    """
     command.add_argument("action", nargs="?", choices=["list", "replay"], default="list", help="what to do (list)")
     add_config(command)
     command.add_argument("--reason", help="only records that were refused for this reason, such as bad-label")
@@ -60,12 +57,11 @@ def dlq(command: argparse.ArgumentParser) -> None:
 
 
 def replay(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Train a new model, called NAME, on the events that the log still has, and on all labels. --set tries other "
-        "settings. The state goes to STATE_DIR-NAME and the outputs go to TOPIC-NAME; the original stays untouched. "
-        "An interrupted replay continues when it is started again. Times are those of the records, in ISO 8601 such "
-        "as 2026-05-31T12:00, and in UTC unless they name another zone."
-    )
+    """Train a new model, called NAME, on the events that the log still has, and on all labels. --set tries other
+    settings. The state goes to STATE_DIR-NAME and the outputs go to TOPIC-NAME; the original stays untouched. An
+    interrupted replay continues when it is started again. Times are those of the records, in ISO 8601 such as
+    2026-05-31T12:00, and in UTC unless they name another zone.
+    """
     add_config(command)
     command.add_argument(
         "--app", type=options.topic, required=True, metavar="NAME", help="name of the new model, used in group.id"
@@ -87,12 +83,11 @@ def replay(command: argparse.ArgumentParser) -> None:
 
 
 def init(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Look at all records of a file (CSV, JSON lines or Parquet), or at the first thousand of a topic. Print a "
-        "table of the fields, and write a configuration with comments: which field is the id, which the label and "
-        "which the time, the kind of all others, and what is left out. If it is not clear which field is the label, "
-        "the command lists those that may be, and writes nothing."
-    )
+    """Look at all records of a file (CSV, JSON lines or Parquet), or at the first thousand of a topic. Print a table of
+    the fields, and write a configuration with comments: which field is the id, which the label and which the time, the
+    kind of all others, and what is left out. If it is not clear which field is the label, the command lists those that
+    may be, and writes nothing.
+    """
     command.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the file to look at")
     command.add_argument("--topic", type=options.topic, help="look at a topic instead; needs --dir or --kafka")
     command.add_argument("--dir", type=Path, metavar="LOG", help="folder of the embedded log (with a file: log)")
@@ -110,17 +105,16 @@ def init(command: argparse.ArgumentParser) -> None:
 
 
 def produce(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
-        "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
-        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label, and neither "
-        "has an event with a blank, NaN or null in the label's place. The whole file is checked before the first "
-        "record is written. With --labels, the rows are labels of events that the log has: CSV, JSON lines or Parquet "
-        "with the columns id and y, such as `streamsvm labels` writes. Each label goes to the partition of its event, "
-        "and replaces the label that the event has. With --raw, or if the configuration says [features] raw = true, "
-        "the rows are raw records of CSV, JSON lines or Parquet: texts, blanks, times and nested objects stay as they "
-        "are, and the trainer makes features of them. `streamsvm init` writes such a configuration for a file."
-    )
+    """Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), LIBSVM
+    format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other arrays are
+    ignored. Without --label, the events of a CSV file or of flat objects have no label, and neither has an event with a
+    blank, NaN or null in the label's place. The whole file is checked before the first record is written. With
+    --labels, the rows are labels of events that the log has: CSV, JSON lines or Parquet with the columns id and y, such
+    as `streamsvm labels` writes. Each label goes to the partition of its event, and replaces the label that the event
+    has. With --raw, or if the configuration says [features] raw = true, the rows are raw records of CSV, JSON lines or
+    Parquet: texts, blanks, times and nested objects stay as they are, and the trainer makes features of them.
+    `streamsvm init` writes such a configuration for a file.
+    """
     options.add_file(command, "the file to read")
     command.add_argument("--raw", action="store_true", help="the rows are raw records; see above")
     command.add_argument("--time", metavar="COLUMN", help="column of an event's time, in raw records")
@@ -153,30 +147,24 @@ def produce(command: argparse.ArgumentParser) -> None:
 
 
 def predictions(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Read the topic log.predictions to its end, and write a row for each prediction: the id of the event, the "
-        "predicted label, its probability (score), the margin, and the event's place in the log (src). With two "
-        "classes, the score is the probability of the positive one."
-    )
+    """Read the topic log.predictions to its end, and write a row for each prediction: the id of the event, the
+    predicted label, its probability (score), the margin, and the event's place in the log (src). With two classes, the
+    score is the probability of the positive one. If challengers answer a share of the events, the column model
+    says which model has answered.
+    """
     add_config(command)
     command.add_argument("--scores", action="store_true", help="read what scorers predicted instead: log.scores")
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
-    )
+    add_out(command, ": .csv, .jsonl or .parquet")
 
 
 def labels(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
-        "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "
-        "the model had predicted when it asked. With --history, each answer is a row. Labels that came inside the "
-        "events are not included. `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads "
-        "CSV and JSON lines."
-    )
+    """Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: the
+    newest label, unless it was taken back. A row says who gave the label and when, its revision, and what the model had
+    predicted when it asked. With --history, each answer is a row. Labels that came inside the events are not included.
+    `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads CSV and JSON lines.
+    """
     add_config(command)
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
-    )
+    add_out(command, ": .csv, .jsonl or .parquet")
     command.add_argument(
         "--history",
         action="store_true",

@@ -17,10 +17,9 @@ SEEDINGS = ("auto", "none", *FROM_THE_FOLD_BEFORE, "skip", "avg", "top", "greedy
 
 
 def crossval(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Divide the examples of a file into folds, and test each fold by a model trained on the others. The line "
-        "'total' has the scores over all tests together; 'mean' and 'deviation' are over the folds."
-    )
+    """Divide the examples of a file into folds, and test each fold by a model trained on the others. The line 'total'
+    has the scores over all tests together; 'mean' and 'deviation' are over the folds.
+    """
     add_examples_and_folds(command, default_k=10)
     command.add_argument(
         "--model",
@@ -83,10 +82,9 @@ def _add_smooth(command: argparse.ArgumentParser) -> None:
 
 
 def search(command: argparse.ArgumentParser) -> None:
-    command.description = (
-        "Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, "
-        "such as 2^-5:2^15:2^2."
-    )
+    """Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, such
+    as 2^-5:2^15:2^2.
+    """
     add_examples_and_folds(command, default_k=3)
     command.add_argument(
         "--C", type=options.values, default=CS, metavar="VALUES", help=f"penalties of an error (default: {CS})"
@@ -96,9 +94,7 @@ def search(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--seeding",
-        choices=[
-            seeding for seeding in SEEDINGS if seeding not in FROM_THE_FOLD_BEFORE
-        ],  # Along C, folds have their own starts.
+        choices=[seeding for seeding in SEEDINGS if seeding not in FROM_THE_FOLD_BEFORE],  # along C, each has its own
         default="auto",
         help="where the training of a fold starts; it changes the time and not the result. none: at the fold's own "
         "solution for the C before. The others: as for crossval. auto: none, unless folds are many and small (default: "

@@ -14,6 +14,7 @@ import streamsvm
 
 from ...logs.embedded import LocalLog
 from ...report import charts
+from ...runtime.libraries import LibraryMissing
 from ...runtime.log_output import set_up_logging
 from ...runtime.process import Stop, stop_on_signals
 from ...settings.loading import load
@@ -121,6 +122,6 @@ def _fill(folder: Path, topic: str, records: Iterator[Mapping[str, Any]]) -> Non
 def _picture(settings: Settings, state: State, path: Path) -> str:
     try:
         charts.draw(settings, state, path)
-    except charts.PlotMissing as error:
+    except LibraryMissing as error:
         return f"none ({error})"
     return str(path)

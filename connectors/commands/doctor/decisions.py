@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...runtime.findings import OK, Finding, Findings
-from ...settings.sections import ConfigError, Settings
-from ...trainer.state.checkpoint import CheckpointError
-from ...trainer.state.stored_state import read_state
+from ...runtime.findings import Finding, Findings
+from ...settings.sections import Settings
+from ...trainer.state.stored_state import readable_state
 
 _ERRORS = (0.01, 0.02, 0.05)
 _LEAST = 5  # wrong decisions of each class, from which a share says something
@@ -17,11 +16,7 @@ def check_decisions(settings: Settings) -> Findings:
     """For models of two classes: which share of the last labelled events could be decided alone."""
     if settings.decide.error or settings.log.questions or settings.label.vocabulary is not None:
         return
-    try:
-        stored = read_state(settings.daemon.state_dir)
-    except (ConfigError, CheckpointError):
-        return  # another check says so
-    for item in stored:
+    for item in readable_state(settings.daemon.state_dir):  # another check says if it cannot be read
         metrics = item.arrays("metrics")
         if "margins" not in metrics:  # of more classes: the configuration is another one by now
             continue
@@ -32,7 +27,7 @@ def check_decisions(settings: Settings) -> Findings:
             for share in decidable(margins, labels, error)
         ]
         if shares:
-            yield Finding(OK, f"p{item.number} could decide {', '.join(shares)}, of events like the last: see [decide]")
+            yield Finding.ok(f"p{item.number} could decide {', '.join(shares)}, of events like the last: see [decide]")
 
 
 def decidable(margins: np.ndarray, labels: np.ndarray, error: float) -> Iterator[float]:

@@ -13,12 +13,11 @@ from streamsvm.features import FieldSummary, Records
 from streamsvm.features.values import GIVEN
 
 from ...records.codec import Event
-from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
-from ...settings.sections import ConfigError, Settings
-from ...trainer.state.checkpoint import CheckpointError
+from ...settings.sections import Settings
 from ...trainer.state.known_fields import known_fields
-from ...trainer.state.stored_state import read_state
+from ...trainer.state.stored_state import readable_state
 
 _LEAST = 50  # events from which a share says something
 _CHANGE = 0.2  # of a share, from which it is worth a finding
@@ -29,8 +28,7 @@ def check_features(settings: Settings, events: Sequence[Event]) -> Findings:
     """The findings about these events, the newest ones."""
     n_empty = sum(not event.x for event in events)
     if n_empty:
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(n_empty, 'event')} of {len(events)} without any feature, from which a model learns nothing",
             "set features.raw = true, which makes features of texts and other fields, or correct the producer",
         )
@@ -41,10 +39,8 @@ def check_features(settings: Settings, events: Sequence[Event]) -> Findings:
 
 def _known(settings: Settings) -> list[tuple[int, Sequence[FieldSummary]]]:
     """What the models of the state folder know of the fields, by partition."""
-    try:
-        found = [(item.number, *known_fields(item)) for item in read_state(settings.daemon.state_dir)]
-    except (ConfigError, CheckpointError):
-        return []  # another check says so
+    stored = readable_state(settings.daemon.state_dir)  # another check says if it cannot be read
+    found = [(item.number, *known_fields(item)) for item in stored]
     return [(number, fields) for number, fields, n_models in found if n_models]
 
 
@@ -64,13 +60,12 @@ def _compared(number: int, known: Sequence[FieldSummary], xs: Sequence[Mapping[A
     for what, names in lists.items():
         if names:
             shown = ", ".join(map(repr, names[:_NAMED])) + (", ..." if len(names) > _NAMED else "")
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"p{number}: in the newest {len(xs)} events, fields {what}: {shown}",
                 "see to the producer; `streamsvm report` shows what became of each field",
             )
     if not any(lists.values()):
-        yield Finding(OK, f"the {plural(len(before), 'field')} of the events are as p{number} knows them")
+        yield Finding.ok(f"the {plural(len(before), 'field')} of the events are as p{number} knows them")
 
 
 def _seen(xs: Sequence[Mapping[Any, Any]], before: Mapping[Any, FieldSummary]) -> Records:

@@ -5,7 +5,7 @@ from collections import Counter
 
 from ...logs.segments import LogCorruption
 from ...logs.transport import AccessDenied, OffsetOutOfRange, TopicMismatch, Transport, Unavailable
-from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
 from ...settings import topics
 from ...settings.opening import backend_of, open_once
@@ -18,7 +18,7 @@ from .records import sample
 def check_log(settings: Settings) -> Findings:
     backend = backend_of(settings)
     if absence := backend.absence():
-        yield Finding(PROBLEM, absence, "correct log.dir, or add a [kafka] section")
+        yield Finding.problem(absence, "correct log.dir, or add a [kafka] section")
         return
     started = time.perf_counter()
     try:
@@ -27,13 +27,13 @@ def check_log(settings: Settings) -> Findings:
             for check in (_topics, _groups, _dead_letters, sample):
                 yield from check(settings, log)
     except (AccessDenied, Unavailable, LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
-        yield Finding(PROBLEM, str(error), backend.remedy(error))
+        yield Finding.problem(str(error), backend.remedy(error))
 
 
 def _topics(settings: Settings, _: Transport) -> Findings:
     names = topics.used(settings)
     findings = topics.examine(settings, names, topics.describe(settings, names))
-    yield from findings or [Finding(OK, f"nothing is wrong with the {plural(len(names), 'topic')}")]
+    yield from findings or [Finding.ok(f"nothing is wrong with the {plural(len(names), 'topic')}")]
 
 
 def _groups(settings: Settings, _: Transport) -> Findings:
@@ -43,7 +43,7 @@ def _groups(settings: Settings, _: Transport) -> Findings:
     for group, n_records in waiting.items():
         state = backend_of(settings).group_state(group)
         text = f"group {group!r} is {plural(n_records, 'record')} behind"
-        yield Finding(OK, ", ".join(filter(None, [text, state])))
+        yield Finding.ok(", ".join(filter(None, [text, state])))
 
 
 def _dead_letters(settings: Settings, _: Transport) -> Findings:
@@ -55,8 +55,7 @@ def _dead_letters(settings: Settings, _: Transport) -> Findings:
             for number, end in log.end_offsets(topic).items()
         )
     if n_waiting:
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(n_waiting, 'dead letter')} not put back yet",
             "`streamsvm dlq list` says why the records were refused; `streamsvm dlq replay` puts them back",
         )

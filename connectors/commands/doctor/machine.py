@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 from streamsvm.core.compiling._jit import cache_state
 
-from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...settings.sections import Settings
 
 _PACKAGES = ("numpy", "scipy", "numba", "river", "orjson", "kafka-python")
@@ -19,27 +19,26 @@ _WARM_SECONDS = 15  # CPU time that is enough for a process with nothing to comp
 
 def python() -> Findings:
     versions = ", ".join(f"{name} {version(name)}" for name in ("streamsvm", *_PACKAGES))
-    yield Finding(OK, f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
+    yield Finding.ok(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
 
 
 def compile_cache(settings: Settings | None) -> Findings:
     folder, is_warm = cache_state()
     if folder is None and os.environ.get("STREAMSVM_CACHE", "1") == "0":
-        yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles anew", "unset STREAMSVM_CACHE")
+        yield Finding.warning("STREAMSVM_CACHE=0: every process compiles anew", "unset STREAMSVM_CACHE")
         return
     if folder is None:
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             "compiled code cannot be kept, because no folder for it is writable: every process compiles anew",
             "set NUMBA_CACHE_DIR to a writable folder",
         )
         return
     seconds = _seconds_to_start(settings) if is_warm else None
     if seconds is not None:
-        yield Finding(OK, f"{folder} has all compiled code; a process is ready after {seconds:.1f} seconds")
+        yield Finding.ok(f"{folder} has all compiled code; a process is ready after {seconds:.1f} seconds")
     else:
         what = "lacks some of the compiled code" if is_warm else "has no compiled code of this version"
-        yield Finding(WARNING, f"{folder} {what}: the first process compiles", "run `streamsvm warmup`")
+        yield Finding.warning(f"{folder} {what}: the first process compiles", "run `streamsvm warmup`")
 
 
 def _seconds_to_start(settings: Settings | None) -> float | None:

@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import TypeVar
 
 from ...logs.reading import read
 from ...logs.transport import Record, Transport, Unavailable
@@ -11,7 +9,7 @@ from ...records.codec import DIFFERENT_IDS, Codec, Event
 from ...records.formats.base import BadRecord
 from ...records.labels import Label
 from ...records.times import event_time, is_known
-from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
 from ...settings.opening import backend_of
 from ...settings.sections import Settings
@@ -20,20 +18,19 @@ from .fields import check_features
 _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock
 
-Message = TypeVar("Message", Event, Label)
 Decoded = tuple[Record, Event | Label | BadRecord]
 
 
 def sample(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
-    read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)
+    read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)  # one would warn of differing ids
     labels = [record for record in labels if not _is_change(read_labels, record)]
     found = [*_decoded(events, read_events.decode), *_decoded(labels, read_labels.decode_label)]
     yield from _refused(found)
     yield from check_features(settings, [message for _, message in found if isinstance(message, Event)])
     yield from _clocks(settings, found)
-    yield from _ids(settings, events, labels)
+    yield from _ids(found, len(labels))
     if len(log.start_offsets(settings.log.topic)) > 1:
         yield from _keys(settings, events, labels)
 
@@ -70,8 +67,7 @@ def _decoded(
 def _refused(found: Sequence[Decoded]) -> Findings:
     errors = [message for _, message in found if isinstance(message, BadRecord)]
     if errors:
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(len(errors), 'record')} of {len(found)} that a trainer refuses, the first with {errors[0]}",
             "correct the producer; daemon.max_bad says how many bad records stop the trainer",
         )
@@ -82,8 +78,7 @@ def _clocks(settings: Settings, found: Sequence[Decoded]) -> Findings:
     ahead = [record.timestamp for record, _ in found if record.timestamp > now + _AHEAD_MS]
     if ahead:
         seconds = (max(ahead) - now) / 1000
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(len(ahead), 'record')} of {len(found)} from the future, up to {seconds:,.0f} "
             "seconds: events and labels are read in the order of their times, so these come too late",
             "correct the clocks of the producers, or this one",
@@ -91,8 +86,7 @@ def _clocks(settings: Settings, found: Sequence[Decoded]) -> Findings:
     timeless = [message for record, message in found if not is_known(record.timestamp)]
     if timeless:
         n_lacking = sum(isinstance(message, Event | Label) and message.ts is None for message in timeless)
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(len(timeless), 'record')} of {len(found)} without a timestamp, {n_lacking} of them without a ts: "
             "what has neither counts as of the time of the newest record before it",
             "let the producers set timestamps, or write a ts into each record",
@@ -100,15 +94,14 @@ def _clocks(settings: Settings, found: Sequence[Decoded]) -> Findings:
     skew = int(1000 * settings.join.max_skew_seconds)
     n_apart = sum(_is_cut(record, message, skew) for record, message in found)
     if n_apart:
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(n_apart, 'record')} of {len(found)} with a ts that is ignored, because it is more "
             "than join.max_skew_seconds from the record's own time",
             "for old data, raise join.max_skew_seconds; otherwise correct the clocks of the producers",
         )
     if not ahead and not timeless and not n_apart:
         n_read = sum(not isinstance(message, BadRecord) for _, message in found)
-        yield Finding(OK, f"the times of {plural(n_read, 'record')} agree with this clock")
+        yield Finding.ok(f"the times of {plural(n_read, 'record')} agree with this clock")
 
 
 def _is_cut(record: Record, message: Event | Label | BadRecord, max_skew: int) -> bool:
@@ -117,32 +110,24 @@ def _is_cut(record: Record, message: Event | Label | BadRecord, max_skew: int) -
     return event_time(message.time, record.timestamp, max_skew) != message.time
 
 
-def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+def _ids(found: Sequence[Decoded], n_labels: int) -> Findings:
     """Find labels whose ids have another type than those of the events: they never meet their events."""
-    types = {type(event.id) for event in _readable(events, settings.codec(_give_up).decode)}
-    known = _readable(labels, settings.codec(_give_up).decode_label)  # a codec that saw both would log its own warning
-    strangers = [label for label in known if types and type(label.id) not in types]
+    types = {type(message.id) for _, message in found if isinstance(message, Event)}
+    labels = [message for _, message in found if isinstance(message, Label)]
+    strangers = [label for label in labels if types and type(label.id) not in types]
     if strangers:
-        yield Finding(
-            PROBLEM,
-            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, whose type "
+        yield Finding.problem(
+            f"{len(strangers)} of {plural(n_labels, 'label')} with an id such as {strangers[0].id!r}, whose type "
             f"differs from that of the events' ids: {DIFFERENT_IDS}, so such labels never meet their events",
             "write the ids of events and labels in the same way, as strings or as integers",
         )
-
-
-def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Iterator[Message]:
-    for record in records:
-        with suppress(BadRecord):
-            yield decode(record)
 
 
 def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
     """Find labels outside the partition of their event: keys prevent that if all producers place keys alike."""
     keyless = sum(record.key is None for record in labels)
     if keyless:
-        yield Finding(
-            PROBLEM,
+        yield Finding.problem(
             f"{keyless} of {plural(len(labels), 'label')} without a key: such a label may be in another partition than "
             "its event, and then never meets it",
             "give each label the key of its event",
@@ -150,8 +135,7 @@ def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Fin
     places = {record.key: record.partition for record in events if record.key is not None}
     apart = sum(places.get(record.key, record.partition) != record.partition for record in labels if record.key)
     if apart:
-        yield Finding(
-            PROBLEM,
+        yield Finding.problem(
             f"{apart} of {plural(len(labels), 'label')} in another partition than events with the same key",
             "make the producers of events and labels place keys alike (librdkafka: partitioner=murmur2_random)",
         )
@@ -165,11 +149,10 @@ def _partitioner(settings: Settings, samples: dict[str, list[Record]]) -> Findin
         keyed = [record for record in records if record.key is not None]
         astray = sum(backend.partition_of(record.key or b"", counts[topic]) != record.partition for record in keyed)
         if astray:
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"{astray} of {plural(len(keyed), 'record')} of topic {topic!r} are not where the log's own "
                 "partitioner puts their keys",
                 "make all producers place keys alike (librdkafka: partitioner=murmur2_random)",
             )
         elif keyed:
-            yield Finding(OK, f"the keys of topic {topic!r} are where the log's own partitioner puts them")
+            yield Finding.ok(f"the keys of topic {topic!r} are where the log's own partitioner puts them")

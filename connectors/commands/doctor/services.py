@@ -5,9 +5,10 @@ import time
 
 from ...logs.transport import AccessDenied, OptionRefused, TopicMismatch, Unavailable
 from ...records.formats.registry.client import Client, Unknown
-from ...runtime.findings import OK, PROBLEM, Finding, Findings
+from ...runtime.findings import Finding, Findings
+from ...runtime.libraries import LibraryMissing
 from ...settings.sections import Settings
-from ...trainer.state.remote.objects import ObjectPlace, ObjectsMissing, open_objects
+from ...trainer.state.remote.objects import ObjectPlace, open_objects
 
 _ANY_ID = 1  # of a schema: an answer that there is none is an answer
 
@@ -23,12 +24,12 @@ def check_registry(settings: Settings) -> Findings:
     except Unknown:
         pass
     except AccessDenied as error:
-        yield Finding(PROBLEM, str(error), "check schema.user and schema.password, and the rights to read schemas")
+        yield Finding.problem(str(error), "check schema.user and schema.password, and the rights to read schemas")
         return
     except Unavailable as error:
-        yield Finding(PROBLEM, str(error), "check schema.registry, and that the registry runs")
+        yield Finding.problem(str(error), "check schema.registry, and that the registry runs")
         return
-    yield Finding(OK, f"{place.url} answers after {time.perf_counter() - started:.3f} seconds")
+    yield Finding.ok(f"{place.url} answers after {time.perf_counter() - started:.3f} seconds")
 
 
 def check_objects(settings: Settings) -> Findings:
@@ -39,15 +40,15 @@ def check_objects(settings: Settings) -> Findings:
     started = time.perf_counter()
     try:
         place = ObjectPlace(open_objects(url), f"doctor-{secrets.token_hex(8)}", repr(url))
-    except (ObjectsMissing, OptionRefused) as error:
-        yield Finding(PROBLEM, f"state.url = {url!r}: {error}", "correct state.url, or install what is missing")
+    except (LibraryMissing, OptionRefused) as error:
+        yield Finding.problem(f"state.url = {url!r}: {error}", "correct state.url, or install what is missing")
         return
     try:
         _use(place)
     except (AccessDenied, OptionRefused, TopicMismatch, Unavailable) as error:
-        yield Finding(PROBLEM, str(error), "the trainer must list, read, create and delete objects there")
+        yield Finding.problem(str(error), "the trainer must list, read, create and delete objects there")
         return
-    yield Finding(OK, f"{url} took an object and gave it back in {time.perf_counter() - started:.3f} seconds")
+    yield Finding.ok(f"{url} took an object and gave it back in {time.perf_counter() - started:.3f} seconds")
 
 
 def _use(place: ObjectPlace) -> None:

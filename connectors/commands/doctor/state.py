@@ -21,13 +21,13 @@ def check_state(settings: Settings) -> Findings:
     folder = settings.daemon.state_dir
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(existing, os.W_OK):
-        yield Finding(PROBLEM, f"{existing} is not writable", "choose another daemon.state_dir, or run as another user")
+        yield Finding.problem(f"{existing} is not writable", "choose another daemon.state_dir, or run as another user")
     free = shutil.disk_usage(existing).free
     level = OK if free > _FEW_BYTES else WARNING if free > _TOO_FEW_BYTES else PROBLEM
     yield Finding(level, f"{existing} has {free / _GIB:,.1f} GiB free", "free some space" if level != OK else "")
     partitions = sorted(folder.glob("p[0-9]*"), key=lambda path: (len(path.name), path.name))
     if not partitions:
-        yield Finding(OK, "no checkpoint was written yet")
+        yield Finding.ok("no checkpoint was written yet")
     for path in partitions:
         yield _checkpoint(path, settings)
         yield from _models(path)
@@ -40,15 +40,13 @@ def _models(folder: Path) -> Findings:
         arrays = split(found[1].arrays).get("models") if found else None
         damages = list(damaged_models(folder, arrays)) if arrays else []
         if damages:
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"{plural(len(damages), 'model')} of keys in {folder.name} cannot be read. The first: {damages[0]}",
                 "the next trainer takes an older checkpoint that has all models; without one, these keys begin anew",
             )
     if aside := files_set_aside(folder):
         names = ", ".join(path.name for path in aside[:3])
-        yield Finding(
-            WARNING,
+        yield Finding.warning(
             f"{plural(len(aside), 'damaged model')} of keys in {folder.name} set aside; their keys began anew: {names}",
             f"see to the disk; remove {folder}/damaged-* when you have seen this",
         )
@@ -58,18 +56,18 @@ def _checkpoint(folder: Path, settings: Settings) -> Finding:
     try:
         found = load_newest(folder)
         if found is None:
-            return Finding(OK, f"{folder.name} has no checkpoint yet")
+            return Finding.ok(f"{folder.name} has no checkpoint yet")
         (epoch, sequence), checkpoint = found
         check_fingerprint(checkpoint, settings.fingerprint(), folder)
     except CheckpointError as error:
-        return Finding(PROBLEM, str(error))
+        return Finding.problem(str(error))
     except ConfigError as error:
-        return Finding(PROBLEM, *error.problems[-2:])
+        return Finding.problem(*error.problems[-2:])
     newest = checkpoint_files(folder)[0]
     age = time.time() - newest.stat().st_mtime
     text = f"checkpoint {sequence} of {folder.name} is readable, {age:,.0f} seconds old"
     if newest.name != f"checkpoint-{epoch:06d}-{sequence:010d}.ssvm":
-        return Finding(
-            WARNING, f"{text}, but it is not the newest", f"{newest} is damaged; the next checkpoint replaces it"
+        return Finding.warning(
+            f"{text}, but it is not the newest", f"{newest} is damaged; the next checkpoint replaces it"
         )
-    return Finding(OK, text)
+    return Finding.ok(text)

@@ -1,23 +1,17 @@
 """The command ``streamsvm erase``: make every model forget a person's records at once."""
 
 import argparse
-import time
 from collections.abc import Collection, Iterator, Mapping
 
 from ...runtime.exit_codes import BAD_DATA
-from ...runtime.folders import AlreadyInUse, lock_folder
 from ...runtime.text import plural
 from ...settings import topics
-from ...settings.opening import backend_of, open_once
-from ...settings.sections import ConfigError, Settings
-from ...trainer.state.checkpoint import CheckpointError
-from ...trainer.state.stored_state import read_state
+from ...settings.opening import open_once
+from ...settings.sections import Settings
 from ..shared.configuration import read_config
 from ..shared.log_access import flush
+from ..shared.trainers import behind, tell_behind
 from .subjects import Found, Subjects
-
-_WAIT_SECONDS = 10.0  # for a trainer that is running
-_LOOK_SECONDS = 0.1
 
 NOT_REACHED = (
     "not reached: the log itself and its copies, predictions and dead letters, backups of the state folder, exported "
@@ -42,9 +36,11 @@ def run(arguments: argparse.Namespace) -> int | None:
         flush(log)
         ends = log.end_offsets(settings.log.erasures)
     _tell(found, len(subjects.values))
-    _tell_whether_followed(
-        settings, {number: ends[number] for number, here in found.items() if here.examples or models}
-    )
+    asked = {number: ends[number] for number, here in found.items() if here.examples or models}
+    if waiting := behind(settings, "erasures", asked):
+        tell_behind(waiting)
+    else:
+        print("the trainers have forgotten them, and the newest checkpoints are without them")
     print(NOT_REACHED)
     return None
 
@@ -69,36 +65,3 @@ def _tell(found: Mapping[int, Found], n_subjects: int) -> None:
         f"{plural(n_subjects, 'subject')}: {plural(n_events, 'event')} and {plural(n_labels, 'label')} are "
         "erased: no model keeps them, no later run learns them"
     )
-
-
-def _tell_whether_followed(settings: Settings, ends: Mapping[int, int]) -> None:
-    """Wait until the trainers have followed the requests before these offsets, for a moment, and say so."""
-    until = time.monotonic() + _WAIT_SECONDS
-    while waiting := [number for number, end in ends.items() if followed(settings).get(number, 0) < end]:
-        if time.monotonic() > until or settings.state.store != "dir" or is_idle(settings):
-            print(f"the trainer of {plural(len(waiting), 'partition')} follows the request when it runs")
-            return
-        time.sleep(_LOOK_SECONDS)
-    print("the trainers have forgotten them, and the newest checkpoints are without them")
-
-
-def is_idle(settings: Settings) -> bool:
-    """Whether certainly no trainer works on this state folder now."""
-    if backend_of(settings).has_groups:
-        return False
-    if not settings.daemon.state_dir.is_dir():
-        return True
-    try:
-        lock_folder(settings.daemon.state_dir, "").close()
-    except AlreadyInUse:
-        return False
-    return True
-
-
-def followed(settings: Settings) -> dict[int, int]:
-    """Offset of the next request of each partition, as its newest checkpoint says; empty without a checkpoint."""
-    try:
-        stored = read_state(settings.daemon.state_dir)
-    except (ConfigError, CheckpointError):
-        return {}
-    return {item.number: item.checkpoint.offsets.get("erasures", 0) for item in stored}

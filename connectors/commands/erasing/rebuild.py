@@ -7,7 +7,6 @@ interrupted rebuild goes on when it is called again.
 import argparse
 import json
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +17,8 @@ from ...records.erasures import Erasure, Swap
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
 from ...runtime.text import plural
-from ...settings.challengers import FIRST
 from ...settings.opening import open_once
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
 from ...trainer.state.challengers import serving_of
 from ...trainer.state.checkpoint import check_fingerprint
@@ -29,12 +27,12 @@ from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
 from ..shared.log_access import flush
 from ..shared.long_running import working
+from ..shared.trainers import behind
 from . import receipts
-from .erase import followed, is_idle, needs_erasures
+from .erase import needs_erasures
 
 _NEAR = 2000  # records that the trainer itself may read
 _WAIT_SECONDS = 600.0  # for a trainer that is running to swap
-_LOOK_SECONDS = 0.2
 _STAGES = "stages.json"
 
 
@@ -79,13 +77,15 @@ def _needs(settings: Settings) -> Iterator[str]:
     yield from needs_erasures(settings)
     why = "a rebuild would not end with the same model"
     if settings.log.questions:
-        yield f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered"
+        yield (
+            f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered. "
+            "The models have forgotten the records. For one that never saw them, `streamsvm replay` learns the labels "
+            "of the log without asking"
+        )
     if settings.daemon.start != "earliest":
         yield f"daemon.start = {settings.daemon.start!r}: {why}, because it is not known where the trainer began"
     if settings.daemon.begin != "empty":
         yield f"daemon.begin = {settings.daemon.begin!r}: {why}, because the trainer began with another model"
-    if settings.state.store != "dir":
-        yield f"state.store = {settings.state.store!r}: a trainer takes a rebuilt state from a folder; it must be 'dir'"
 
 
 def _refuse_beginnings(log: Transport, settings: Settings) -> None:
@@ -96,8 +96,7 @@ def _refuse_beginnings(log: Transport, settings: Settings) -> None:
         for number, start in (log.start_offsets(topic) if topic else {}).items()
         if start
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _asked(log: Transport, settings: Settings, number: int) -> Asked:
@@ -128,7 +127,18 @@ def _run_of(settings: Settings, asked: Mapping[int, Asked], receipt: Path) -> st
 def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: Stop) -> dict[int, list[Stage]]:
     """Rebuild the state of each partition that has one; return the stages that were read."""
     stages: dict[int, list[Stage]] = {}
-    for number, place in _places(settings).items():
+    places = _places(settings)
+    elsewhere = [number for number, here in asked.items() if here.erasures and number not in places]
+    if elsewhere and settings.state.store != "dir":
+        raise ConfigError(
+            *(
+                f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
+                f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from "
+                "a folder beside it; one trainer must have all partitions"
+                for number in elsewhere
+            )
+        )
+    for number, place in places.items():
         if number in asked:
             rerun = Rerun(settings, number, folder, erased_by(settings, asked[number].erasures))
             stages[number] = _catch_up(settings, rerun, number, place, stop)
@@ -161,17 +171,9 @@ def _places(settings: Settings) -> dict[int, Stage]:
     if not settings.daemon.state_dir.is_dir():
         return {}
     found = read_state(settings.daemon.state_dir)
-    promoted = {item.name: serving_of(item.checkpoint.blobs) for item in found}
-    problems = [
-        f"{name}: {serving!r} was promoted, and a rebuild knows only [model]. Roll back, or write its settings into "
-        "[model] and remove its section, and rebuild then"
-        for name, serving in promoted.items()
-        if serving != FIRST
-    ]
-    if problems:
-        raise ConfigError(problems)
     for item in found:
-        check_fingerprint(item.checkpoint, settings.fingerprint(), settings.daemon.state_dir)
+        serving = settings.serving(serving_of(item.checkpoint.blobs))
+        check_fingerprint(item.checkpoint, serving.fingerprint(), settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 
@@ -192,16 +194,13 @@ def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, li
     """Wait until all trainers have swapped, durably; return whether they have."""
     with open_once(settings) as log:
         ends = {number: _asked(log, settings, number).swaps[app] + 1 for number in stages}
-    until = time.monotonic() + _WAIT_SECONDS
-    while any(followed(settings).get(number, 0) < end for number, end in ends.items()):
-        if stop() or time.monotonic() > until or is_idle(settings):
-            return False
-        time.sleep(_LOOK_SECONDS)
+    if behind(settings, "erasures", ends, seconds=_WAIT_SECONDS, stop=stop):
+        return False
     missing = [number for number in stages if read_note(folder, number) is None]
     if missing:
         shutil.rmtree(folder)
         why = "its log says why; call this again to try again"
-        raise ConfigError([f"the trainer of partition {number} could not swap: {why}" for number in missing])
+        raise ConfigError(*[f"the trainer of partition {number} could not swap: {why}" for number in missing])
     return True
 
 
@@ -218,6 +217,7 @@ def _receipt(
             partitions[str(number)] = {
                 "stages": read,
                 "place": note["place"],
+                "served": note["served"],
                 "erased": _hashes(settings, salted, number, asked[number].erasures, Stage(*note["place"])),
                 "log": receipts.log_digests(log, settings, number, Stage(*note["place"]), is_erased),
                 "before": note["before"],

@@ -37,6 +37,8 @@ def settings_of(settings: Settings) -> dict[str, Any]:
     sections["daemon"] = {name: getattr(settings.daemon, name) for name in _OF_DAEMON}
     values = {f"{section}.{name}": value for section, found in sections.items() for name, value in found.items()}
     del values["model.cache_mb"]  # It changes the memory, not the model.
+    for own in settings.challenger if settings.log.control else ():  # one of which may have served
+        values |= {f"challenger.{own.name}.{name}": value for name, value in own.fingerprint().items()}
     return json.loads(json.dumps(values, default=str))
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from tqdm import tqdm
 
-from ...logs.reading import read_all
 from ...logs.transport import Record, Transport
-from ...records.codec import Codec, Event, key_of
+from ...records.codec import Codec, Event, key_of, readable
 from ...records.erasures import Erasure
 from ...records.formats.base import BadRecord
 from ...settings.sections import Settings
+from ..shared.log_access import watched
 
 ID, KEY = "id", "key"
 
@@ -66,10 +65,9 @@ class Subjects:
         topics = self._settings.log
         found: dict[int, Found] = {number: Found() for number in log.start_offsets(topics.topic)}
         codec = self._settings.codec()
-        for record in _progress(log, topics.topic, "looking for the events"):
-            event = _decoded(codec, record)
-            subject = None if event is None else self._subject(record, event)
-            if event is not None and subject in self.values:
+        for record, event in readable(watched(log, topics.topic, "looking for the events"), codec.decode):
+            subject = self._subject(record, event)
+            if subject in self.values:
                 self.unknown.discard(subject)
                 here = found.setdefault(record.partition, Found())
                 here.events.append(record.offset)
@@ -87,12 +85,9 @@ class Subjects:
 
     def _find_labels(self, log: Transport, codec: Codec, found: Mapping[int, Found]) -> None:
         keys = {number for here in found.values() for numbers in here.examples.values() for number in numbers}
-        for record in _progress(log, self._settings.log.labels, "looking for the labels"):
-            try:
-                is_theirs = record.value is not None and codec.decode_label(record).key in keys
-            except BadRecord:
-                continue
-            if is_theirs and record.partition in found:
+        topic = self._settings.log.labels
+        for record, label in readable(watched(log, topic, "looking for the labels"), codec.decode_label):
+            if label.key in keys and record.partition in found:
                 found[record.partition].labels.append(record.offset)
 
     def _subject(self, record: Record, event: Event) -> str | None:
@@ -114,17 +109,3 @@ def _numbers(text: str) -> set[int]:
         with suppress(ValueError, BadRecord):
             numbers.add(key_of(meaning(text)))
     return numbers
-
-
-def _decoded(codec: Codec, record: Record) -> Event | None:
-    if record.value is None:
-        return None
-    try:
-        return codec.decode(record)
-    except BadRecord:
-        return None  # the trainer has refused it, too
-
-
-def _progress(log: Transport, topic: str, what: str) -> Iterable[Record]:
-    total = sum(log.end_offsets(topic).values()) - sum(log.start_offsets(topic).values())
-    return tqdm(read_all(log, topic), what, total=total, unit=" records", disable=None)

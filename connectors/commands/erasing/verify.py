@@ -57,10 +57,20 @@ def _replayed(settings: Settings, receipt: dict[str, Any], stop: Stop) -> Iterat
             rerun = Rerun(settings, number, Path(folder), salted.among(part["erased"]))
             for stage in [*part["stages"], part["place"]]:
                 state = rerun.run(Stage(*stage), stop)
+            served = [] if state is None else [[term.name, term.offset] for term in state.challengers.terms]
+            if state is not None and served != part.get("served", served):
+                yield (
+                    f"partition {number}: here {_terms(served)}, and in the receipt {_terms(part['served'])}. The copy "
+                    "needs the topics of log.control, too"
+                )
             found = {} if state is None else digests(state)
             for name, digest in part["after"].items():
                 if found.get(name) != digest:
                     yield f"partition {number}, {name}: the digest of this replay is {found.get(name)}, not {digest}"
+
+
+def _terms(served: list[list[Any]]) -> str:
+    return ", then ".join(f"{name!r} serves from offset {offset}" for name, offset in served)
 
 
 def _other_settings(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(table(fields, roles, found.n_records))
     _tell(origin, fields, roles)
     if origin.is_flat and roles.label is None and arguments.label is None:
-        raise ConfigError([_which_label(out, fields, roles)])
+        raise ConfigError(_which_label(out, fields, roles))
     snapshot.write_atomic(out, configuration(origin, fields, roles, found.n_records).encode())
     load(out, {}, log_must_exist=False, with_model=False)
     _tell_next(arguments, origin, roles)
@@ -66,11 +66,11 @@ def run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     is_topic = arguments.topic is not None
     if is_topic == (arguments.file is not None):
-        raise ConfigError(["init takes a FILE, or --topic TOPIC with --dir LOG or --kafka HOST:PORT"])
+        raise ConfigError("init takes a FILE, or --topic TOPIC with --dir LOG or --kafka HOST:PORT")
     if is_topic and (arguments.dir is None) == (arguments.kafka is None):
-        raise ConfigError([f"--topic {arguments.topic}: add --dir LOG for a folder, or --kafka HOST:PORT"])
+        raise ConfigError(f"--topic {arguments.topic}: add --dir LOG for a folder, or --kafka HOST:PORT")
     if arguments.out.exists() and not arguments.force:
-        raise ConfigError([f"--out {arguments.out}: the file exists; name another one, or add --force to replace it"])
+        raise ConfigError(f"--out {arguments.out}: the file exists; name another one, or add --force to replace it")
     require_folder(arguments.out)
 
 
@@ -118,7 +118,7 @@ def _topic(arguments: argparse.Namespace) -> tuple[Origin, Iterator[Mapping[Any,
 def _values(settings: Settings, topic: str) -> list[bytes]:
     """The first records of a topic, as many of each partition."""
     if not backend_of(settings).makes_topics and not topics.describe(settings, [topic]):
-        raise ConfigError([f"--topic {topic}: the broker has no such topic"])
+        raise ConfigError(f"--topic {topic}: the broker has no such topic")
     with open_once(settings) as log:
         starts, ends = log.start_offsets(topic), log.end_offsets(topic)
         most = -(-RECORDS // max(1, len(starts)))

@@ -89,7 +89,7 @@ def roles_of(fields: Mapping[str, Field], n_records: int, given: Mapping[str, st
     for role in ("id", "label", "time"):
         name = given[role]
         if name is not None and name not in fields and (role, name) != ("label", ""):
-            raise ConfigError([f"--{role} {name}: no record has this field; there are {', '.join(fields)}"])
+            raise ConfigError(f"--{role} {name}: no record has this field; there are {', '.join(fields)}")
     _choose_id(roles, fields, n_records, given["id"])
     _choose_label(roles, fields, given["label"])
     _choose_time(roles, fields, n_records, given["time"])
@@ -103,7 +103,7 @@ def roles_of_events(table: Table, given: Mapping[str, str | None]) -> Roles:
     """The roles of the fields in the features x of events, which have id, label and time beside them."""
     for role in ("id", "label", "time"):
         if given[role] is not None:
-            raise ConfigError([f"--{role} {given[role]}: the records are events, which have id, x, y and ts"])
+            raise ConfigError(f"--{role} {given[role]}: the records are events, which have id, x, y and ts")
     roles = Roles(classes=table.labels.classes)
     if len(roles.classes) >= 2:
         _choose_positive(roles, given["positive"])
@@ -117,7 +117,7 @@ def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given:
     unique = [name for name, of in fields.items() if name and of.all_differ and of.n_present == n_records > 1]
     if given is not None:
         if given not in unique:
-            raise ConfigError([f"--id {given}: some records have no value there, or have the same one"])
+            raise ConfigError(f"--id {given}: some records have no value there, or have the same one")
         roles.id, roles.why["id"] = given, "as given"
         return
     named = [name for name in unique if _is_id(name)]
@@ -147,10 +147,10 @@ def _choose_label(roles: Roles, fields: Mapping[str, Field], given: str | None) 
         found = fields[given]
         if len(found.classes) < 2:
             n = f"more than {MOST_CLASSES} different values" if found.values is None else "one value only"
-            raise ConfigError([f"--label {given}: the field has {n}; a label tells two classes or more apart"])
+            raise ConfigError(f"--label {given}: the field has {n}; a label tells two classes or more apart")
         if 2 * len(found.classes) > found.n_present > 4:
             n = f"{len(found.classes)} different values in {found.n_present} records"
-            raise ConfigError([f"--label {given}: the field has {n}; a label's values come again and again"])
+            raise ConfigError(f"--label {given}: the field has {n}; a label's values come again and again")
         roles.label, roles.why["label"] = given, "as given"
     else:
         possible = [
@@ -179,7 +179,7 @@ def _require_one_spelling(label: str, classes: Mapping[Any, int]) -> None:
     for name in classes:
         other = known.setdefault(alike(str(name)), name)
         if other is not name:
-            raise ConfigError([f"the label {label} has {other!r} and {name!r}: write each class in one way only"])
+            raise ConfigError(f"the label {label} has {other!r} and {name!r}: write each class in one way only")
 
 
 def _choose_time(roles: Roles, fields: Mapping[str, Field], n_records: int, given: str | None) -> None:
@@ -201,9 +201,9 @@ def _choose_positive(roles: Roles, given: str | None) -> None:
         found = [label for label in labels if canonical(label) == canonical(given)]
         if not found:
             shown = ", ".join(map(str, labels[:MOST_GUESSED]))
-            raise ConfigError([f"--positive {given}: the label has no such value; it has {shown}"])
+            raise ConfigError(f"--positive {given}: the label has no such value; it has {shown}")
         if len(labels) > 2:
-            raise ConfigError([f"--positive {given}: the label has {len(labels)} values, which are all classes"])
+            raise ConfigError(f"--positive {given}: the label has {len(labels)} values, which are all classes")
         roles.positive, roles.why["positive"] = found[0], "as given"
     if len(labels) > 2:
         return

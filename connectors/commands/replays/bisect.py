@@ -20,7 +20,8 @@ from ...logs.reading import read, read_all
 from ...logs.transport import Transport
 from ...records.codec import Event
 from ...records.formats.base import BadRecord
-from ...records.predictions import ClassPrediction, Said, predictions_of
+from ...records.predictions import predictions_of
+from ...records.said import answer_of, probability_of
 from ...records.times import order
 from ...runtime.process import Stop
 from ...settings.opening import open_once
@@ -100,11 +101,11 @@ def _held_out(settings: Settings, topic: str) -> list[Event]:
             try:
                 event = codec.decode(record)
             except BadRecord as error:
-                raise ConfigError([f"--held-out {topic}: offset {record.offset}: {error.detail}"]) from None
+                raise ConfigError(f"--held-out {topic}: offset {record.offset}: {error.detail}") from None
             if event.y is not None:
                 found.append(event)
     if len(found) < _FEWEST:
-        raise ConfigError([f"--held-out {topic}: it has {len(found)} labelled events, at least {_FEWEST} are needed"])
+        raise ConfigError(f"--held-out {topic}: it has {len(found)} labelled events, at least {_FEWEST} are needed")
     chosen = np.linspace(0, len(found) - 1, min(len(found), _MOST_EVENTS)).astype(int)
     return [found[i] for i in chosen.tolist()]
 
@@ -140,7 +141,7 @@ def bisect(settings: Settings, number: int, events: list[Event], folder: Path, s
         starts, ends = log.start_offsets(topic), log.end_offsets(topic)
         if number not in starts:
             numbers = ", ".join(map(str, sorted(starts))) or "none"
-            raise ConfigError([f"--partition {number}: {topic!r} does not have it; its partitions are {numbers}"])
+            raise ConfigError(f"--partition {number}: {topic!r} does not have it; its partitions are {numbers}")
         first, end = starts[number], ends[number]
         places = _Places(log, settings, number)
         models = _Models(settings, number, events, folder, places, stop)
@@ -247,22 +248,13 @@ class _Models:
 
 def _look(state: State | None, events: list[Event]) -> Look:
     if state is None:
-        raise ConfigError(["the log has no events before the first place to look at"])
+        raise ConfigError("the log has no events before the first place to look at")
     rows = state.rows([event.x for event in events], None)
     said = predictions_of(state.model, rows)
-    right = np.array([_probability(each, event.y) for each, event in zip(said, events, strict=True)])
-    wrong = [_predicted(each) != event.y for each, event in zip(said, events, strict=True)]
+    pairs = [(each, event.y) for each, event in zip(said, events, strict=True) if event.y is not None]  # all have one
+    right = np.array([probability_of(each, y) for each, y in pairs])
+    wrong = [answer_of(each) != y for each, y in pairs]
     return Look(-np.log(np.maximum(right, _LEAST)), np.array(wrong))
-
-
-def _probability(said: Said, y: object) -> float:
-    if isinstance(said, ClassPrediction):
-        return said.probabilities.get(y, 0.0)  # type: ignore[call-overload]
-    return said.score if y else 1.0 - said.score
-
-
-def _predicted(said: Said) -> object:
-    return said.label if isinstance(said, ClassPrediction) else said.margin > 0
 
 
 class _Places:

@@ -4,30 +4,25 @@ import argparse
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ...logs.reading import read
 from ...logs.transport import TopicMismatch, Transport
 from ...records.promotions import answered
-from ...records.times import is_known
 from ...runtime.folders import lock_folder, make_private, write_private
+from ...runtime.moments import Moment
 from ...runtime.process import Stop
 from ...settings import topics
 from ...settings.loading import load
-from ...settings.opening import backend_of, open_once
-from ...settings.sections import ConfigError, Settings
+from ...settings.opening import open_once
+from ...settings.sections import ConfigError, Settings, refuse
+from ...trainer.excerpt import Excerpt, Spans, offsets_at
 from ...trainer.operate import operate
 from ...trainer.state.checkpoint import CheckpointError
 from ...trainer.state.state import State
 from ...trainer.trainer import Trainer
-from ..arguments.options import Moment
 from ..shared.long_running import show_states, working
-
-_Spans = dict[str, dict[int, tuple[int, int]]]  # first offset and end, by topic and partition
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -77,8 +72,7 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
         problems.append(f"daemon.state_dir = {str(state_dir)!r} belongs to the original: choose another folder")
     if app == original.group.id:
         problems.append(f"--app {app} is the original's group.id: choose another name")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return settings
 
 
@@ -121,39 +115,10 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
         return operate(loop, settings, stop, settings.group.id) or {}
 
 
-class Excerpt:
-    """A log that seems to hold only a range of some topics; it passes everything else on to the log.
-
-    Parameters
-    ----------
-    log
-        The `Transport`; an `Excerpt` can stand in for it.
-    spans
-        First offset and end of each partition, by topic.
-    """
-
-    def __init__(self, log: Transport, spans: _Spans) -> None:
-        self._log = log
-        self._spans = spans
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
-
-    def start_offsets(self, topic: str) -> dict[int, int]:
-        starts = self._log.start_offsets(topic)  # the log may have deleted records of the range meanwhile
-        return {
-            number: max(starts[number], start) for number, (start, _) in self._spans.get(topic, {}).items()
-        } or starts
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        ends = {number: end for number, (_, end) in self._spans.get(topic, {}).items()}
-        return ends or self._log.end_offsets(topic)
-
-
 # --- the range --------------------------------------------------------------------------------------------------------
 
 
-def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
+def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> Spans:
     """The range that this replay began with; the first call determines it and writes it down."""
     path = settings.daemon.state_dir / "replay.json"
     asked = {"from": _show(first, "earliest"), "to": _show(last, "the end")}
@@ -161,10 +126,8 @@ def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> _Spans
         began, spans = _read_spans(path)
         if began != asked:
             raise ConfigError(
-                [
-                    f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
-                    "for another range choose another --app"
-                ]
+                f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
+                "for another range choose another --app"
             )
         return spans
     spans = _spans(settings, first, last)
@@ -176,7 +139,7 @@ def _show(moment: Moment, default: str) -> str:
     return default if moment is None else str(moment)
 
 
-def _read_spans(path: Path) -> tuple[dict[str, str], _Spans]:
+def _read_spans(path: Path) -> tuple[dict[str, str], Spans]:
     """The arguments with which a replay began, and its range."""
     try:
         stored = json.loads(path.read_bytes())
@@ -188,12 +151,12 @@ def _read_spans(path: Path) -> tuple[dict[str, str], _Spans]:
         raise CheckpointError(f"{path} is damaged, choose another --app: {error!r:.200}") from None
 
 
-def _spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
+def _spans(settings: Settings, first: Moment, last: Moment) -> Spans:
     events, labels = settings.log.topic, settings.log.labels
     with open_once(settings) as log:
         starts, ends = log.start_offsets(events), log.end_offsets(events)
-        begins = starts if first is None else _offsets_at(settings, log, first)
-        stops = ends if last is None else _offsets_at(settings, log, last)
+        begins = starts if first is None else offsets_at(settings, log, first)
+        stops = ends if last is None else offsets_at(settings, log, last)
         spans = {events: {number: (begins[number], max(begins[number], stops[number])) for number in sorted(starts)}}
         if labels:
             starts, ends = log.start_offsets(labels), log.end_offsets(labels)
@@ -203,27 +166,3 @@ def _spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
             starts, ends = log.start_offsets(requests), answered(log, requests, answers)
             spans[requests] = {number: (start, ends[number]) for number, start in starts.items()}
     return spans
-
-
-def _offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> dict[int, int]:
-    """The offset of a moment in each partition of the events."""
-    topic = settings.log.topic
-    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
-    if isinstance(moment, int):
-        return {number: min(max(moment, start), ends[number]) for number, start in starts.items()}
-    time_ms = int(1000 * moment.timestamp())
-    found = ends
-    for number, start in backend_of(settings).search(topic, starts, time_ms).items():
-        with closing(read(log, topic, {number: start}, ends)) as records:
-            found[number] = next((record.offset for record in records if record.timestamp >= time_ms), ends[number])
-    for number, offset in found.items():
-        if starts[number] < offset == ends[number]:
-            _require_times(log, topic, number, offset - 1)
-    return found
-
-
-def _require_times(log: Transport, topic: str, number: int, offset: int) -> None:
-    """Raise an error if the record at `offset` has no timestamp: a partition without times has no record of a time."""
-    with closing(read(log, topic, {number: offset}, {number: offset + 1})) as records:
-        if any(not is_known(record.timestamp) for record in records):
-            raise ConfigError([f"{topic}-{number} has records without timestamps: give --from and --to as offsets"])

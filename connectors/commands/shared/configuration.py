@@ -9,7 +9,7 @@ from ...records.columns import Columns
 from ...records.formats.base import show
 from ...runtime.text import plural
 from ...settings.loading import load, nothing
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 
 
 def read_config(
@@ -24,16 +24,18 @@ def read_config(
     return load(*given, log_must_exist=log_must_exist, with_model=with_model, needs=needs)
 
 
-def state_folder(path: Path) -> Path:
-    """The state folder of a configuration; another path as it is."""
-    is_config = path.suffix == ".toml" and not path.is_dir()
-    return load(path, os.environ).daemon.state_dir if is_config else path
+def state_of(path: Path) -> tuple[Settings | None, Path]:
+    """A configuration's settings, and its state folder; of another path, None and the path as it is."""
+    if path.suffix != ".toml" or path.is_dir():
+        return None, path
+    settings = load(path, os.environ)
+    return settings, settings.daemon.state_dir
 
 
 def check_file(arguments: argparse.Namespace) -> None:
     """Raise ConfigError if an option of the file lacks another one."""
     if arguments.rest and arguments.positive is None:
-        raise ConfigError(["--rest goes with --positive, which names the label of the positive class"])
+        raise ConfigError("--rest goes with --positive, which names the label of the positive class")
 
 
 def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
@@ -50,8 +52,7 @@ def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
         for name in ruled
         if (given := getattr(arguments, name)) not in (None, ruled[name])
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return Columns(
         **{name: named[name] or getattr(arguments, name) for name in named},
         positive=None if is_flat else arguments.positive,

@@ -14,27 +14,15 @@ logger = logging.getLogger(__name__)
 
 _ORIGINS = ("builtins", "streamsvm")  # of the errors below
 _LOG_FORMAT = "STREAMSVM_DAEMON_LOG_FORMAT"  # the variable of the setting
-_CODES = {  # by the error's name: to import all errors would load every room, and the engine
-    "ConfigError": BAD_CONFIG,
-    "LevelError": BAD_CONFIG,
-    "OptionRefused": BAD_CONFIG,
-    "LibraryMissing": BAD_CONFIG,
-    "AccessDenied": DENIED,
-    "LogCorruption": BAD_DATA,
-    "OffsetOutOfRange": BAD_DATA,
-    "TopicMismatch": BAD_DATA,
-    "CheckpointError": BAD_DATA,
-    "SnapshotError": BAD_DATA,
-    "TooManyBadRecords": BAD_DATA,
-    "Stalled": STALLED,
-    "Unavailable": TEMPORARY,
-    "OutputsLost": TEMPORARY,
-    "TakenOver": TEMPORARY,
-    "FileError": FAILED,
-    "AlreadyInUse": FAILED,
-    "OSError": FAILED,
-    "KeyboardInterrupt": FAILED,
+_ERRORS = {  # by their names: to import all errors would load every room, and the engine
+    BAD_CONFIG: "ConfigError LevelError OptionRefused LibraryMissing",
+    DENIED: "AccessDenied",
+    BAD_DATA: "LogCorruption OffsetOutOfRange TopicMismatch CheckpointError SnapshotError TooManyBadRecords",
+    STALLED: "Stalled",
+    TEMPORARY: "Unavailable OutputsLost TakenOver",
+    FAILED: "FileError AlreadyInUse OSError KeyboardInterrupt",
 }
+_CODES = {name: code for code, names in _ERRORS.items() for name in names.split()}
 
 
 def told(error: BaseException) -> int | None:

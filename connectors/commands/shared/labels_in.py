@@ -10,17 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tqdm import tqdm
-
-from ...logs.reading import read_all
 from ...logs.transport import Transport
+from ...records.codec import readable
 from ...records.columns import Columns
-from ...records.formats.base import BadRecord, show
-from ...records.parquet import ParquetMissing
+from ...records.formats.base import show
 from ...records.people.label_files import FileLabel, read_label_file
 from ...records.text_files import Mistakes
 from ...runtime.folders import FileError
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import Settings
+from .log_access import watched
 
 
 class Home(NamedTuple):
@@ -74,12 +72,7 @@ class LabelFile:
         """
         codec, topic = self._settings.codec(), self._settings.log.topic
         self._n_partitions = max(1, len(log.end_offsets(topic)))
-        total = sum(log.end_offsets(topic).values()) - sum(log.start_offsets(topic).values())
-        for record in tqdm(read_all(log, topic), "finding the events", total=total, unit=" records", disable=None):
-            try:
-                event = codec.decode(record)
-            except BadRecord:
-                continue  # the trainer has refused it, too
+        for record, event in readable(watched(log, topic, "finding the events"), codec.decode):
             if str(event.id) in self._homes:
                 self._homes[str(event.id)].add(Home(record.partition, event.id, record.key))
         n_missing, mistakes = 0, Mistakes()
@@ -96,10 +89,7 @@ class LabelFile:
             yield json.dumps({**label.fields, "id": home.id}, separators=(",", ":")).encode(), home
 
     def _labels(self) -> Iterator[FileLabel]:
-        try:
-            yield from read_label_file(self._path, self._format, self._columns, self._settings.codec())
-        except ParquetMissing as error:
-            raise ConfigError([str(error)]) from None
+        return read_label_file(self._path, self._format, self._columns, self._settings.codec())
 
     def _home(self, label: FileLabel) -> Home:
         """The place of a label's event; for an event that is not there, the partition that the file names."""

@@ -1,8 +1,12 @@
 """Making records durable, for commands that work beside the trainer."""
 
 import time
+from collections.abc import Iterable
 
-from ...logs.transport import Transport, Unavailable
+from tqdm import tqdm
+
+from ...logs.reading import read_all
+from ...logs.transport import Record, Transport, Unavailable
 
 _FLUSH_SECONDS = 60.0  # as long as a broker may take to restart
 
@@ -16,3 +20,9 @@ def flush(log: Transport) -> None:
         except Unavailable:
             if time.monotonic() > until:
                 raise
+
+
+def watched(log: Transport, topic: str, what: str) -> Iterable[Record]:
+    """All records of a topic, beside a bar that says how many of them were read."""
+    total = sum(log.end_offsets(topic).values()) - sum(log.start_offsets(topic).values())
+    return tqdm(read_all(log, topic), what, total=total, unit=" records", disable=None)

@@ -13,7 +13,6 @@ from streamsvm.features import Records
 from ...records.models import MulticlassModel, ServedModel
 from ...runtime.folders import FileError
 from ...settings.sections import ConfigError
-from ...trainer.state.models import KeyedModels
 from ...trainer.state.stored_state import choose_model, read_state
 
 BEFORE = (WarmupScaler, Records, type(None))  # what may stand before a model in a pipeline
@@ -39,15 +38,9 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
         If the file is damaged, or holds something other than a model.
     """
     if path.is_dir():
-        model, stored = choose_model(read_state(path), path, partition, key)
-        wanted = key.encode() if key is not None else None
-        if wanted is None and isinstance(stored.models, KeyedModels):
-            wanted = next(iter(stored.models.keys()))  # its only one
-        names = stored.setting("label.negative"), stored.setting("label.positive")
-        meta = {"names": names} if None not in names else {}
-        return ServedModel(model, stored.scaler, meta, stored.models.records(wanted), stored.models.decider(wanted))
+        return choose_model(read_state(path), path, partition, key)
     if partition is not None or key is not None:
-        raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
+        raise ConfigError(f"{path}: --partition and --key go with a state folder only")
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     found = load(path)

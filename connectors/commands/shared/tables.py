@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from ...records.parquet import ParquetMissing, require_pyarrow, write_rows
+from ...records.parquet import require_pyarrow, write_rows
 from ...records.people.label_files import PARQUET
 from ...runtime.folders import replacing, require_folder
 from ...runtime.text import plural
@@ -22,12 +22,9 @@ Row = Mapping[str, Any]
 def require_table(path: Path | None, suffixes: Sequence[str] = TEXTUAL) -> None:
     """Refuse a file that cannot be written, before the work begins."""
     if path is not None and path.suffix not in suffixes:
-        raise ConfigError([f"--out {path}: the name must end with {', '.join(suffixes[:-1])} or {suffixes[-1]}"])
+        raise ConfigError(f"--out {path}: the name must end with {', '.join(suffixes[:-1])} or {suffixes[-1]}")
     if path is not None and path.suffix == PARQUET:
-        try:
-            require_pyarrow()
-        except ParquetMissing as error:
-            raise ConfigError([str(error)]) from None
+        require_pyarrow()
     require_folder(path)
 
 

@@ -1,15 +1,13 @@
 """What ``streamsvm crossval`` prints and writes for more than two classes."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from streamsvm.validation.multiclass import ClassResult
 
 from ...runtime.text import aligned, plural
-from .training_set import TrainingSet
-from .validate import score
+from .validate import score, spread
 
 MOST_SHOWN = 20  # folds, and classes of a confusion table
 
@@ -33,8 +31,7 @@ def _scores(result: ClassResult, metrics: Sequence[str]) -> list[tuple[str, ...]
     n_tested = sum(len(part.test) for part in parts)
     lines.append(("total", f"{n_tested:,}", *(score(result.score(metric)) for metric in metrics)))
     if any(len(part.test) > 1 for part in parts):
-        lines.append(("mean", "", *map(score, scores.mean(axis=1))))
-        lines.append(("deviation", "", *map(score, scores.std(axis=1))))
+        lines += spread(scores, 1)
     return lines
 
 
@@ -44,16 +41,3 @@ def _confusion(result: ClassResult) -> list[tuple[str, ...]]:
     for name, row, recall in zip(names, counts, result.recalls, strict=True):
         lines.append((name, *(f"{count:,}" for count in row), score(recall)))
     return lines
-
-
-def rows_of(examples: TrainingSet, result: ClassResult) -> list[dict[str, Any]]:
-    """A row for each test of an example, in the order of the file."""
-    tests = [
-        (i, fold, predicted)
-        for fold, part in enumerate(result.per_fold, 1)
-        for i, predicted in zip(part.test.tolist(), part.predictions.tolist(), strict=True)
-    ]
-    return [
-        {"id": examples.ids[i], "fold": fold, "y": examples.y[i].item(), "prediction": predicted}
-        for i, fold, predicted in sorted(tests)
-    ]

@@ -3,6 +3,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,11 @@ from streamsvm.validation.multiclass import ClassResult
 from streamsvm.validation.scale import resolve_scaling
 
 from ...runtime.text import aligned, plural
-from ...settings.sections import ConfigError
+from ...settings.sections import refuse
 from ..shared.tables import write_table
 from . import class_tables
 from .training_set import TrainingSet
-from .validate import (
-    arguments_refused,
-    check,
-    number,
-    prepare,
-    read_with_folds,
-    score,
-)
+from .validate import arguments_refused, check, number, prepare, read_with_folds, score, spread
 
 DENSE = 0.5  # share of the features other than 0 above which learners would scale them
 MOST_SHOWN = 20  # The table sums more folds up by their start.
@@ -60,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
         _show_result(second, other, arguments.metric)
         _show_comparison(result, other, arguments.metric)
     if arguments.out:
-        rows = class_tables.rows_of(examples, result) if isinstance(result, ClassResult) else _tests(examples, result)
+        rows = _tests(examples, result)
         write_table(arguments.out, list(rows[0]), rows)
 
 
@@ -72,8 +66,7 @@ def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None
         for name, default in defaults.items()
         if model not in models and getattr(arguments, name) != default
     ]
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _validated(
@@ -112,9 +105,7 @@ def _show_result(setting: dict[str, Any], result: Result | ClassResult, metrics:
     lines += _fold_lines(parts, scores)
     lines.append(_line("total", parts + full, "", together, result.seconds))
     if len(parts) > 1 and any(len(part.test) > 1 for part in parts):
-        empty = [""] * 7
-        lines.append(("mean", *empty, *map(score, scores.mean(axis=1))))
-        lines.append(("deviation", *empty, *map(score, scores.std(axis=1))))
+        lines += spread(scores, 7)
     picked = "solver" if setting["model"] == "ssvm" else "seeding"
     print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}")
     print(f"{picked} {result.seeding}: {result.reason}")
@@ -167,16 +158,16 @@ def _show_comparison(first: Any, second: Any, metrics: Sequence[str]) -> None:
     print(f"\n{aligned(lines)}")
 
 
-def _tests(examples: TrainingSet, result: Result) -> list[dict[str, Any]]:
+def _tests(examples: TrainingSet, result: Result | ClassResult) -> list[dict[str, Any]]:
     """A row for each test of an example, in the order of the file."""
-    tests = [
-        (i, fold, f, predicted)
-        for fold, part in enumerate(result.per_fold, 1)
-        for i, f, predicted in zip(
-            part.test.tolist(), part.decision_values.tolist(), part.predictions.tolist(), strict=True
-        )
-    ]
+    columns = {"prediction": "predictions", "decision_value": "decision_values"}  # of the file, and of a fold
+    if isinstance(result, ClassResult):
+        del columns["decision_value"]
+    tests = []
+    for fold, part in enumerate(result.per_fold, 1):
+        values = zip(*(getattr(part, name).tolist() for name in ("test", *columns.values())), strict=True)
+        tests += [(i, fold, dict(zip(columns, own, strict=True))) for i, *own in values]
     return [
-        {"id": examples.ids[i], "fold": fold, "y": bool(examples.y[i]), "prediction": predicted, "decision_value": f}
-        for i, fold, f, predicted in sorted(tests)
+        {"id": examples.ids[i], "fold": fold, "y": examples.y[i].item(), **said}
+        for i, fold, said in sorted(tests, key=itemgetter(0, 1))
     ]

@@ -18,19 +18,13 @@ from streamsvm.validation.scores import measure
 
 from ...report import charts as report
 from ...runtime.folders import require_folder
+from ...runtime.libraries import LibraryMissing
 from ...runtime.text import aligned, plural
 from ...settings.sections import ConfigError
 from ..arguments import options
 from ..arguments.tuning import GAMMAS
 from ..shared.tables import write_table
-from .validate import (
-    arguments_refused,
-    check,
-    number,
-    prepare,
-    read_with_folds,
-    score,
-)
+from .validate import arguments_refused, check, number, prepare, read_with_folds, score
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -77,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _gammas(arguments: argparse.Namespace) -> list[float]:
     if not _has(arguments.kernel, "gamma"):
         if arguments.gamma is not None:
-            raise ConfigError([f"--gamma: the {arguments.kernel} kernel has no gamma; leave --gamma out"])
+            raise ConfigError(f"--gamma: the {arguments.kernel} kernel has no gamma; leave --gamma out")
         return [1.0]  # The kernel does not use it.
     return options.values(GAMMAS) if arguments.gamma is None else arguments.gamma
 
@@ -93,8 +87,8 @@ def _require_picture(path: Path | None) -> None:
     require_folder(path)
     try:
         report.require_picture(path)
-    except (report.PlotMissing, ValueError) as error:
-        raise ConfigError([f"--plot: {error}"]) from None
+    except (LibraryMissing, ValueError) as error:
+        raise ConfigError(f"--plot: {error}") from None
 
 
 def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
@@ -102,7 +96,7 @@ def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
     for i, test in enumerate(splits.tests, 1):
         if math.isnan(measure(name, y[test], np.zeros(len(test)))):
             raise ConfigError(
-                [f"--metric {name} is not defined on fold {i}, which tests one class only; use larger folds"]
+                f"--metric {name} is not defined on fold {i}, which tests one class only; use larger folds"
             )
 
 

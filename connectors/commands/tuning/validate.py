@@ -24,7 +24,7 @@ from ...records.raw import Reading
 from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.loading import load
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 from ..shared.configuration import check_file, raw_columns, tell_unlabelled
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
@@ -45,7 +45,7 @@ def check(arguments: argparse.Namespace, metrics: Iterable[str]) -> None:
     _kind_of_folds(arguments)
     for name in metrics:
         if name not in BY_NAME:
-            raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(BY_NAME)}"])
+            raise ConfigError(f"--metric: {name!r} is unknown; use one of {', '.join(BY_NAME)}")
     require_table(arguments.out)
 
 
@@ -82,7 +82,7 @@ def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Re
     settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings()
     is_raw = arguments.raw = arguments.raw or settings.features.raw
     if arguments.config and not settings.features.raw:
-        raise ConfigError([f"--config {arguments.config}: [features] raw is not true, so it says nothing of the file"])
+        raise ConfigError(f"--config {arguments.config}: [features] raw is not true, so it says nothing of the file")
     if arguments.scale is None:
         arguments.scale = "standard" if is_raw else "none"
     if not is_raw:
@@ -114,8 +114,7 @@ def _require_for_classes(arguments: argparse.Namespace) -> None:
     ]
     if getattr(arguments, "model", "svm") != "svm":
         problems.append("--model ssvm is for two classes; [label] lists more")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
 
 
 def _reading(settings: Settings) -> Reading | None:
@@ -124,7 +123,7 @@ def _reading(settings: Settings) -> Reading | None:
         return None
     if not settings.features.is_flat:
         raise ConfigError(
-            ["features.transform takes whole events, which a table does not have; name features.id, label or time"]
+            "features.transform takes whole events, which a table does not have; name features.id, label or time"
         )
     return settings.features.reading()
 
@@ -140,7 +139,7 @@ def arguments_refused() -> Iterator[None]:
         with plain_warnings():
             yield
     except (ValueError, ImportError) as error:
-        raise ConfigError([str(error)]) from error
+        raise ConfigError(str(error)) from error
 
 
 @contextmanager
@@ -166,6 +165,12 @@ def score(value: float) -> str:
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
+def spread(scores: np.ndarray, n_blank: int) -> list[tuple[str, ...]]:
+    """The lines of a table for mean and deviation of scores over the folds, after some blank cells."""
+    sides = {"mean": scores.mean(axis=1), "deviation": scores.std(axis=1)}
+    return [(name, *[""] * n_blank, *map(score, values)) for name, values in sides.items()]
+
+
 def _kind_of_folds(arguments: argparse.Namespace) -> str:
     """The kind of folds; raise ConfigError if an option belongs to another kind."""
     kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
@@ -176,8 +181,7 @@ def _kind_of_folds(arguments: argparse.Namespace) -> str:
     ]
     if kind == "grouped" and arguments.group is None:
         problems.append("--folds grouped needs --group, the column or field that holds the group of an example")
-    if problems:
-        raise ConfigError(problems)
+    refuse(problems)
     return kind
 
 

@@ -1,30 +1,26 @@
 """Reading the topic of events for those who search it, on a thread that begins with the first search."""
 
-import logging
 import threading
 from collections.abc import Iterator
 
 from streamsvm.active.answers.register import question_id
 
 from ...logs.reading import POLL_RECORDS
-from ...logs.transport import OffsetOutOfRange, Record, Transport, Unavailable
-from ...records.formats.base import BadRecord
+from ...logs.transport import Record, Transport, Unavailable
+from ...records.codec import readable
 from ...records.people.questions import FOUND, Question, fits_question
-from ...runtime.outage import Outage
-from ...runtime.process import LOOK_SECONDS, POLL_SECONDS
-from ...settings.opening import open_once
+from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
+from ..log_thread import LogThread
 from .index import CAPACITY, EventIndex, Page
 from .query import BadQuery, parse
-
-logger = logging.getLogger(__name__)
 
 _LOADING = "the events are still being read"
 _PATIENCE = 0.05  # seconds that a request waits for the first events
 _AT_ONCE = 50  # events, during which a search waits
 
 
-class Finder:
+class Finder(LogThread):
     """Finds events by what people type, and by likeness; any thread may call it.
 
     Parameters
@@ -36,22 +32,16 @@ class Finder:
     """
 
     def __init__(self, settings: Settings, capacity: int = CAPACITY) -> None:
-        self._settings = settings
+        super().__init__(settings, "the events")
         self._capacity = capacity
         self._codec = settings.codec()
         self._shown = settings.shown()
         self._index = EventIndex(capacity)
-        self._closing = threading.Event()
         self._loaded = threading.Event()
-        self._outage = Outage(logger, "the events can be read again")
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
 
     def close(self) -> None:
         """Stop, and wait for the thread to end."""
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
+        super().close()
         self._index.close()
 
     @property
@@ -114,25 +104,9 @@ class Finder:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="events", daemon=True)
-                self._thread.start()
+        self.start()
         if self._outage.reason:
             raise Unavailable(self._outage.reason)
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            try:
-                with open_once(self._settings) as log:
-                    self._follow(log)
-            except (Unavailable, OffsetOutOfRange) as error:
-                self._outage.goes_on(error)
-                self._closing.wait(LOOK_SECONDS)
-            except Exception as error:
-                logger.error("the events cannot be read: %s", error)
-                self._outage.goes_on(error)
-                return
 
     def _follow(self, log: Transport) -> None:
         topic = self._settings.log.topic
@@ -149,11 +123,7 @@ class Finder:
 
     def _questions(self, records: list[Record]) -> Iterator[Question]:
         """The events as questions; those that the trainer refuses, or would not ask about, are left out."""
-        for record in records:
-            try:
-                event = self._codec.decode(record)
-            except BadRecord:
-                continue
+        for record, event in readable(records, self._codec.decode):
             value = record.value or b""
             x = self._shown.numbers(event.x)
             if not fits_question(x, len(value)):

@@ -43,7 +43,7 @@ class Api:
 
     def __init__(self, url: str, token: str) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-            raise ConfigError([f"--label-studio {url!r} must be an address such as http://localhost:8080"])
+            raise ConfigError(f"--label-studio {url!r} must be an address such as http://localhost:8080")
         self._url = url.rstrip("/")
         self._token = token
         self._is_personal = token.count(".") == 2  # a JSON web token, which is exchanged for an access token
@@ -105,7 +105,7 @@ class Api:
             return Gone(f"Label Studio has no {what}")
         if 300 <= error.code < 400:
             where = error.headers.get("Location")
-            return ConfigError([f"Label Studio has another address, correct --label-studio: {what} leads to {where}"])
+            return ConfigError(f"Label Studio has another address, correct --label-studio: {what} leads to {where}")
         if error.code >= 500 or error.code == 429:
             return Unavailable(f"Label Studio reports a failure: {what}: {error.code} {detail}")
         return RequestRefused(f"Label Studio rejects {what}: {error.code} {detail}")

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 
 from ...logs.transport import AccessDenied
-from ...settings.sections import ConfigError, Settings
+from ...settings.sections import ConfigError, Settings, refuse
 from ..choices import Choices
 from .api import Api, Gone, RequestRefused, member
 from .interface import Interface, example
@@ -27,15 +27,13 @@ def check_project(api: Api, number: int, settings: Settings) -> tuple[Interface,
         project = api.call("GET", f"/api/projects/{number}/")
     except Gone:
         problem = "Label Studio has no such project, or the token's user may not see it"
-        raise ConfigError([f"--project {number}: {problem}"]) from None
+        raise ConfigError(f"--project {number}: {problem}") from None
     interface = Interface.read(member(project, "label_config", str), settings.label)
     if interface is None:
         names = [settings.label.shown_as(y) for y in Choices(settings.label).classes({})] or ["cat", "dog"]
         raise ConfigError(
-            [
-                f"--project {number}: its labelling interface has no Choices with "
-                f"{' and '.join(map(repr, names))}; for example:\n{example(names)}"
-            ]
+            f"--project {number}: its labelling interface has no Choices with "
+            f"{' and '.join(map(repr, names))}; for example:\n{example(names)}"
         )
     n_asked = project.get("maximum_annotations")
     return interface, n_asked if isinstance(n_asked, int) else None
@@ -68,8 +66,7 @@ def check(api: Api, number: int, settings: Settings) -> None:
     if host in _ANY_ADDRESS:  # which of the addresses Label Studio will call is not known
         return
     address = f"http://[{host}]" if ":" in host else f"http://{host}"
-    if problems := list(_refusals(api, number, f"{address}:{settings.labelling.port}")):
-        raise ConfigError(problems)
+    refuse(_refusals(api, number, f"{address}:{settings.labelling.port}"))
 
 
 def _refusals(api: Api, number: int, address: str) -> Iterator[str]:

@@ -1,35 +1,25 @@
 """The newest published models, which predict the tasks that Label Studio shows."""
 
 import logging
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.online.outputs.sigmoid import on_side_of
-
-from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
-from ...records.models import MulticlassModel, ServedModel, mean, scores, unpack_model
+from ...logs.transport import Transport
+from ...records.formats.base import BadRecord
 from ...records.people.questions import RECHECK, are_numbers
-from ...records.predictions import class_predictions
-from ...records.published import POLL_PIECES, Shelf, Snapshot, Withdrawn
-from ...runtime.outage import Outage
+from ...records.predictions import ClassPrediction
+from ...records.published import POLL_PIECES, Snapshot, Withdrawn
 from ...runtime.process import LOOK_SECONDS, POLL_SECONDS
-from ...settings.opening import open_once
+from ...scorer.committee import ModelTopic, PartitionModels, misfit, unpack
 from ...settings.sections import Settings
-from ...trainer.rows import unusable_rows
+from ..log_thread import LogThread
 from .interface import MODEL, ClassScore
 
 logger = logging.getLogger(__name__)
 
-_NAME = re.compile("p[0-9]+")  # of the model of a partition
 
-
-class PublishedModels:
+class PublishedModels(LogThread):
     """Follows the topic log.model on a thread; predicts with the mean of the models of all partitions, as scorers do.
 
     Parameters
@@ -39,23 +29,14 @@ class PublishedModels:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        super().__init__(settings, "the models")
         self._lock = threading.Lock()  # guards the models
-        self._models: dict[str, tuple[int, ServedModel]] = {}  # versions and models
-        self._closing = threading.Event()
-        self._outage = Outage(logger, "the models can be read again")
-        self._thread = threading.Thread(target=self._run, name="models", daemon=True)
+        self._models = PartitionModels()
 
     def start(self) -> None:
         """Begin to follow the topic, if there is one."""
         if self._settings.log.model:
-            self._thread.start()
-
-    def close(self) -> None:
-        """Stop, and wait for the thread to end."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join()
+            super().start()
 
     # --- predicting ---------------------------------------------------------------------------------------------------
 
@@ -78,75 +59,55 @@ class PublishedModels:
             The score of each task: by the newest models, else the one in its data, which may be anything.
         """
         with self._lock:
-            models = [model for _, model in self._models.values()]
-            n_lessons = sum(version for version, _ in self._models.values())
-            scores = [self._score(data, models) for data in tasks]
-        return scores, f"{MODEL}-{n_lessons}" if models else MODEL
+            scores = [self._score(data) for data in tasks]
+            n_lessons = self._models.choose(None).version.ver
+            return scores, f"{MODEL}-{n_lessons}" if self._models else MODEL
 
-    def _score(self, data: Mapping[str, Any], models: Sequence[ServedModel]) -> Any:
+    def _score(self, data: Mapping[str, Any]) -> Any:
         if data.get("reason") == RECHECK:
             return None
         x: Any = data.get("x")
         if (
-            not models
+            not self._models
             or self._settings.features.raw
             or not are_numbers(x)
             or len(x) > self._settings.limits.event_features
         ):
             return ClassScore(data["guess"], data.get("score")) if "guess" in data else data.get("score")
-        parts = []
-        for model, scaler, *_ in models:
-            rows = NamedRows.of([scaler.transform_one(x) if scaler else x])
-            if unusable_rows(rows, model):
-                return None
-            parts.append((model, rows))
-        return _mean(parts)
+        (said,) = self._models.choose(None).predict([x])
+        if isinstance(said, ClassPrediction):
+            return ClassScore(said.label, None if said.label is None else said.probabilities[said.label])
+        return None if isinstance(said, BadRecord) else said.score
 
     # --- following ----------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            try:
-                with open_once(self._settings) as log:
-                    self._follow(log)
-            except (Unavailable, OffsetOutOfRange) as error:  # the topic is compacted: begin again
-                self._outage.goes_on(error)
-                self._closing.wait(LOOK_SECONDS)
-            except Exception as error:
-                logger.error("the models cannot be read, predictions stay as they are: %s", error)
-                return
-
     def _follow(self, log: Transport) -> None:
-        topic, shelf = self._settings.log.model, Shelf()
-        while not (starts := log.start_offsets(topic)):
+        topic = ModelTopic(log, self._settings.log.model)
+        while not log.start_offsets(topic.name):
             if self._closing.wait(LOOK_SECONDS):
                 return
-        for number, start in starts.items():
-            log.seek(topic, number, start)
+        topic.follow()
         while not self._closing.is_set():
             for record in log.poll(POLL_SECONDS, POLL_PIECES):
-                found = shelf.put(record)
-                if found is not None and _NAME.fullmatch(found.name):
-                    self._take(found)
+                topic.put(record)
             self._outage.ends()
+            while topic.arrived:
+                name, found = topic.arrived.popitem()
+                if self._models.knows(name):
+                    self._take(name, found)
 
-    def _take(self, found: Snapshot | Withdrawn) -> None:
+    def _take(self, name: str, found: Snapshot | Withdrawn) -> None:
+        if isinstance(found, Withdrawn):
+            with self._lock:
+                self._models.drop(name)
+            return
         try:
-            model = unpack_model(found.blob) if isinstance(found, Snapshot) else None
-        except SnapshotError as error:
-            logger.warning("refusing a version of model %r and keeping the old one: %s", found.name, error)
+            member = unpack(found)
+            reason = misfit(member.model, self._settings, is_raw=member.records is not None)
+        except ValueError as error:
+            reason = str(error)
+        if reason:
+            logger.warning("refusing a version of model %r and keeping the old one: %s", name, reason)
             return
         with self._lock:
-            self._models.pop(found.name, None)
-            if isinstance(found, Snapshot) and model is not None:
-                self._models[found.name] = (found.manifest["ver"], model)
-
-
-def _mean(parts: Sequence[tuple[Any, NamedRows]]) -> ClassScore | float:
-    """What models say together about a task, each of which has its features as the only row."""
-    if isinstance(parts[0][0], MulticlassModel):
-        (said,) = class_predictions(mean([scores(model, rows) for model, rows in parts]))
-        return ClassScore(said.label, None if said.label is None else said.probabilities[said.label])
-    values = [model.decision_function_many(rows) for model, rows in parts]
-    shares = [model.probability(own) for (model, _), own in zip(parts, values, strict=True)]
-    return float(on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))[0])
+            self._models.put(found, member)

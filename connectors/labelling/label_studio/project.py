@@ -89,7 +89,7 @@ class LabelStudio:
         host = settings.labelling.host
         if auth is None and host not in _LOOPBACK:
             raise ConfigError(
-                [f"labelling.host = {host!r}: give --auth-file, or any machine that reaches it could send answers"]
+                f"labelling.host = {host!r}: give --auth-file, or any machine that reaches it could send answers"
             )
         self._service = service
         self._settings = settings

@@ -132,7 +132,7 @@ class Tasks:
         try:
             answer = self._api.call("POST", f"/api/projects/{self._project}/import?return_task_ids=true", tasks)
         except (RequestRefused, Gone) as error:
-            raise ConfigError([str(error)]) from None
+            raise ConfigError(str(error)) from None
         numbers = (answer.get("task_ids") if isinstance(answer, dict) else None) or []
         is_told = isinstance(numbers, list) and [type(number) for number in numbers] == [int] * len(new)
         until = 0.0 if is_told else time.monotonic() + SYNC_SECONDS  # Label Studio may make the tasks later

@@ -37,10 +37,34 @@ class Keys:
             if before is not None:
                 termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
+    @contextmanager
+    def lines(self) -> Iterator[None]:
+        """Let a terminal hand over whole lines, which it shows and lets people edit."""
+        if not self.is_terminal:
+            yield
+            return
+        before = termios.tcgetattr(self._descriptor)
+        after = [*before[:3], before[3] | termios.ICANON | termios.ECHO, *before[4:]]
+        self.forget()
+        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, after)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+
+    def take_line(self, seconds: float) -> str | None:
+        """The next line as it was typed, or None if none comes in time."""
+        if not self.is_terminal:
+            self._fill(seconds)
+            return self._pending.popleft() if self._pending else None
+        if not select.select([self._descriptor], [], [], seconds)[0]:
+            return None
+        return os.read(self._descriptor, _TYPED_BYTES).decode(errors="ignore").strip()
+
     def first(self, seconds: float) -> str | None:
         """The next key, or None if none comes in time; it stays the next one."""
         self._fill(seconds)
-        return self._pending[0] if self._pending else None
+        return self._pending[0].lower() if self._pending else None
 
     @property
     def is_ended(self) -> bool:
@@ -51,7 +75,7 @@ class Keys:
     def take(self, seconds: float) -> str | None:
         """The next key, or None if none comes in time."""
         self._fill(seconds)
-        return self._pending.popleft() if self._pending else None
+        return self._pending.popleft().lower() if self._pending else None
 
     def forget(self) -> None:
         """Drop the keys that were pressed before the question was shown."""
@@ -71,4 +95,4 @@ class Keys:
             if self._has_ended:
                 lines.append(self._rest)
             keys = [line.decode(errors="replace") for line in lines]
-        self._pending.extend(key.strip().lower() for key in keys if key.strip())
+        self._pending.extend(key.strip() for key in keys if key.strip())

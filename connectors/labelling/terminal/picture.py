@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...records.classes import ClassLabel
-from ...records.people.questions import RECHECK, Question
+from ...records.people.questions import FOUND, RECHECK, Question
 from ...settings.sections import Settings
+from ..answer import Given
 from ..history import Step
 
 WHY = {
@@ -22,6 +23,7 @@ WHY = {
     "review": "it looks positive, and all such events are asked about",
     "hunt": "it is like one that a random check has just found",
     "audit": "it was picked at random, to check that the model is good enough",
+    "found": "you have found it",
     "recheck": "an earlier answer does not fit the others: please look again",
 }
 
@@ -37,7 +39,7 @@ def keys_line(keys: Mapping[str, str]) -> str:
     classes = "  ".join(f"[{key}] {plain(name)}" for name, key in keys.items() if key)
     n_without = sum(not key for key in keys.values())
     more = f"  ({n_without} more classes have no key)" if n_without else ""
-    return f"{classes}{more}  [s] cannot tell  [i] ignore  [u] undo  [h] history  [q] quit"
+    return f"{classes}{more}  [s] cannot tell  [i] ignore  [u] undo  [h] history  [/] find  [=] like this  [q] quit"
 
 
 def picture(
@@ -71,7 +73,7 @@ def picture(
         *_features(shown, width, n_rows),
         "",
         f"asked because {WHY.get(shown.reason, _short(shown.reason, width))}",
-        *([] if shown.reason == RECHECK else [f"the model: {score}margin {shown.margin:+.3g}"]),
+        *([] if shown.reason in (FOUND, RECHECK) else [f"the model: {score}margin {shown.margin:+.3g}"]),
         *progress(stats, names),
         keys_line(keys),
     ]
@@ -141,14 +143,37 @@ def steps_lines(
     steps: Sequence[Step], previews: Sequence[Question | None], settings: Settings, width: int
 ) -> list[str]:
     """Earlier answers as a numbered list, with the beginning of what each was given to."""
-    column = max(len(said(step.op, step.y, settings)) for step in steps)
-    lines = []
-    for number, (step, shown) in enumerate(zip(steps, previews, strict=True), 1):
-        start = f"  [{number}] {said(step.op, step.y, settings):{column}}  event {_short(step.id, width // 3)}"
+    answers = [said(step.op, step.y, settings) for step in steps]
+    return _listed(answers, [step.id for step in steps], previews, settings, width)
+
+
+def found_lines(events: Sequence[tuple[Question, Given | None]], settings: Settings, width: int) -> list[str]:
+    """Found events as a numbered list, with what was answered about each."""
+    answers = ["" if given is None else said(given.op, given.y, settings) for _, given in events]
+    shown = [question for question, _ in events]
+    return _listed(answers, [question.id for question in shown], shown, settings, width)
+
+
+def _listed(
+    answers: Sequence[str],
+    ids: Sequence[str | int],
+    previews: Sequence[Question | None],
+    settings: Settings,
+    width: int,
+) -> list[str]:
+    column, lines = max(map(len, answers)), []
+    for number, (answer, id_, shown) in enumerate(zip(answers, ids, previews, strict=True), 1):
+        start = f"  [{number}] {answer:{column}}  event {_short(id_, width // 3)}"
         text = "" if shown is None else shown.event.get(settings.labelling.text)
         rest = width - len(start) - 2
         lines.append(f"{start}  {_short(text, rest)}" if isinstance(text, str) and text and rest > 8 else start)
     return lines
+
+
+def for_whom(shown: Question, is_for_all: bool) -> str:
+    """Whether an answer is for near-duplicates, too."""
+    n = len(shown.alike)
+    return f"also for {n} more with almost the same text" if is_for_all else "for this event alone"
 
 
 def progress(stats: Mapping[str, Any], names: Sequence[str]) -> list[str]:

@@ -2,9 +2,8 @@
 
 import shutil
 from functools import partial
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
-from ...records.classes import ClassLabel
 from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
 from ...settings.sections import Settings
@@ -13,11 +12,12 @@ from ..choices import Choices
 from ..history import Step, Undone
 from ..oracles import patiently
 from ..service import LabellingService
+from .finding import Finding, Word
 from .keys import Keys
-from .picture import keys_line, picture, plain, progress, said, steps_lines
+from .picture import for_whom, keys_line, picture, plain, progress, said, steps_lines
 
-_Word = tuple[Literal["set", "skip", "ignore"], ClassLabel | None]
-_OTHER_WORDS: dict[str, _Word] = {"s": ("skip", None), "i": ("ignore", None)}
+_OTHER_WORDS: dict[str, Word] = {"s": ("skip", None), "i": ("ignore", None)}
+_COMMANDS = ("q", "u", "h", "/")
 _LISTED = 9  # earlier answers, one for each digit
 
 
@@ -61,31 +61,40 @@ class _Terminal:
         self._choices = Choices(settings.label)
         self._is_done = False
         self._said: list[str] = []  # the last message while waiting
-        self._n_labels = 0
+        self._is_for_all = True  # an answer is also for near-duplicates
+        self._finding = Finding(service, settings, who, self)
+        self.n_labels = 0
 
     @property
-    def _class_keys(self) -> dict[str, str]:
+    def is_over(self) -> bool:
+        """Whether no more keys are waited for."""
+        return self._is_done or self._stop() or self._keys.is_ended
+
+    @property
+    def class_keys(self) -> dict[str, str]:
         return self._choices.keys(self._service.stats())
 
     @property
-    def _words(self) -> dict[str, _Word]:
+    def words(self) -> dict[str, Word]:
         """What the keys say."""
-        keyed = zip(self._class_keys.values(), self._choices.classes(self._service.stats()), strict=True)
+        keyed = zip(self.class_keys.values(), self._choices.classes(self._service.stats()), strict=True)
         return {key: ("set", label) for key, label in keyed if key} | _OTHER_WORDS
 
     def run(self) -> int:
         while not self._is_done and not self._stop():
-            shown = self._patiently(partial(self._service.next, self._who))
+            shown = self.patiently(partial(self._service.next, self._who))
             if shown is None:
                 self._wait()
                 continue
             self._said = []
             self._keys.forget()
-            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._class_keys))
+            self.say(picture(shown, self._settings, self._service.stats(), self.size, self.class_keys))
+            if shown.alike:
+                self.say(f"[+] an answer is {for_whom(shown, self._is_for_all)}")
             self._await_answer(shown)
         self._service.release(self._who)
-        self._say(f"{self._n_labels} labels given" if self._n_labels != 1 else "1 label given")
-        return self._n_labels
+        self.say(f"{self.n_labels} labels given" if self.n_labels != 1 else "1 label given")
+        return self.n_labels
 
     def _wait(self) -> None:
         """Wait for a question; say once how far the labelling is."""
@@ -96,12 +105,12 @@ class _Terminal:
         verdict = stats["verdict"]
         ended = "the label quota is spent" if verdict["spent"] else "there are no more questions"
         waiting = f"{ended if verdict['stop'] else 'waiting for a question'}; q quits"
-        words = ["", *progress(stats, list(self._class_keys)), waiting]
+        words = ["", *progress(stats, list(self.class_keys)), waiting]
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
-            self._say("\n".join(words))
+            self.say("\n".join(words))
         first = self._keys.first(POLL_SECONDS if self._keys.is_terminal else 0)
-        if first in ("q", "u", "h"):
+        if first in _COMMANDS:
             self._command(self._keys.take(0) or "")
         elif self._keys.is_ended:
             self._is_done = True
@@ -115,43 +124,50 @@ class _Terminal:
             key = self._keys.take(POLL_SECONDS)
             if key is None:
                 self._is_done = self._keys.is_ended
-            elif key in ("q", "u", "h"):
+            elif key == "+" and shown.alike:
+                self._is_for_all = not self._is_for_all
+                self.say(f"your answers are {for_whom(shown, self._is_for_all)}")
+            elif key == "=":
+                self._finding.like(shown)
+                return
+            elif key in _COMMANDS:
                 if self._command(key):
                     return
             elif self._answer(shown, key):
                 return
 
     def _command(self, key: str) -> bool:
-        """Quit, undo or look back; return whether a question must be shown again."""
+        """Quit, undo, look back or find events; return whether a question must be shown again."""
         if key == "q":
             self._is_done = True
             return False
-        if key == "h":
-            self._look_back()
+        if key in ("h", "/"):
+            (self._look_back if key == "h" else self._finding.search)()
             return True
-        undone = self._patiently(partial(self._service.undo, self._who))
-        self._say(_about(undone))
+        undone = self.patiently(partial(self._service.undo, self._who))
+        self.say(_about(undone))
         if undone is None or undone.outcome == "replaced":
             return False
-        self._n_labels -= undone.step.op == "set"
+        self.n_labels -= undone.step.op == "set"
         self._said = []
         return True
 
     def _answer(self, shown: Question, key: str) -> bool:
         """Answer with a key; return whether it is a valid one."""
-        word = self._words.get(key)
+        word = self.words.get(key)
         if word is None:
-            self._say(f"{plain(key)!r} is not a key; use {keys_line(self._class_keys)}")
+            self.say(f"{plain(key)!r} is not a key; use {keys_line(self.class_keys)}")
             return False
         op, y = word
         query_id, who, service = shown.query_id, self._who, self._service
         if y is not None:
-            outcome = self._patiently(partial(service.answer, query_id, y, who))
+            is_for_all = self._is_for_all and bool(shown.alike)
+            outcome = self.patiently(partial(service.answer, query_id, y, who, alike=is_for_all))
         else:
-            outcome = self._patiently(partial(service.skip if op == "skip" else service.ignore, query_id, who))
-        self._n_labels += op == "set" and outcome in ("first", "changed")
+            outcome = self.patiently(partial(service.skip if op == "skip" else service.ignore, query_id, who))
+        self.n_labels += op == "set" and outcome in ("first", "changed")
         if outcome is not None:
-            self._say(f"-> {said(op, y, self._settings)}")
+            self.say(f"-> {said(op, y, self._settings)}")
         return True
 
     # --- earlier answers ----------------------------------------------------------------------------------------------
@@ -162,52 +178,61 @@ class _Terminal:
         while key == "h":
             steps = self._service.history(self._who, before, _LISTED)
             if not steps:
-                self._say("there are no earlier answers" if before is None else "there are no older answers")
+                self.say("there are no earlier answers" if before is None else "there are no older answers")
                 return
             previews = [self._service.review(step.query_id)[0] for step in steps]
-            lines = steps_lines(steps, previews, self._settings, self._size()[0])
-            self._say("\n".join([*lines, "a number corrects, [h] shows older answers, any other key goes back"]))
-            before, key = steps[-1].number, self._next_key()
+            lines = steps_lines(steps, previews, self._settings, self.size[0])
+            self.say("\n".join([*lines, "a number corrects, [h] shows older answers, any other key goes back"]))
+            before, key = steps[-1].number, self.next_key()
         if key.isdecimal() and 1 <= int(key) <= len(steps):
             self._correct(steps[int(key) - 1])
 
     def _correct(self, step: Step) -> None:
         shown, _ = self._service.review(step.query_id)
         if shown is not None:
-            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._class_keys))
-        self._say(
+            self.say(picture(shown, self._settings, self._service.stats(), self.size, self.class_keys))
+        self.say(
             f"your answer is: {said(step.op, step.y, self._settings)}. Another one corrects it, any other key leaves it"
         )
-        word = self._words.get(self._next_key())
+        word = self.words.get(self.next_key())
         if word is None:
             return
-        outcome = self._patiently(lambda: self._service.correct(step.query_id, *word, self._who))
-        self._n_labels += word[0] == "set" and outcome in ("first", "changed")
+        outcome = self.patiently(lambda: self._service.correct(step.query_id, *word, self._who))
+        self.n_labels += word[0] == "set" and outcome in ("first", "changed")
         if outcome is not None:
-            self._say(f"-> corrected: {said(*word, self._settings)}")
+            self.say(f"-> corrected: {said(*word, self._settings)}")
 
-    def _next_key(self) -> str:
+    def next_key(self) -> str:
         """Wait for a key; empty if none comes any more."""
-        while not self._stop() and not self._keys.is_ended:
+        while not self.is_over:
             if (key := self._keys.take(POLL_SECONDS)) is not None:
                 return key
         return ""
 
+    def line(self) -> str:
+        """Wait for a line; empty if none comes any more."""
+        with self._keys.lines():
+            while not self._stop() and (self._keys.is_terminal or not self._keys.is_ended):
+                if (line := self._keys.take_line(POLL_SECONDS)) is not None:
+                    return line
+        return ""
+
     # --- talking ------------------------------------------------------------------------------------------------------
 
-    def _patiently(self, call: Any) -> Any:
+    def patiently(self, call: Any) -> Any:
         """As `patiently`; None if the question is gone, which needs no answer."""
         try:
             return patiently(self._service, self._stop, call)
         except UnknownQuestion as error:
-            self._say(str(error))
+            self.say(str(error))
             return None
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         encoding = self._target.encoding or "utf-8"
         print(text.encode(encoding, "replace").decode(encoding), file=self._target, flush=True)
 
-    def _size(self) -> tuple[int, int]:
+    @property
+    def size(self) -> tuple[int, int]:
         size = shutil.get_terminal_size()
         return size.columns, size.lines
 

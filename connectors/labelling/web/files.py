@@ -1,8 +1,8 @@
 """The page's own files, and the policy under which a browser shows them."""
 
 import importlib.resources
-from collections.abc import Iterable
 
+from ...settings.labelling import LabellingSettings
 from .images import sources
 
 _TYPES = {
@@ -23,13 +23,13 @@ def page_files() -> dict[str, tuple[bytes, str]]:
     return {"/": files.pop("/page.html"), **files}
 
 
-def policy(image_hosts: Iterable[str]) -> str:
+def policy(labelling: LabellingSettings) -> str:
     """A Content-Security-Policy: the page runs only its own scripts, and loads only images from elsewhere."""
     rules = {
         "default-src": "'none'",
         "script-src": "'self'",
         "style-src": "'self'",
-        "img-src": sources(image_hosts),
+        "img-src": sources(labelling),
         "connect-src": "'self'",
         "base-uri": "'none'",
         "form-action": "'none'",

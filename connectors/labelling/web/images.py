@@ -1,18 +1,69 @@
-"""Which images the page may load: those inside the event, and those from the hosts in ``labelling.image_hosts``.
+"""Which images the page may load: those inside the event, those of ``labelling.image_folder``, and those from the hosts
+in ``labelling.image_hosts``.
 
 An image's address is part of an event, so a stranger may have written it. Loading it tells its server who looks at
-which event, and when.
+which event, and when. The name of a file must not lead out of the folder.
 """
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from ...settings.labelling import LabellingSettings
+
+FILES = "/api/image"  # where the page finds the files of the folder
 
 _PORTS = {"http": 80, "https": 443}
+_TYPES = {  # those that browsers show, and that hold no scripts
+    ".avif": "image/avif",
+    ".bmp": "image/bmp",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+}
+_LONGEST_NAME = 1000  # characters
+_MOST_BYTES = 32 << 20  # of a file
 
 
-def sources(hosts: Iterable[str]) -> str:
+def sources(labelling: LabellingSettings) -> str:
     """The hosts as a Content-Security-Policy names them; the browser then also checks redirections."""
-    return " ".join(["data:", *("http: https:" if host == "*" else host for host in hosts)])
+    files = [] if labelling.image_folder is None else ["blob:"]
+    return " ".join(["data:", *files, *("http: https:" if host == "*" else host for host in labelling.image_hosts)])
+
+
+def shown_at(address: str, labelling: LabellingSettings) -> str | None:
+    """Where the page loads an image from; None: it must not.
+
+    Parameters
+    ----------
+    address
+        Its address, or the name of a file in the folder, from an event.
+    labelling
+        The hosts and the folder.
+    """
+    if may_show(address, labelling.image_hosts):
+        return address
+    return None if file_of(address, labelling) is None else f"{FILES}?name={quote(address, safe='')}"
+
+
+def file_of(name: str, labelling: LabellingSettings) -> tuple[Path, str] | None:
+    """A file of the folder, and its media type; None: the page must not show it, or there is no such image.
+
+    The name has no part that begins with a dot, and links do not lead out of the folder.
+    """
+    folder, parts = labelling.image_folder, name.split("/")
+    media = _TYPES.get(Path(parts[-1]).suffix.lower())
+    is_plain = len(name) <= _LONGEST_NAME and name.isprintable() and "\\" not in name
+    if folder is None or media is None or not is_plain or any(not part or part.startswith(".") for part in parts):
+        return None
+    try:
+        path = (folder / name).resolve(strict=True)
+        is_right = path.is_relative_to(folder.resolve()) and path.is_file() and path.stat().st_size <= _MOST_BYTES
+    except (OSError, ValueError):
+        return None
+    return (path, media) if is_right else None
 
 
 def may_show(address: str, hosts: Iterable[str]) -> bool:

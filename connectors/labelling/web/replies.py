@@ -12,7 +12,7 @@ from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
 from ..answer import Given
 from ..history import Step
-from .images import may_show
+from .images import FILES, shown_at
 
 _PREVIEW = 160  # characters
 _PREVIEW_VALUES = 4  # features in a preview, which is one line
@@ -21,16 +21,16 @@ _THUMBNAIL = 64 << 10  # characters of an image inside the event
 
 def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
     """A question with everything that the page shows of it."""
-    text, image, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
-    address = image if isinstance(image, str) and image else None
-    is_shown = address is not None and may_show(address, labelling.image_hosts)
+    text, address, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
+    address = address if isinstance(address, str) and address else None
+    image = None if address is None else shown_at(address, labelling)
     return {
         "query_id": shown.query_id,
         "id": str(shown.id),  # JavaScript would round a large number
         "x": dict(shown.x),
         "text": text if isinstance(text, str) and text else None,
-        "image": address if is_shown else None,
-        "refused_image": None if is_shown else address,
+        "image": image,
+        "refused_image": address if image is None else None,
         "series": series if _is_series(series) else None,
         "fields": _fields(shown.event, labelling),
         "margin": None if shown.reason in (FOUND, RECHECK) else shown.margin,
@@ -38,6 +38,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
         "unusual": dict(shown.unusual),
+        "alike": [str(one["id"]) for one in shown.alike],
         "speaking": [{"id": str(one["id"]), "label": _label_name(one["label"])} for one in shown.speaking],
     }
 
@@ -85,7 +86,7 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
     image = whole["image"]
     return {
         "text": (whole["text"] or _values(shown.x) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
-        "image": image if image is not None and len(image) <= _THUMBNAIL else None,
+        "image": image if image and len(image) <= _THUMBNAIL and not image.startswith(FILES) else None,
     }
 
 

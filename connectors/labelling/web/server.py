@@ -16,7 +16,9 @@
 ``GET /api/find``         With ``?q=...``, the newest events that hold these words and values; with ``&before=N``, older
                           ones; with ``?like=QUERY_ID``, those like one: ``{"found": [{...}, ...], "n_found": N,
                           "next": N or null, "n_events": how many were searched, "is_loaded": whether that is all}``.
+``GET /api/image``        With ``?name=...``: a file of labelling.image_folder.
 ``POST /api/answer``      ``{"query_id": ..., "label": one of the labels, or a new class}``: 200 when it is durable.
+                          With ``"alike": true`` it is also for the near-duplicates that the question names.
 ``POST /api/skip``        ``{"query_id": ...}``: the annotator cannot tell.
 ``POST /api/ignore``      ``{"query_id": ...}``: the event is useless.
 ``POST /api/correct``     ``{"query_id": ..., "label": ...}`` or ``{"query_id": ..., "op": "skip" or "ignore"}``: this
@@ -65,6 +67,7 @@ from ..history import Step
 from ..service import LabellingService
 from . import markdown
 from .files import page_files, policy
+from .images import FILES, file_of
 from .replies import answer, class_change, preview, question, said
 
 logger = logging.getLogger(__name__)
@@ -89,7 +92,7 @@ class PageServer(HTTPServer):
         self.choices = Choices(settings.label)
         self.instructions = markdown.parse(settings.labelling.instructions)
         self.token = token
-        self.files, self.policy = page_files(), policy(settings.labelling.image_hosts)
+        self.files, self.policy = page_files(), policy(settings.labelling)
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._annotators: dict[str, str] = {}  # by tab; the tab that asked last is at the end
@@ -105,8 +108,15 @@ class PageServer(HTTPServer):
             self.service.release(before)
         return who
 
+    def leave(self, tab: str) -> None:
+        """End the reservation of a tab that is closed; a request of it that still waits gets no question."""
+        with self._lock:
+            who = self._annotators.pop(tab, None)
+        if who is not None:
+            self.service.release(who)
+
     def is_here(self, who: str) -> bool:
-        """Whether an annotator has not left their tab to another one."""
+        """Whether an annotator has not closed their tab or left it to another one."""
         with self._lock:
             return who in self._annotators.values()
 
@@ -135,8 +145,17 @@ class _Handler(Handler):
             self._send(HTTPStatus.OK, *self.server.files[path])
         elif path in routes:
             self._send_json(HTTPStatus.OK, routes[path]())
+        elif path == FILES:
+            self._image()
         else:
             self._not_found()
+
+    def _image(self) -> None:
+        found = file_of(self._parameter("name"), self.server.labelling)
+        if found is None:
+            raise Refused(HTTPStatus.NOT_FOUND, "the folder of images (labelling.image_folder) has no such image")
+        path, media = found
+        self._send(HTTPStatus.OK, path.read_bytes(), media)
 
     def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
         routes = {
@@ -285,7 +304,8 @@ class _Handler(Handler):
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         label = self._class(body)
-        outcome = self.server.service.answer(_query_id(body), label, self._who())
+        is_for_all = body.get("alike") is True
+        outcome = self.server.service.answer(_query_id(body), label, self._who(), alike=is_for_all)
         named = {"label": str(label)} if self.server.choices.is_multiclass else {}  # perhaps in other capitals
         return {"outcome": outcome, **named}
 
@@ -320,7 +340,8 @@ class _Handler(Handler):
 
     def _release(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The page is closed: another annotator may have its question."""
-        self.server.service.release(self._who())
+        self._who()
+        self.server.leave(self.headers["X-Tab"])
         return {}
 
     def _not_found(self) -> None:

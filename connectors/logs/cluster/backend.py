@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
 from ..backend import Backend
 from ..transport import AccessDenied, Committed, Shape, Unavailable
@@ -88,9 +88,9 @@ class ClusterBackend(Backend):
     def connected(self, seconds: float) -> Findings:
         who, protocol = identity(self._client)
         where = ",".join(servers(self._client))
-        yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
+        yield Finding.ok(f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
         for text, remedy in insecurities(self._client):
-            yield Finding(WARNING, text, remedy)
+            yield Finding.warning(text, remedy)
 
     def remedy(self, error: Exception) -> str:
         if isinstance(error, AccessDenied):

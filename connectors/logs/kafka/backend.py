@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ..cluster.backend import ClusterBackend
 from . import admin, checks
 from .log import KafkaLog
@@ -20,19 +20,17 @@ class KafkaBackend(ClusterBackend):
 
     def installed(self) -> Findings:
         if find_spec("crc32c"):
-            yield Finding(OK, "crc32c is installed")
+            yield Finding.ok("crc32c is installed")
         else:
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 "crc32c is not installed: reading from Kafka takes six times as long",
                 "pip install 'streamsvm[crc]'",
             )
         missing = checks.missing_codecs()
         if missing:
-            yield Finding(
-                WARNING,
+            yield Finding.warning(
                 f"records compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
                 CODECS_HINT,
             )
         else:
-            yield Finding(OK, "all of Kafka's compressions can be read")
+            yield Finding.ok("all of Kafka's compressions can be read")

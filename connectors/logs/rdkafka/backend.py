@@ -2,7 +2,7 @@
 
 import confluent_kafka
 
-from ...runtime.findings import OK, Finding, Findings
+from ...runtime.findings import Finding, Findings
 from ..cluster.backend import ClusterBackend
 from . import admin
 from .log import RdKafkaLog
@@ -21,4 +21,4 @@ class RdKafkaBackend(ClusterBackend):
 
     def installed(self) -> Findings:
         version = confluent_kafka.libversion()[0]
-        yield Finding(OK, f"librdkafka {version} is installed: it computes checksums and reads all of Kafka's codecs")
+        yield Finding.ok(f"librdkafka {version} is installed: it computes checksums and reads all of Kafka's codecs")

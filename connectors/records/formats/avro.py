@@ -15,7 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from ...logs.transport import Headers
-from .base import BadRecord, Built, Fields, LibraryMissing, show
+from ...runtime.libraries import LibraryMissing
+from .base import BadRecord, Built, Fields, show
 
 MAGIC = 0  # the first byte, as Confluent's serializers write it
 FRAME_BYTES = 5  # the magic byte and a schema's id
@@ -30,10 +31,6 @@ _TIMES = {  # logical types: milliseconds are the value times the first, divided
         for unit, part in (("millis", 1), ("micros", 1000), ("nanos", 1_000_000))
     },
 }
-
-
-class AvroMissing(LibraryMissing):
-    """fastavro is not installed."""
 
 
 class SchemaError(ValueError):
@@ -54,7 +51,7 @@ class AvroFormat:
 
     Raises
     ------
-    AvroMissing
+    LibraryMissing
         If fastavro is not installed.
     SchemaError
         If the folder has no schema, or if a schema is not as the module describes.
@@ -92,7 +89,7 @@ def make_reader(schemas: Sequence[Any]) -> Callable[[bytes], Fields]:
     ------
     ValueError
         If the schemas cannot be used; fastavro's own errors, too.
-    AvroMissing
+    LibraryMissing
         If fastavro is not installed.
     """
     fastavro = _fastavro()
@@ -126,7 +123,7 @@ def _fastavro() -> ModuleType:
     try:
         import fastavro
     except ImportError:
-        raise AvroMissing("Avro needs fastavro: pip install 'streamsvm[avro]'") from None
+        raise LibraryMissing("Avro needs fastavro", "avro") from None
     return fastavro
 
 

@@ -56,10 +56,6 @@ class BadRecord(ValueError):  # noqa: N818 - names the thing that goes to the de
         self.detail = detail
 
 
-class LibraryMissing(ImportError):  # noqa: N818 - says what is missing
-    """A record needs a library that is not installed; the message says which one."""
-
-
 class Format(Protocol):
     """A way to write events as bytes."""
 

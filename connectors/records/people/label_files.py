@@ -24,7 +24,7 @@ from ..text_files import Mistakes, Row, csv_rows, json_rows
 
 PARQUET = ".parquet"
 
-_TEXTS = ("source", "query_id")
+_TEXTS = ("source", "query_id", "like")
 _Row = tuple[str, Mapping[str, Any]]  # its place, for messages, and its columns
 
 

@@ -9,6 +9,7 @@ record's own::
 
 With more than two classes, it also has ``"guess": the predicted class or null, "probabilities": {CLASS: ...}``.
 If labelled events speak for the guess, it has ``"speaking": [{"id": ..., "label": ..., "share": ...}, ...]``.
+If other events have almost the same text, it has ``"alike": [{"query_id": ..., "id": ...}, ...]``.
 A record without a value closes the question of its key: it was answered, withdrawn or has expired.  The record with the
 key "status" is no question: it tells how far the partition's labelling is.
 
@@ -88,6 +89,9 @@ class Question:
         text.  `score` is then that of the guess.
     speaking
         The labelled events that speak most for the guess: "id", "label", and "share", their part in the decision.
+    alike
+        Other events with almost the same text, which one answer may be for: "id", and "query_id", of the question that
+        would be about it.
     """
 
     query_id: str
@@ -105,6 +109,7 @@ class Question:
     guess: ClassLabel | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     speaking: Sequence[Mapping[str, Any]] = ()
+    alike: Sequence[Mapping[str, Any]] = ()
 
     @property
     def place(self) -> Place:
@@ -152,8 +157,8 @@ def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
 
 def _write(question: Question) -> bytes:
     several = ("guess", "probabilities") if question.guess is not None or question.probabilities else ()
-    speaking = ("speaking",) if question.speaking else ()
-    return _dump({name: getattr(question, name) for name in (*_QUESTION, *several, *speaking)})
+    lists = [name for name in ("speaking", "alike") if getattr(question, name)]
+    return _dump({name: getattr(question, name) for name in (*_QUESTION, *several, *lists)})
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
@@ -325,6 +330,13 @@ def _speaks(value: Any) -> bool:
     return type(value["label"]) in (str, int, bool) and _is_share(value["share"])
 
 
+def _is_asked_as(value: Any) -> bool:
+    """Whether this is an event, and the question that would be about it."""
+    if type(value) is not dict or value.keys() != {"query_id", "id"} or type(value["id"]) not in (str, int):
+        return False
+    return type(value["query_id"]) is str and 0 < len(value["query_id"]) <= MAX_QUERY_ID
+
+
 def _are_classes(value: Any) -> bool:
     """Whether these are classes and numbers of labels."""
     return type(value) is list and all(
@@ -355,6 +367,7 @@ _QUESTION: dict[str, _Check] = {
 _OTHERS: dict[str, _Check] = {  # that a question may lack; the first two are of more than two classes
     "guess": (lambda value: value is None or _is_class(value), "a class or null"),
     "probabilities": (are_numbers, "an object of finite numbers"),
+    "alike": (lambda value: type(value) is list and all(map(_is_asked_as, value)), "a list of query_id and id"),
     "speaking": (lambda value: type(value) is list and all(map(_speaks, value)), "a list of id, label and share"),
 }
 _STATUS: dict[str, _Check] = {

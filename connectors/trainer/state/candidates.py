@@ -21,6 +21,7 @@ from streamsvm.active import (
     MaxFraction,
     MaxLabels,
     MixedSelection,
+    NearDuplicates,
     RandomSelection,
     Selection,
     StoppingRule,
@@ -82,6 +83,31 @@ class Candidates(StreamPool):
         super().__init__(capacity)
         self._codec = codec
         self._transformer = records or scaler
+        self._texts = NearDuplicates()
+
+    def alike(self, key: int, value: bytes, text: str) -> list[int]:
+        """The events whose text is almost the same as that of an event which was asked about.
+
+        Parameters
+        ----------
+        key
+            Of the event.
+        value
+            Of its record.
+        text
+            The field with the text.
+        """
+        for other in self.keys():
+            if other not in self._texts:
+                self._texts.add(other, _text_of(super().rows([other])[0], text))
+        self._texts.add(key, _text_of(value, text))
+        found = self._texts.like(key)
+        self._texts.discard(key)
+        return found
+
+    def discard(self, key: int) -> bool:
+        self._texts.discard(key)
+        return super().discard(key)
 
     def rows(self, keys: Sequence[int]) -> list[dict[str, float]]:
         """The features of these events, as the model takes them."""
@@ -132,6 +158,7 @@ class Labelling:
         has_words = settings.log.format == "json" and self._undecided is None  # other formats have no texts for people
         words = labelling.seed_words if has_words else ()
         self._words = pattern_of(words) if words else None
+        self._has_alike = settings.log.format == "json" and labelling.answers_per_question == 1
         self._text = labelling.text
         self._n_with_words = 0
         self.promises_recall = labelling.stop == "recall"
@@ -167,6 +194,10 @@ class Labelling:
             if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
 
+    def know(self, key: int, id_: EventId) -> None:
+        """Remember the id of a candidate that has come back."""
+        self._ids[key] = id_
+
     def counts(self, key: int, said: Decision) -> bool:
         """Whether the label of an event, of which this was decided, says how often decisions are wrong."""
         return self._undecided is None or self._undecided.counts(key, said)
@@ -181,10 +212,13 @@ class Labelling:
         """Ask about an event first if its text holds a seed word, and few others did."""
         if self._words is None or self._n_with_words >= MOST:
             return
-        text = json.loads(value).get(self._text)
-        if isinstance(text, str) and self._words.search(text):
+        if self._words.search(_text_of(value, self._text)):
             self._n_with_words += 1
             self.loop.suggest([key])
+
+    def alike(self, key: int) -> list[int]:
+        """The candidates with almost the same text as an event that a question is open about."""
+        return self._candidates.alike(key, self.value_of(key), self._text) if self._has_alike else []
 
     def erase(self, keys: Sequence[int]) -> None:
         """Forget events that the join has erased; `refresh` withdraws the questions about them."""
@@ -286,6 +320,12 @@ class Labelling:
             counts = loop["counts"]
             stopping = inherited_state(self._stopping, loop["stopping"], counts["n_answered"], counts["n_offered"])
         self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
+
+
+def _text_of(value: bytes, name: str) -> str:
+    """The text that people read of an event, from the value of its record; empty without one."""
+    text = json.loads(value).get(name)
+    return text if isinstance(text, str) else ""
 
 
 def _finished(model: Model) -> Model:

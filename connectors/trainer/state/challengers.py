@@ -1,7 +1,7 @@
 """The models of a partition that learn in the shadow of the one that serves, and their comparison with it."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,16 +12,21 @@ from streamsvm.validation.always_valid import Interval
 from ...records.classes import KnownClasses
 from ...records.predictions import Said
 from ...records.said import read_said, write_said
-from ...settings.challengers import FIRST, ChallengerSettings
+from ...records.split import Split
+from ...settings.challengers import FIRST, NOW, ChallengerSettings
 from ...settings.sections import Settings
 from .counters import Counters
 from .estimates import Estimates
 from .models import SingleModel, new_decider, new_model, read_model
-from .quality.comparison import ERROR, Comparison, Difference
+from .quality.arms import Arm, Arms, read_arms
+from .quality.comparison import Comparison, Difference
+from .quality.losses import ERROR, Losses
 
 logger = logging.getLogger(__name__)
 
 TERMS = "terms"  # of a checkpoint: which models have served
+_ARMS, _ANSWERED = "arms", "served.answered"  # what each model has answered, and which events still wait
+_SPLIT = "split"  # the shares of the events
 _MODEL, _REST, _SAID = "model", "state", "said"  # of a challenger's parts in a checkpoint
 
 
@@ -49,6 +54,12 @@ class Challenger:
         As those of `State`, for `learning.teach`.
     said
         What it said about events that wait for their labels, by key.
+    is_awaited
+        Whether it begins later, because an earlier run over the log has noted where; see `serving`.
+    begun
+        Offset of the first event whose label teaches it; None: that is still to be found out.
+    caught_up
+        Offset up to which it has caught up; None: it does not, or no longer.
     dropped
         Why it was dropped; empty while it goes on.
     """
@@ -61,6 +72,9 @@ class Challenger:
     estimates: Estimates | None = None
     labelling: None = None
     said: dict[int, Said] = field(default_factory=dict)
+    is_awaited: bool = False
+    begun: int | None = None
+    caught_up: int | None = None
     dropped: str = ""
 
     @property
@@ -72,16 +86,26 @@ class Challenger:
         """Number of its lessons so far."""
         return self.counters.learned + self.counters.late
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes part: it was not dropped, has begun, and does not catch up."""
+        return not self.dropped and not self.is_awaited and self.caught_up is None
+
     def drop(self, reason: str) -> None:
         """Give it up; nothing of it is kept but the reason and the comparison."""
         logger.error("challenger %r is dropped: %s. The model that serves goes on", self.name, reason)
         self.dropped = reason[:500]
         self.said = {}
 
+    def take_part(self, models: SingleModel, counters: Counters, said: dict[int, Said], offset: int) -> None:
+        """It has caught up, with this model."""
+        self.models = SingleModel(models.model, None, models.decider(None))
+        self.counters, self.said, self.offset, self.caught_up = replace(counters), said, offset, None
+
     def to_blobs(self) -> dict[str, bytes]:
         """Its parts for a checkpoint; one that is too large is dropped."""
         prefix = f"challenger.{self.name}."
-        parts = {} if self.dropped else {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)}
+        parts = {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)} if self.is_active else {}
         n_bytes, limit = sum(map(len, parts.values())), self.settings.max_mb * 2**20
         if n_bytes > limit:
             self.drop(f"it has {n_bytes / 2**20:.3g} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")
@@ -93,6 +117,10 @@ class Challenger:
             "comparison": self.comparison.to_json(),
             "differences": [[each.metric, each.champion, each.challenger, *each.gain] for each in found],
             "offset": self.offset,
+            "awaited": self.is_awaited,
+            "begin": self.settings.begin,
+            "begun": self.begun,
+            "caught_up": self.caught_up,
             "dropped": self.dropped,
         }
         parts[_REST] = orjson.dumps(rest, option=orjson.OPT_NON_STR_KEYS)
@@ -117,8 +145,16 @@ class Challengers:
         All models beside the one that serves.
     said : dict
         What the model that serves said about events that wait for their labels, by key.
+    split : Split
+        Which challenger answers an event.
+    arms : Arms or None
+        How each model does on what it has answered; None if no challenger has had a share.
+    answered : dict
+        The name of the model that has answered such an event, by key.
     next_request : int
         Offset of the next request on the topic log.control.
+    fresh : list of str
+        Those that begin here, where the checkpoint did not have them, until this is noted.
     """
 
     def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
@@ -130,17 +166,57 @@ class Challengers:
             self.terms.append(Term(FIRST, 0, self.terms[-1].control))
         self.all = [self._new(known[name]) for name in known if name != self.serving]
         self.said: dict[int, Said] = {}
+        self.answered: dict[int, str] = {}
         self.next_request = 0
+        self.fresh: list[str] = []
+        self.split = Split({}, by_key=True)
+        self.arms: Arms | None = None
+        if not settings.log.control:  # otherwise `serving` notes which split holds where
+            self.divide(settings.split())
 
     @property
     def serving(self) -> str:
         """The name of the model that serves."""
         return self.terms[-1].name
 
+    def answering(self, key: bytes | None, number: int) -> str:
+        """The name of the model that answers an event, given its record's key and its id; empty if only one answers."""
+        if not self.split:
+            return ""
+        name = self.split.of(key, number)
+        return name if any(each.name == name for each in self.active) else self.serving
+
+    def divide(self, split: Split) -> None:
+        """Let challengers answer these shares from now on."""
+        self.split = split
+        if split and self.arms is None:
+            self.arms = Arms(self._losses, self._settings.comparison.error, [*self._settings.models()])
+
+    @property
+    def wanted_split(self) -> Split:
+        """The shares of the settings, without those of challengers that take no part."""
+        wanted, idle = self._settings.split(), {each.name for each in self.all if not each.is_active}
+        shares = {name: share for name, share in wanted.shares.items() if name not in idle}
+        return Split(shares, by_key=wanted.by_key)
+
+    @property
+    def with_share(self) -> list[Challenger]:
+        """The challengers that answer a share."""
+        return [challenger for challenger in self.active if challenger.name in self.split.shares]
+
     @property
     def before(self) -> str:
         """The name of the model that served before; without one, of the model that serves."""
         return self.terms[-2:][0].name
+
+    def begin(self, first_of: Callable[[ChallengerSettings], int], offset: int) -> bool:
+        """Let those that are new begin, where the next event has this offset; return whether one asked `first_of`."""
+        new = [each for each in self.all if each.begun is None]
+        for each in new:
+            each.begun = 0 if each.settings.begin == NOW else first_of(each.settings)
+            if each.settings.begin != NOW and each.begun < offset:
+                each.caught_up = each.begun
+        return any(each.settings.begin != NOW for each in new)
 
     def swap(self, name: str, champion: Challenger, request: int) -> Challenger:
         """Begin a term of this challenger, with the present champion in its place; return the challenger."""
@@ -153,11 +229,32 @@ class Challengers:
             challenger.comparison = self._compared()
         return found
 
+    def await_(self, name: str) -> None:
+        """Let a challenger wait until `begin_empty` is called."""
+        for challenger in self.all:
+            if challenger.name == name and not challenger.dropped:
+                challenger.is_awaited = True
+
+    def begin_empty(self, name: str) -> None:
+        """Let a challenger begin now."""
+        self.all = [replace(self._new(each.settings), begun=0) if each.name == name else each for each in self.all]
+
+    def replaced_by(self, rebuilt: "Challengers") -> "Challengers":
+        """Those of a rebuilt state of the same place, if it has them; one that takes no part stays as it is."""
+        if not rebuilt.all:
+            return self
+        found = {each.name: each for each in rebuilt.all}
+        rebuilt.all = [
+            replace(found[each.name], settings=each.settings) if each.is_active else each for each in self.all
+        ]
+        rebuilt._settings, rebuilt.next_request, rebuilt.split = self._settings, self.next_request, self.split
+        return rebuilt
+
     def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
         """The model that serves as a challenger."""
         own = self._settings.models()[self.serving]
         model = SingleModel(models.model, None, models.decider(None))
-        return Challenger(own, model, self._compared(), replace(counters), offset)
+        return Challenger(own, model, self._compared(), replace(counters), offset, begun=0)
 
     def _new(self, own: ChallengerSettings) -> Challenger:
         vocabulary = self._settings.label.vocabulary
@@ -172,24 +269,30 @@ class Challengers:
         up to 1.
         """
         wanted, n, term = self._settings.comparison, max(1, len(self._settings.challenger)), len(self.terms)
-        return Comparison(
-            wanted.error / n / (term * (term + 1)),
-            wanted.miss_cost,
-            are_two=self._classes.are_two,
-            decides=self._settings.decide.error > 0.0,
-        )
+        return Comparison(wanted.error / n / (term * (term + 1)), self._losses)
+
+    @property
+    def _losses(self) -> Losses:
+        decides = self._settings.decide.error > 0.0
+        return Losses(self._settings.comparison.miss_cost, are_two=self._classes.are_two, decides=decides)
 
     @property
     def active(self) -> list[Challenger]:
-        """Those that were not dropped."""
-        return [challenger for challenger in self.all if not challenger.dropped]
+        """Those that take part."""
+        return [challenger for challenger in self.all if challenger.is_active]
+
+    @property
+    def catching_up(self) -> list[Challenger]:
+        """Those that catch up."""
+        return [each for each in self.all if not each.dropped and each.caught_up is not None]
 
     def erase(self, keys: Sequence[int]) -> int:
         """Forget events, given by their keys, in every challenger; return how many examples of models that were."""
         n_forgotten = 0
-        for said in (self.said, *(challenger.said for challenger in self.all)):
+        waiting: list[dict] = [self.said, self.answered, *(challenger.said for challenger in self.all)]
+        for of_events in waiting:
             for key in keys:
-                said.pop(key, None)
+                of_events.pop(key, None)
         for challenger in self.active:
             models = challenger.models
             n_forgotten += (models.decider(None) or models.model).forget(list(keys))
@@ -200,6 +303,9 @@ class Challengers:
         if not self._settings.challenger:
             return {}
         blobs = {TERMS: orjson.dumps([*map(list, self.terms)]), "served.said": write_said(self.said)}
+        if self.arms is not None:
+            blobs |= {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
+            blobs[_SPLIT] = orjson.dumps([self.split.shares, self.split.by_key])
         for challenger in self.all:
             blobs |= challenger.to_blobs()
         return blobs
@@ -208,24 +314,38 @@ class Challengers:
         """Go on from a checkpoint; a challenger that it does not have, or with other settings, begins anew."""
         if "served.said" in blobs:
             self.said = read_said(blobs["served.said"])
+        if self._settings.log.control and _SPLIT in blobs:
+            shares, by_key = orjson.loads(blobs[_SPLIT])
+            self.divide(Split(shares, by_key=by_key))
+        if self.arms is not None and _ARMS in blobs:
+            self.arms.restore(orjson.loads(blobs[_ARMS]))
+            self.answered = {int(key): str(name) for key, name in orjson.loads(blobs[_ANSWERED])}
         for challenger in self.all:
             prefix = f"challenger.{challenger.name}."
             own = {name.removeprefix(prefix): blob for name, blob in blobs.items() if name.startswith(prefix)}
             if own:
                 self._restore(challenger, own)
             elif blobs:
-                logger.info("challenger %r begins now", challenger.name)
+                self._begin_here(challenger, "")
+
+    def _begin_here(self, challenger: Challenger, why: str) -> None:
+        logger.info("challenger %r begins%s", challenger.name, why or " now")
+        if challenger.settings.begin == NOW:
+            self.fresh.append(challenger.name)
 
     def _restore(self, challenger: Challenger, parts: Mapping[str, bytes]) -> None:
-        rest = orjson.loads(parts[_REST])
-        if rest["fingerprint"] != orjson.loads(orjson.dumps(challenger.settings.fingerprint())):
-            logger.info("challenger %r begins anew: its settings have changed", challenger.name)
+        rest, own = orjson.loads(parts[_REST]), challenger.settings
+        has_other_begin = own.begin not in (NOW, rest.get("begin"))  # the key may be removed later
+        if rest["fingerprint"] != orjson.loads(orjson.dumps(own.fingerprint())) or has_other_begin:
+            self._begin_here(challenger, " anew: its settings have changed")
             return
         challenger.counters = Counters(**rest["counters"])
         challenger.offset, challenger.dropped = int(rest["offset"]), str(rest["dropped"])
+        challenger.begun, challenger.caught_up = rest.get("begun", 0), rest.get("caught_up")
+        challenger.is_awaited = bool(rest.get("awaited"))
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
-        if not challenger.dropped:
+        if challenger.is_active:
             is_multiclass = not self._classes.are_two
             challenger.models = SingleModel(
                 *read_model(challenger.settings.model, parts[_MODEL], is_multiclass=is_multiclass)
@@ -240,6 +360,8 @@ class Standing(NamedTuple):
     n: int  # labels
     differences: list[Difference]
     dropped: str
+    begun: int  # offset of the first event whose label teaches it
+    caught_up: int | None  # offset up to which it has caught up; None: it takes part
 
 
 def read_standings(blobs: Mapping[str, bytes]) -> list[Standing]:
@@ -250,8 +372,15 @@ def read_standings(blobs: Mapping[str, bytes]) -> list[Standing]:
             rest = orjson.loads(blob)
             each = [Difference(metric, a, b, Interval(*gain)) for metric, a, b, *gain in rest["differences"]]
             n = int(rest["comparison"]["gains"][ERROR][0])
-            found.append(Standing(name[len("challenger.") : -len(_REST) - 1], n, each, rest["dropped"]))
+            own = name[len("challenger.") : -len(_REST) - 1]
+            at = None if rest["dropped"] else rest.get("caught_up")
+            found.append(Standing(own, n, each, rest["dropped"], rest.get("begun") or 0, at))
     return found
+
+
+def read_answers(blobs: Mapping[str, bytes]) -> list[Arm]:
+    """How the models of a checkpoint do on what they have answered; empty if one has answered all."""
+    return read_arms(orjson.loads(blobs.get(_ARMS, b"{}")))
 
 
 def read_terms(blobs: Mapping[str, bytes]) -> list[Term]:

@@ -392,10 +392,8 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
     ]
     if problems:
         raise ConfigError(
-            [
-                *problems,
-                f"{folder}: go back to those settings, or choose another daemon.state_dir; for a replay, another --app",
-            ]
+            *problems,
+            f"{folder}: go back to those settings, or choose another daemon.state_dir; for a replay, another --app",
         )
 
 

@@ -63,7 +63,11 @@ class Decided:
             old = before.get(label, _NOTHING)
             if tally != old:
                 total = self.tallies.get(label, _NOTHING)
-                self.tallies[label] = Tally(*(t + a - b for t, a, b in zip(total, tally, old, strict=True)))
+                self.tallies[label] = Tally(
+                    total.n + tally.n - old.n,
+                    total.decided + tally.decided - old.decided,
+                    total.wrong + tally.wrong - old.wrong,
+                )
 
     def note(self, n: int) -> None:
         """Keep the counts after n records, if it is time."""

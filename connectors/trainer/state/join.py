@@ -115,9 +115,9 @@ class Join:
         return self._clock
 
     def awaiting(self, key: int) -> bytes | None:
-        """An event that is here and was not learned yet, as its record's value; None for any other key."""
+        """An event that is here and has no label that was learned, as its record's value; None for any other key."""
         entry = self._events.entries.get(key)
-        return entry.value if entry is not None and entry.taught is None else None
+        return entry.value if entry is not None and entry.taught in (None, FORGET) else None
 
     def event_of(self, key: int) -> bytes | None:
         """An event that is here, learned or not, as its record's value; None for any other key."""

@@ -17,7 +17,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -79,56 +79,10 @@ def _sizes_of(model: Model) -> Sizes:
     return Sizes(model.n_support, model.n_members, model.kernel_evaluations)
 
 
-class Models(Protocol):
-    """The models of a partition; `key` is the key of a record."""
-
-    def to_predict(self, key: bytes | None) -> Model: ...
-
-    def to_learn(self, key: bytes | None) -> Model: ...
-
-    def records(self, key: bytes | None) -> Records | None:
-        """What makes the features of a model, if events are raw."""
-
-    def to_observe(self, key: bytes | None) -> Records | None:
-        """The same, to learn an event."""
-
-    def decider(self, key: bytes | None) -> ConformalClassifier | None:
-        """What decides with a model, if [decide] asks for it."""
-
-    def has(self, key: bytes | None) -> bool:
-        """Whether there is a model that has learned something of this key."""
-
-    def drop(self, key: bytes) -> int:
-        """Drop the model of a key; return the number of its members."""
-
-    def in_memory(self) -> Iterator[Model]: ...
-
-    def sizes(self) -> Sizes: ...
-
-    def digest(self) -> str: ...
-
-    def changed(self) -> Iterator[tuple[bytes | None, Model]]:
-        """The models that have learned since the last call, with their keys."""
-
-    def withdrawn(self) -> list[bytes]:
-        """Keys of the models that were dropped since the last call."""
-
-    def __len__(self) -> int:
-        """Number of models that have learned, in memory or not."""
-
-    @property
-    def n_dropped(self) -> int:
-        """Number of models that were dropped so far."""
-
-    @property
-    def n_damaged(self) -> int:
-        """Number of stored models that were set aside since this process began."""
-
-
 class SingleModel:
-    """One model for all records."""
+    """One model for all records of a partition; `key`, which `KeyedModels` chooses by, says nothing here."""
 
-    n_dropped = n_damaged = 0
+    n_dropped = n_damaged = 0  # models that were dropped, and stored models that were set aside
 
     def __init__(self, model: Any, records: Records | None = None, decider: ConformalClassifier | None = None) -> None:
         self.model = model
@@ -149,22 +103,24 @@ class SingleModel:
         self._has_changed = True
 
     def records(self, key: bytes | None) -> Records | None:
+        """What makes the features of a model, if events are raw."""
         return self._records
 
     def to_observe(self, key: bytes | None) -> Records | None:
+        """The same, to learn an event."""
         return self._records
 
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
+        """What decides with a model, if [decide] asks for it."""
         return self._decider
 
     def has(self, key: bytes | None) -> bool:
+        """Whether there is a model that has learned something of this key."""
         return True
 
     def drop(self, key: bytes) -> int:
+        """Drop the model of a key; return the number of its members."""
         return 0
-
-    def in_memory(self) -> Iterator[Model]:
-        yield self.model
 
     def sizes(self) -> Sizes:
         return _sizes_of(self.model)
@@ -176,14 +132,17 @@ class SingleModel:
         return Trained(self.model, self._records, self._decider).to_bytes()
 
     def changed(self) -> Iterator[tuple[bytes | None, Model]]:
+        """The models that have learned since the last call, with their keys."""
         if self._has_changed:
             yield None, self.model
         self._has_changed = False
 
     def withdrawn(self) -> list[bytes]:
+        """Keys of the models that were dropped since the last call."""
         return []
 
     def __len__(self) -> int:
+        """Number of models that have learned, in memory or not."""
         return 1
 
 
@@ -334,9 +293,6 @@ class KeyedModels:
         self._order[key] = None
         self._order.move_to_end(key)
         self._drop_oldest()
-
-    def in_memory(self) -> Iterator[Model]:
-        yield from (trained.model for trained in self._live.values())
 
     def sizes(self) -> Sizes:
         """The sizes of the models in memory together.  Only models that were used since the last call are counted."""

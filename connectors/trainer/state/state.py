@@ -189,17 +189,18 @@ class State:
     def replaced_by(self, other: "State") -> "State":
         """Another state of the same place in the stream, as the next one of this partition.
 
-        Its version is larger, because scorers take no older model.  The challengers are those of this state: they have
+        Its version is larger, because scorers take no older model.  Challengers that were not rebuilt go on: they have
         forgotten what was erased, and keep its traces.
         """
         if isinstance(self.models, KeyedModels):
             assert isinstance(other.models, KeyedModels)
             self.models.adopt(other.models)
+        other.challengers = self.challengers.replaced_by(other.challengers)
         other.counters.erased = max(1, self.version + 1 - other.version)
         other.counters.seconds += self.counters.seconds
         models = self.models if isinstance(self.models, KeyedModels) else other.models
         place = replace(other, sequence=self.sequence, erased=self.erased)
-        return replace(place, models=models, challengers=self.challengers)
+        return replace(place, models=models)
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
@@ -211,9 +212,14 @@ class State:
         x = x if records is None else records.transform_one(x)
         if self.scaler is not None:
             return self.scaler.transform_one(dict(x)) if self.scaler.kind == "standard" else {}
-        scale_of = self.models.to_predict(entity).scale_of
-        scales = ((name, value, *scale_of(name)) for name, value in x.items())
-        return {name: (value - shift) * factor for name, value, shift, factor in scales if (shift, factor) != (0, 1)}
+        model = self.models.to_predict(entity)
+        weights = getattr(model, "feature_weights_", {})  # of the kernel, which the factors have in them
+        scales = ((name, value, *model.scale_of(name)) for name, value in x.items())
+        return {
+            name: (value - shift) * factor / weights.get(name, 1.0)
+            for name, value, shift, factor in scales
+            if (shift, factor) != (0, 1)
+        }
 
     @classmethod
     def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":

@@ -8,7 +8,7 @@ from streamsvm import WarmupScaler
 from streamsvm.estimators.learners import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
-from ...records.models import Model
+from ...records.models import ServedModel
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
@@ -39,6 +39,13 @@ class Stored(NamedTuple):
         """A setting of the checkpoint's fingerprint, by its dotted name; None if the checkpoint is older than it."""
         return self.checkpoint.fingerprint.get(name)
 
+    def served(self, key: bytes | None) -> ServedModel:
+        """A model with all that it takes to predict by it; `key` is None if the partition has one model."""
+        names = self.setting("label.negative"), self.setting("label.positive")
+        meta = {"names": names} if None not in names else {}
+        models = self.models
+        return ServedModel(models.to_predict(key), self.scaler, meta, models.records(key), models.decider(key))
+
     def arrays(self, part: str) -> dict[str, Any]:
         """The arrays of a part of the state, by name; empty if the state lacks this part."""
         return split(self.checkpoint.arrays).get(part, {})
@@ -60,13 +67,21 @@ def read_state(folder: Path) -> list[Stored]:
         If a partition's checkpoints or models cannot be read.
     """
     if not folder.is_dir():
-        raise ConfigError([f"{folder}: there is no such folder; name a trainer's daemon.state_dir"])
+        raise ConfigError(f"{folder}: there is no such folder; name a trainer's daemon.state_dir")
     matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
     read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
     stored = [item for item in read if item is not None]
     if not stored:
-        raise ConfigError([f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir"])
+        raise ConfigError(f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir")
     return stored
+
+
+def readable_state(folder: Path) -> list[Stored]:
+    """As `read_state`; empty if there is nothing that can be read."""
+    try:
+        return read_state(folder)
+    except (ConfigError, CheckpointError):
+        return []
 
 
 def _read(folder: Path, number: int) -> Stored | None:
@@ -113,7 +128,7 @@ def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> Si
     return models
 
 
-def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> tuple[Model, Stored]:
+def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> ServedModel:
     """One of the models of a state folder.
 
     Parameters
@@ -133,18 +148,18 @@ def choose_model(stored: list[Stored], folder: Path, partition: int | None, key:
     numbers = ", ".join(str(item.number) for item in stored)
     chosen = [item for item in stored if partition in (None, item.number)]
     if not chosen:
-        raise ConfigError([f"--partition {partition}: {folder} has the partitions {numbers}"])
+        raise ConfigError(f"--partition {partition}: {folder} has the partitions {numbers}")
     if len(chosen) > 1:
-        raise ConfigError([f"{folder} has the partitions {numbers}, with a model each; choose one by --partition"])
+        raise ConfigError(f"{folder} has the partitions {numbers}, with a model each; choose one by --partition")
     models = chosen[0].models
     if isinstance(models, SingleModel):
         if key is not None:
-            raise ConfigError([f"--key {key}: {folder} has one model for all keys; leave --key out"])
-        return models.model, chosen[0]
+            raise ConfigError(f"--key {key}: {folder} has one model for all keys; leave --key out")
+        return chosen[0].served(None)
     keys = models.keys()
     if key is None and len(keys) > 1:
-        raise ConfigError([f"{folder} has {len(keys)} models, one for each record key; choose one by --key"])
+        raise ConfigError(f"{folder} has {len(keys)} models, one for each record key; choose one by --key")
     wanted = key.encode() if key is not None else next(iter(keys), None)
     if wanted not in keys:
-        raise ConfigError([f"--key {key}: {folder} has no model for this key" if key else f"{folder} has no model yet"])
-    return models.to_predict(wanted), chosen[0]
+        raise ConfigError(f"--key {key}: {folder} has no model for this key" if key else f"{folder} has no model yet")
+    return chosen[0].served(wanted)

@@ -79,7 +79,7 @@ class Tuning:
         if self._gamma.may_be_due(n):
             self._tune(models, _labelled(join, loop), n, features)
         if self._cut.is_due(loop.counts.n_changes):
-            self._choose_cut(models.model, _labelled(join, loop), loop, features, finished)
+            self._choose_cut(models.model, _labelled(join, loop, alike=False), loop, features, finished)
 
     def _tune(self, models: SingleModel, labelled: _Labelled, n: int, features: Features) -> None:
         if len(labelled.keys) < n or not self._gamma.is_due(labelled.y, labelled.weights):
@@ -106,7 +106,7 @@ class Tuning:
 
     def line(self, model: Any, join: Join, loop: LabellingLoop, features: Features) -> float:
         """The decision value above which a promise of recall reviews all events, as `pool_cut` for the recall."""
-        labelled = _labelled(join, loop)
+        labelled = _labelled(join, loop, alike=False)
         y = np.array(labelled.y, bool)
         if min(np.count_nonzero(y), np.count_nonzero(~y)) < 2 or len(y) > MOST:
             return LOWEST
@@ -129,11 +129,14 @@ class Tuning:
         self._cut.restore(state["cut"])
 
 
-def _labelled(join: Join, loop: LabellingLoop) -> _Labelled:
-    """The labelled events that the join has and the model has learned."""
+def _labelled(join: Join, loop: LabellingLoop, *, alike: bool = True) -> _Labelled:
+    """The labelled events that the join has and the model has learned.
+
+    Without `alike` there are no near-duplicates: a positive that is left out has none that speaks for it.
+    """
     found = [
         (key, value, y, weight)
-        for key, y in loop.labels().items()
+        for key, y in loop.labels(alike=alike).items()
         if (value := join.event_of(key)) is not None and (weight := join.weight_of(key)) is not None
     ]
     keys, values, ys, weights = zip(*found, strict=True) if found else ((), (), (), ())

@@ -48,6 +48,8 @@ class Answer(NamedTuple):
         Who answered.
     time
         When the answer was given, in milliseconds.
+    is_alike
+        Whether the label was given together with that of another example, because they are near-duplicates.
     """
 
     key: int
@@ -55,6 +57,7 @@ class Answer(NamedTuple):
     y: Label | None
     annotator: str
     time: int
+    is_alike: bool = False
 
 
 class Ask(NamedTuple):
@@ -153,6 +156,7 @@ class LoopCounts:
     retracted: int = 0
     refused: int = 0  # Answers that changed no label.
     elsewhere: int = 0  # Examples that were labelled without being asked about.
+    alike: int = 0  # Among these, near-duplicates of an example that was asked about.
     gone: int = 0  # Examples that were chosen but no longer there.
     audited: int = 0  # Answers to random questions ("audit") about examples that the model took for negative.
     audit_positive: int = 0  # Positives among these.

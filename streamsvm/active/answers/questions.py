@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from streamsvm.active.answers.events import Action, Label, LoopCounts, Question, Withdraw
-from streamsvm.active.answers.register import Record, Register
+from streamsvm.active.answers.register import ALIKE, Record, Register
 from streamsvm.active.choosing.decisions import margins
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice
@@ -44,14 +44,24 @@ class Questions:
         """The record of an example; None if it was never seen, or is forgotten."""
         return self._register.find(key)
 
-    def record_of(self, key: int) -> Record:
+    def record_of(self, key: int, *, is_alike: bool = False) -> Record:
         """The record of an example.  If a person has seen it without being asked, it is not asked about any more."""
         record = self._register.find(key)
         if record is None:
-            self._pool.discard(key)
+            was_there = self._pool.discard(key)
             self.counts.elsewhere += 1
             record = self._register.add_elsewhere(key)
+            if is_alike and was_there:
+                record.status = ALIKE
+                self.counts.alike += 1
         return record
+
+    def forget_alike(self, key: int) -> bool:
+        """Forget a near-duplicate whose label was taken back; return whether it is one."""
+        is_one = self._register.forget_alike(key)
+        self.counts.alike -= is_one
+        self.counts.elsewhere -= is_one
+        return is_one
 
     def answered(self, most: int) -> dict[int, Label]:
         """The labels that hold of the examples that were answered last, as `Register.answered`."""
@@ -77,9 +87,9 @@ class Questions:
             return None
         return False if record.status == "ignored" else None if record.y is None else record.y is True
 
-    def labels(self) -> dict[int, Label]:
+    def labels(self, *, alike: bool = True) -> dict[int, Label]:
         """All labels that hold, as `Register.labels`."""
-        return self._register.labels()
+        return self._register.labels(alike=alike)
 
     def row(self, key: int) -> Any:
         """The example of an open question; None if it was lost in a restart."""

@@ -15,6 +15,7 @@ from typing import Any
 from streamsvm.active.answers.events import Label, Question
 
 LATER = "later"
+ALIKE = "alike"
 ENDED = 10_000  # examples whose question has ended, and as many that were labelled without one
 
 _NEVER = -(1 << 63)  # before all times
@@ -29,7 +30,7 @@ class Record:
         None if it was never asked about.
     status
         "open", or how the question ended; "elsewhere" if there was none, or `LATER` if the example came when a promise
-        of recall took in no examples any more.
+        of recall took in no examples any more, or `ALIKE` if it is a near-duplicate of one that was asked about.
     y
         The label that holds.
     time
@@ -75,6 +76,14 @@ class Register:
         _remember(self._elsewhere, key, record)
         return record
 
+    def forget_alike(self, key: int) -> bool:
+        """Forget a near-duplicate whose label was taken back; return whether it is one."""
+        record = self._elsewhere.get(key)
+        if record is None or record.status != ALIKE or record.y is not None:
+            return False
+        del self._elsewhere[key]
+        return True
+
     def close(self, key: int) -> bool:
         """Close the question about an example; return whether it was open."""
         record = self.open.pop(key, None)
@@ -89,10 +98,14 @@ class Register:
         newest = ((key, record.y) for key, record in closed if record.status == "answered" and record.y is not None)
         return dict(list(islice(newest, most))[::-1])
 
-    def labels(self) -> dict[int, Label]:
-        """All labels that hold and are remembered, asked for or not, by key."""
+    def labels(self, *, alike: bool = True) -> dict[int, Label]:
+        """All labels that hold and are remembered, asked for or not, by key; without near-duplicates unless `alike`."""
         records = {**self._elsewhere, **self._closed, **self.open}
-        return {key: record.y for key, record in records.items() if record.y is not None}
+        return {
+            key: record.y
+            for key, record in records.items()
+            if record.y is not None and (alike or record.status != ALIKE)
+        }
 
     def unanswered(self) -> list[tuple[Question, str]]:
         """The questions about examples that have no label and are not to be ignored, and how they ended, or "open"."""

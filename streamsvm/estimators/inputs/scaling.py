@@ -91,6 +91,7 @@ class RunningScale:
     """
 
     _far: tuple[tuple[int, int], dict[int, float]] = ((-1, -1), {})
+    weighs = False  # whether it has weights of the features, see `tuned.weights`
 
     def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
         self.sets_gamma = gamma == SCALE
@@ -138,6 +139,22 @@ class RunningScale:
     def is_due(self) -> bool:
         """Whether the running moments are far from the scale in use."""
         return bool(self.state.counts[DUE])
+
+    def weight_of(self, column: int) -> float:
+        """The weight of a feature, at most 1; 1 unless weights are learned."""
+        return 1.0
+
+    def weighed(self, c: Scaling) -> Scaling:
+        """This state of the scale as the model sees it."""
+        return c
+
+    def weights_to_store(self) -> dict[str, np.ndarray]:
+        """The weights as a snapshot holds them."""
+        return {}
+
+    def over(self, scale: RunningScale) -> RunningScale:
+        """What a model that has this scale uses once `scale` is the one of all models."""
+        return scale
 
     def adapted(self, kernel: Kernel) -> Kernel:
         """The kernel with the gamma that belongs to the scale in use."""

@@ -14,10 +14,12 @@ from streamsvm.core import arguments, class_weights
 from streamsvm.core.device.choice import require_device
 from streamsvm.core.expansion import Expansion
 from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
 from streamsvm.estimators.learner import finishing, forgetting, late, learning, snapshots, validation
 from streamsvm.estimators.learner.advice import look_for_lost_digits
+from streamsvm.estimators.learner.before import Before
 from streamsvm.estimators.learner.copies import Content, Storable
 from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.learner.state import COUNTED, MODEL, State
@@ -152,7 +154,16 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         else:
             late.learn(self, functools.partial(learning.learn, self._state, x, y, w, id, t), y, margin)
 
-    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
+    def learn_many(
+        self,
+        X: Any,
+        y: Any,
+        w: Any = None,
+        ids: Any = None,
+        t: Any = None,
+        margins: Any = None,
+        before: Before | None = None,
+    ) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
 
         Parameters
@@ -172,6 +183,8 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         margins
             What `decision_function_many` said when the rows were predicted, (n,), as `margin` of `learn_one`; NaN where
             it is not known.  The rows are then learned one by one, which takes longer.
+        before
+            Receives what the model says of each row just before it learns it; see `foretells`.  Not with `margins`.
 
         Raises
         ------
@@ -195,9 +208,22 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         """
         self._y_name = getattr(y, "name", None)
         if margins is None:
-            learning.learn_batch(self._state, X, y, w, ids, t)
+            if before is not None and not self.foretells(X):
+                raise ValueError("before needs rows that have exactly the features that the model has learned")
+            learning.learn_batch(self._state, X, y, w, ids, t, None if before is None else before.table)
         else:
             late.learn_many(self, X, y, w, ids, t, margins)
+
+    def foretells(self, X: Any) -> bool:
+        """Whether `learn_many` can say of these rows what the model predicts before it learns each of them.
+
+        They must be a `NamedRows` table that has exactly the features that the model has learned: a new feature is
+        taken in otherwise than it is predicted.
+        """
+        known = self._state.features.columns
+        is_plain = not self._state.keeps_all and self.device == "cpu"
+        is_table = isinstance(X, NamedRows) and X.is_table and len(X.names) == len(known)
+        return is_plain and is_table and all(name in known for name in X.names)
 
     def _calibrations(self) -> dict[None, list[np.ndarray]]:
         return {None: [self._state.calibration]}

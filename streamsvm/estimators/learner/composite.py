@@ -175,7 +175,7 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
             require_kernel(self._common, before, q.sq)
             own = slice(t, t + len(q.sq))
             of_user = (labels[own], weights[own], ids[own], own_ids)
-            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
+            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part), part)
             try:
                 self._learn(block)
                 scale.state = after

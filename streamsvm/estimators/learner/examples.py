@@ -49,7 +49,7 @@ class LabelledBlock(NamedTuple):
     """Examples to learn.
 
     `own_ids` says whether the user gave the ids, `born` holds numbers or times, and `growth` the number of columns
-    after each example.  `raw` has the features before they are scaled, as in `Examples`.
+    after each example.  `raw` has the features before they are scaled, as in `Examples`, and `given` by column.
     """
 
     q: Queries
@@ -60,13 +60,14 @@ class LabelledBlock(NamedTuple):
     born: np.ndarray
     growth: np.ndarray
     raw: RawRows = NO_ROWS
+    given: RawRows = NO_ROWS
 
     def part(self, t: int, end: int) -> "LabelledBlock":
         """The examples from t on, before `end`."""
         own = slice(t, end)
-        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
+        raw, given = (rows.part(t, end) if len(rows.sq) else rows for rows in (self.raw, self.given))
         of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
-        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
+        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw, given)
 
     def rows(self, rows: np.ndarray) -> "LabelledBlock":
         """These examples, in rising order."""

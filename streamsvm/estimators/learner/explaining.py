@@ -219,5 +219,6 @@ def _sensitivities(state: State, slopes: np.ndarray, side: float, margin: float,
     names, found = state.features.learned(), []
     for column in _largest(np.abs(slopes), 1.0, n).tolist():
         slope, (_, factor) = side * float(slopes[column]), state.scale.of(column)
-        found.append(Sensitivity(names[column], slope, -margin / (slope * factor)))
+        change = -margin / (slope * factor)
+        found.append(Sensitivity(names[column], slope * state.scale.weight_of(column), change))
     return found

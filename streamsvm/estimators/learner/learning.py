@@ -36,6 +36,7 @@ from streamsvm.estimators.learner.state import (
 )
 from streamsvm.online import arrival
 from streamsvm.online.arrival import learn_example
+from streamsvm.online.foretelling import MARGIN, foretell_block
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 
@@ -150,8 +151,13 @@ def _make_room(state: State, values: np.ndarray, binary: bool) -> None:
 # -------------------------------------------------------------------------------------------------------------- a batch
 
 
-def learn_batch(state: State, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> np.ndarray:
-    """Learn a batch of examples in sequence; return the margin of each before it was learned, (n,)."""
+def learn_batch(
+    state: State, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, before: np.ndarray | None = None
+) -> np.ndarray:
+    """Learn a batch of examples in sequence; return the margin of each before it was learned, (n,).
+
+    `before` receives what the model said of each; see `online.foretelling`.
+    """
     n = n_rows(X)
     positive = arguments.labels_of(X, y, n)
     lo, hi, born = boxes_of(state, positive, arguments.weights_of(w, n), eviction.ages_of(state, t, n))
@@ -160,20 +166,32 @@ def learn_batch(state: State, X: Any, y: Any, w: Any = None, ids: Any = None, t:
     examples = (lo, hi, numbers, ids is not None, born)
     if state.scale.tracks:
         for rows, raw in features.raw_batches(X, True, lambda *lacking: notice_lacking(state, *lacking)):
-            _learn_raw(state, rows.start, raw, examples, margins, features.growth)
+            _learn_raw(state, rows.start, raw, examples, margins, features.growth, before)
         return margins
     for rows, q in features.batches(X, learning=True):
         if state.scale.tracks or state.scale.is_woken_by(q):
-            _learn_raw(state, rows.start, features.raw_of(), examples, margins, features.growth)
+            _learn_raw(state, rows.start, features.raw_of(), examples, margins, features.growth, before)
             continue
         validation.require_kernel(state, rows.start, q.sq)
         block = block_of(q, rows, *examples)
-        learn_queries(state, block, margins[rows], features.growth, rows_of=features.rows_of)
+        learn_queries(
+            state, block, margins[rows], features.growth, rows_of=features.rows_of, told=_part_of(before, rows)
+        )
     return margins
 
 
+def _part_of(before: np.ndarray | None, rows: slice) -> np.ndarray | None:
+    return None if before is None else before[rows]
+
+
 def _learn_raw(
-    state: State, first: int, raw: RawRows, examples: tuple, margins: np.ndarray, growth: np.ndarray
+    state: State,
+    first: int,
+    raw: RawRows,
+    examples: tuple,
+    margins: np.ndarray,
+    growth: np.ndarray,
+    before: np.ndarray | None,
 ) -> None:
     """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
     state.scale.fit_room(state.features)
@@ -191,7 +209,8 @@ def _learn_raw(
         block = block_of(q, rows, *examples)._replace(raw=state.scale.kept(part))
         margins[rows] = math.nan
         try:
-            learn_queries(state, block, margins[rows], growth[t:done], rows_of=own_rows)
+            told = _part_of(before, rows)
+            learn_queries(state, block, margins[rows], growth[t:done], rows_of=own_rows, told=told)
             state.scale.state = after
         except BaseException:
             learned = n_learned(margins[rows])
@@ -248,6 +267,7 @@ def learn_queries(
     values_of: ValuesOf | None = None,
     counts: bool = True,
     rows_of: RowsOf | None = None,
+    told: np.ndarray | None = None,
 ) -> None:
     """Learn a block.
 
@@ -267,6 +287,8 @@ def learn_queries(
         Whether the examples count in `n_seen` and `class_counts`.
     rows_of
         Gives the features of examples as the user did, for the reservoir; default: it does not note the block.
+    told
+        Receives what the model says of each example before it is learned; see `online.foretelling`.
     """
     # 1. What does not change while the block is learned.
     now = state.window.now(block.born) if state.window else block.born
@@ -296,6 +318,8 @@ def learn_queries(
             before = members_of(state)
             try:
                 # 2. Members leave that the next example replaces, or that are too old or too many.
+                leaving = told is not None and (done in returning or eviction.is_due(state, int(now[done])))
+                own_value = _value_of(state, block.part(done, done + 1)) if leaving else math.nan
                 if done in returning:
                     forget_slots(state, eviction.replaced_by(state, block, done))
                 eviction.make_way(state, int(now[done]))
@@ -304,7 +328,10 @@ def learn_queries(
                 end = min(end, done + state.next_look - state.n_seen)
                 end = eviction.until_replaced(state, block, done, end, returning)
                 # 4. Compiled code learns it, or as much as there is room for.
-                n = _learn_part(state, block.part(done, end), margins[done:end], done, values_of)
+                more = _part_of(told, slice(done, end))
+                n = _learn_part(state, block.part(done, end), margins[done:end], done, values_of, more)
+                if more is not None and leaving and n:
+                    more[0, MARGIN] = own_value  # what it says with the members that have left
                 done = learned(done, done + n)
             except BaseException:
                 before_it, done = done, learned(done, done + n_learned(margins[done:]))
@@ -318,7 +345,20 @@ def learn_queries(
         raise
 
 
-def _learn_part(state: State, part: Examples, margins: np.ndarray, first: int, values_of: ValuesOf | None) -> int:
+def _value_of(state: State, example: Examples) -> float:
+    """f(x) of one example."""
+    decided = state.evaluator.decide_blocks(in_room(state), state.kernel, [example.q], state.bias)
+    return float(next(decided)[0])
+
+
+def _learn_part(
+    state: State,
+    part: Examples,
+    margins: np.ndarray,
+    first: int,
+    values_of: ValuesOf | None,
+    before: np.ndarray | None,
+) -> int:
     """Learn a part of a block as far as there is room; return the number of examples learned."""
     if values_of is None and blocks.prefers_product(state.expansion, part.q, within=True):
         margins = margins[: blocks.BLOCK]
@@ -329,7 +369,8 @@ def _learn_part(state: State, part: Examples, margins: np.ndarray, first: int, v
     else:
         products = values_of(state.expansion, slice(first, first + len(margins)))
     limit = bounded.FAR if state.budget is None else int(state.budget)
-    s, block, kernel = in_room(state), part.compiled(), state.kernel
-    if state.keeps_all:
-        return keep_block(s, kernel, block, part.own_ids, *products, limit, margins)
-    return arrival.learn_block(s, kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins)
+    s, block = in_room(state), part.compiled()
+    if state.keeps_all and before is None:
+        return keep_block(s, state.kernel, block, part.own_ids, *products, limit, margins)
+    given = (s, state.kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins)
+    return arrival.learn_block(*given) if before is None else foretell_block(*given, before)

@@ -79,7 +79,8 @@ class Predictor:
     def scale_of(self, name: Hashable) -> tuple[float, float]:
         """The present shift and factor of a feature: its scaled value is (value - shift) * factor, cut to -3..3.
 
-        They are 0 and 1 if the model does not scale the feature.
+        They are 0 and 1 if the model does not scale the feature.  The factor of an `AutoLASVM` includes the feature's
+        weight, see `AutoLASVM.feature_weights_`.
         """
         return self._state.scale.of(self._state.features.columns.get(name, -1))
 

@@ -55,10 +55,10 @@ def begin_beside(state: State, common: State, kernel: Kernel, n_seen: int, next_
     return state
 
 
-def use_scale(scale: RunningScale, rescaled: Iterable[tuple[State, Kernel, Expansion]]) -> None:
-    """Take a scale into use, with the kernel and the members at this scale of each model."""
-    for state, kernel, s in rescaled:
-        take_scale(state, scale, kernel, s)
+def use_scales(rescaled: Iterable[tuple[State, RunningScale, Kernel, Expansion]]) -> None:
+    """Take scales into use, with the kernel and the members at this scale of each model."""
+    for model in rescaled:
+        take_scale(*model)
 
 
 def each_to_the_end(step: Callable[[Any], Any], models: Collection[Any]) -> None:

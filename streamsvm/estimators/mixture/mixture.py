@@ -34,7 +34,16 @@ OF_THE_MODEL = (
         "validate_many",
         "_features",
     ),
-    *("n_members", "n_support", "support_ids", "dual_coef", "kernel_evaluations", "next_id", "champion_"),
+    *(
+        "n_members",
+        "n_support",
+        "support_ids",
+        "dual_coef",
+        "kernel_evaluations",
+        "next_id",
+        "champion_",
+        "feature_weights_",
+    ),
 )
 
 

@@ -18,7 +18,7 @@ from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import LabelledBlock
-from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scale
+from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scales
 from streamsvm.estimators.learner.state import State, rescaled
 from streamsvm.estimators.multiclass.joint import JointModels
 from streamsvm.online import union
@@ -138,12 +138,12 @@ class BinaryModels(CompositeModel):
         kernel, vectors = scale.adapted(common.kernel), self._union
         if kernel != common.kernel or not scale.sees_like(common.scale):
             vectors = union.rescaled(vectors, scale.state, common.scale.n_places, kernel)
-        new = [(state, kernel, rescaled(state, scale, kernel)) for state in states]
-        new.append((common, kernel, common.expansion))
+        new = [(state, scale, kernel, rescaled(state, scale, kernel)) for state in states]
+        new.append((common, scale, kernel, common.expansion))
 
         def step() -> None:
             self._union, self._terms = vectors, None
-            use_scale(scale, new)
+            use_scales(new)
 
         to_the_end(step)
         return scale

@@ -18,7 +18,7 @@ from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
-from streamsvm.estimators.learner.sharing import each_to_the_end, to_the_end, use_scale
+from streamsvm.estimators.learner.sharing import each_to_the_end, to_the_end, use_scales
 from streamsvm.estimators.learner.snapshots import by_prefix, restore_counts
 from streamsvm.estimators.learner.state import State, class_weight, in_room, note, slots_of
 from streamsvm.estimators.multiclass.binary_models import BinaryModels
@@ -139,11 +139,11 @@ class TunedClasses(BinaryModels):
         scale = self._common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
         unit = scale.adapted(self._common.kernel)
         new = [model._rescaled(scale, unit) for model in self._models.values()]
-        new.append([(self._common, unit, self._common.expansion)])
+        new.append([(self._common, scale, unit, self._common.expansion)])
 
         def step() -> None:
             for of_class in new:
-                use_scale(scale, of_class)
+                use_scales(of_class)
 
         to_the_end(step)
         return scale

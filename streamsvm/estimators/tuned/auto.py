@@ -3,7 +3,7 @@
 `candidates` has the models, and `tuner` decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.tuned.candidates import CandidateModels
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import STARTS, Promotion, Setting
+from streamsvm.estimators.tuned.weights import WeighedScale, stored_weights
 
 ACCURACY, GMEAN = "accuracy", "gmean"
 LEAST_MEMORY = 20  # examples: the deviation of fewer is wrong by a sixth or more
@@ -29,9 +30,10 @@ class AutoLASVM(Predictor, CandidateModels):
     """A `LASVM` that chooses C, gamma and the window while it learns, and follows a stream that changes.
 
     Four settings learn the first 1000 examples side by side.  From then on, the best one predicts: the *champion*.  Two
-    challengers learn beside it.  One has a neighbouring setting and begins with the champion's members.  The other has
-    the champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better
-    for long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
+    challengers learn beside it.  One has a neighbouring setting, or learned weights of the features, and begins with
+    the champion's members.  The other has the champion's setting and begins without members, so it knows no outdated
+    ones.  A challenger that predicts better for long enough becomes champion.  If the champion's error jumps, a
+    challenger without members begins at once.
 
     Parameters
     ----------
@@ -63,7 +65,9 @@ class AutoLASVM(Predictor, CandidateModels):
 
     Notes
     -----
-    **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
+    **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.  A
+    challenger may weigh them by how much the champion's f(x) depends on each: where few of many features count, this
+    halves the error.  `feature_weights_` has the weights in use.
 
     **Cost.**  Four models learn the first 1000 examples, then at most three.  The challengers together do at most
     about 1.1 times the champion's work; beyond that, new ones wait.  In a loop of `learn_one`, the model that predicts
@@ -85,9 +89,9 @@ class AutoLASVM(Predictor, CandidateModels):
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
     Accuracy: 89...%
     >>> model.champion_
-    Setting(C=1.0, gamma=4.0, window=None)
+    Setting(C=1.0, gamma=4.0, window=None, weights=0)
     >>> model.history_
-    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None))]
+    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None, weights=0))]
     """
 
     def __init__(
@@ -147,6 +151,12 @@ class AutoLASVM(Predictor, CandidateModels):
         """The last 200 changes of the champion: after how many examples, how, and to which setting."""
         return list(self._tuner.history)
 
+    @property
+    def feature_weights_(self) -> dict[Hashable, float]:
+        """How much each feature counts, from 0 to 1, the largest; empty while all count alike."""
+        weight_of, names = self._state.scale.weight_of, self.feature_names
+        return {name: weight_of(column) for column, name in enumerate(names)} if self._state.scale.weighs else {}
+
     kernel, degree, coef0 = "rbf", 3, 0.0  # of all models, as of `LASVM`
 
     @property
@@ -174,6 +184,7 @@ class AutoLASVM(Predictor, CandidateModels):
         arrays: dict[str, np.ndarray] = {}
         for number, state in self._models.items():
             _, own = dump(state, {})
+            own |= state.scale.weights_to_store()
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
         return {"kernel_values_before": self._kernel_values_before, "tuner": self._tuner.to_plain()}, arrays
 
@@ -200,8 +211,11 @@ class AutoLASVM(Predictor, CandidateModels):
         snapshot.require(self._tuner.next_number <= most, f"it has made more than {most} learners")
         models = {}
         for number, candidate in self._tuner.candidates.items():
-            models[number] = self._begun(candidate.setting, *learned)
-            restore_arrays(models[number], parts.get(str(number), {}))
+            own, scale = parts.get(str(number), {}), self._common.scale
+            if candidate.setting.weights:
+                scale = WeighedScale(scale, stored_weights(own, scale.n_places))
+            models[number] = self._begun(candidate.setting, scale, *learned)
+            restore_arrays(models[number], own)
         self._models = models
 
     def _learned_content(self) -> Content:

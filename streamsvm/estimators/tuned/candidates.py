@@ -24,13 +24,15 @@ from streamsvm.estimators.learner import eviction, finishing, forgetting, late, 
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.prediction import decide, decide_one
-from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scale
+from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scales
 from streamsvm.estimators.learner.state import State, class_weight, note, rescaled, slots_of
 from streamsvm.estimators.tuned.said import Said, is_row, rows_of
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
+from streamsvm.estimators.tuned.weights import learned_scale
 from streamsvm.online.outputs.calibration import CUT
+from streamsvm.online.rescale import features_anew
 from streamsvm.online.warm_start import descendant
 
 
@@ -76,6 +78,7 @@ class CandidateModels(CompositeModel):
         super().__init__(model._state)
         self._common.scale = RunningScale(model.kernel, model.gamma, model.scaling, scale_memory)
         self._judges_evenly = judges_evenly
+        self._may_weigh = True
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
@@ -281,7 +284,9 @@ class CandidateModels(CompositeModel):
         tuner = tuner.counted(wrong, lag)
         if lesson.n_seen % CHECK:
             return tuner, self._models
-        tuner = tuner.checked(lesson.n_seen, {number: state.n_members for number, state in self._models.items()})
+        n_members = {number: state.n_members for number, state in self._models.items()}
+        scale = self._common.scale
+        tuner = tuner.checked(lesson.n_seen, n_members, self._may_weigh and scale.is_active and scale.n_places > 1)
         for number in tuner.candidates.keys() & self._models.keys():
             tuner.candidates[number].cut_at(float(self._models[number].calibration[CUT]))
         return tuner, self._models_for(tuner, self._models, (lesson.n_seen, lesson.next_id, lesson.class_counts))
@@ -298,15 +303,27 @@ class CandidateModels(CompositeModel):
             if number in models:
                 found[number] = models[number]
                 continue
-            found[number] = state = self._begun(candidate.setting, *learned)
+            scale = self._scale_for(candidate.setting, tuner, models)
+            found[number] = state = self._begun(candidate.setting, scale, *learned)
             if number == tuner.tuning.number:
                 _begin_as(state, models[tuner.champion], learned[0])
         return found
 
-    def _begun(self, setting: Setting, n_seen: int, next_id: int, counts: Counts) -> State:
+    def _scale_for(self, setting: Setting, tuner: Tuner, models: Mapping[int, State]) -> RunningScale:
+        """The scale of a new model: that of all, with no weights, with the champion's, or with new ones."""
+        if not setting.weights:
+            return self._common.scale
+        champion = models[tuner.champion]
+        if setting.weights == tuner.candidates[tuner.champion].setting.weights:
+            return champion.scale
+        return learned_scale(self._common.scale, champion)
+
+    def _begun(self, setting: Setting, scale: RunningScale, n_seen: int, next_id: int, counts: Counts) -> State:
         """A model with this setting that begins now."""
         kernel = _with_factor(self._common.kernel, setting)
-        return begin_beside(self._new(setting)._state, self._common, kernel, n_seen, next_id, counts)
+        state = begin_beside(self._new(setting)._state, self._common, kernel, n_seen, next_id, counts)
+        state.scale = scale
+        return state
 
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
@@ -315,7 +332,7 @@ class CandidateModels(CompositeModel):
         self._catch_up()
         scale = self._common.scale.renewed(self._most_members)
         unit = scale.adapted(self._common.kernel)
-        to_the_end(partial(use_scale, scale, self._rescaled(scale, unit)))
+        to_the_end(partial(use_scales, self._rescaled(scale, unit)))
         return scale
 
     @property
@@ -323,12 +340,13 @@ class CandidateModels(CompositeModel):
         """Number of members of the largest model."""
         return max(state.n_members for state in self._models.values())
 
-    def _rescaled(self, scale: RunningScale, unit: Kernel) -> list[tuple[State, Kernel, Expansion]]:
+    def _rescaled(self, scale: RunningScale, unit: Kernel) -> list[tuple[State, RunningScale, Kernel, Expansion]]:
         """Each model with its kernel and its members at another scale; `unit` is the kernel with a factor of 1."""
-        new = [(self._common, unit, self._common.expansion)]
+        new = [(self._common, scale, unit, self._common.expansion)]
         for number, state in self._models.items():
+            own = state.scale.over(scale)
             kernel = _with_factor(unit, self._tuner.candidates[number].setting)
-            new.append((state, kernel, rescaled(state, scale, kernel)))
+            new.append((state, own, kernel, rescaled(state, own, kernel)))
         return new
 
     # --------------------------------------------------------------------------------------------- beside other classes
@@ -337,6 +355,7 @@ class CandidateModels(CompositeModel):
         """Begin now to learn what the models of other classes learn, with their columns and their scale."""
         learned = common.n_seen, common.next_id, counts
         begin_beside(self._common, common, common.kernel, *learned)
+        self._may_weigh = False  # An exported model of several classes has one scale.
         self._models = self._models_for(self._tuner, {}, learned)
 
     def _teach(self, block: LabelledBlock, margins: dict[Any, np.ndarray]) -> None:
@@ -412,13 +431,16 @@ def _learn_rest(block: LabelledBlock, state: State, margins: np.ndarray, counts:
     for done in range(n_learned(margins), len(margins), BLOCK):
         part = block.part(done, min(done + BLOCK, len(margins)))
         lo, hi, born = learning.boxes_of(state, np.array(part.labels, bool), part.weights, part.born)
-        examples = Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw)
+        q = state.scale.queries(part.given) if state.scale.weighs else part.q
+        examples = Examples(q, lo, hi, part.ids, part.own_ids, born, part.raw)
         learning.learn_queries(state, examples, margins[done : done + BLOCK], counts=counts)
 
 
 def _begin_as(state: State, parent: State, n_seen: int) -> None:
     """Let a new model begin with those members of another one that are within its window."""
     s = parent.expansion
+    if state.scale is not parent.scale:
+        s = features_anew(s, state.scale.state, parent.scale.n_places, state.kernel)
     slots = storage.live_slots(s)
     if state.window:
         slots = slots[s.born[slots] > n_seen - state.window.span]

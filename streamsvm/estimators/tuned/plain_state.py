@@ -1,6 +1,7 @@
 """Turns dataclasses and named tuples into plain values that a snapshot can hold, and back.
 
-A field of a dataclass that earlier snapshots lack has the metadata `LATER`, and a default.
+A field of a dataclass that earlier snapshots lack has the metadata `LATER`, and a default; one of a named tuple has a
+default.
 
 The type of each field says what the snapshot must hold there, so damaged content is found while it is read.
 """
@@ -47,7 +48,8 @@ def of_plain(kind: Any, value: Any) -> Any:
     if kind in (int, float, bool, str):
         return _number(_taken(value, kind))
     fields = {name: part for name, part in typing.get_type_hints(kind).items() if not name.startswith("_")}
-    later = {f.name for f in dataclasses.fields(kind) if f.metadata} if dataclasses.is_dataclass(kind) else set()
+    is_tuple = not dataclasses.is_dataclass(kind)
+    later = set(kind._field_defaults) if is_tuple else {f.name for f in dataclasses.fields(kind) if f.metadata}
     names = _taken(value, dict).keys()
     require(fields.keys() - later <= names <= fields.keys(), f"a {kind.__name__} has the fields {list(value)}")
     return kind(**{name: of_plain(fields[name], value[name]) for name in names})

@@ -39,6 +39,7 @@ from streamsvm.estimators.tuned.tuning import (
     alarm,
     work_of_beginning,
     work_of_check,
+    work_of_weighing,
 )
 from streamsvm.online.outputs.threshold import BINS
 
@@ -101,8 +102,8 @@ class Tuner:
         scores = {n: self.scores.get(n, NO_SCORE).plus(own, reference) for n, own in wrong.items()}
         return replace(tuner, scores=self.scores | scores)
 
-    def checked(self, n_seen: int, n_members: Mapping[int, int]) -> Self:
-        """The tuner after a check, given how many members each learner has."""
+    def checked(self, n_seen: int, n_members: Mapping[int, int], weighs: bool = False) -> Self:
+        """The tuner after a check, given how many members each learner has, and whether features can be weighed."""
         tuner = self._copied()
         for number, score in self.scores.items():
             if number in tuner.candidates:
@@ -112,7 +113,7 @@ class Tuner:
         else:
             tuner._count_work(n_members)
             tuner._judge_tuning(n_seen)
-            tuner._start_tuning(n_seen, n_members[tuner.champion])
+            tuner._start_tuning(n_seen, n_members[tuner.champion], weighs)
             tuner._listen_for_alarm()
             tuner._judge_fresh(n_seen)
         tuner._start_fresh()
@@ -156,8 +157,8 @@ class Tuner:
             return
         challenger, champion = self.candidates[number], self.candidates[self.champion].setting
         if self.tuning.wins(challenger, self.lag):
-            C, gamma, window = challenger.setting
-            step = (C / champion.C, gamma / champion.gamma) if window == champion.window else None
+            C, gamma, *others = challenger.setting
+            step = (C / champion.C, gamma / champion.gamma) if tuple(others) == champion[2:] else None
             self.tuning.begin_again([champion], step)
             self._promote(number, n_seen, "tuning")
             self._drop(self.fresh.number)  # Its setting and its score are against the old champion.
@@ -165,15 +166,16 @@ class Tuner:
             self.tuning.tried = [*self.tuning.tried, challenger.setting]
             self._drop(number)
 
-    def _start_tuning(self, n_seen: int, n_members: int) -> None:
+    def _start_tuning(self, n_seen: int, n_members: int, weighs: bool) -> None:
         """Start a tuning challenger with the champion's members once the champion's work allows all that it may do."""
         begin = work_of_beginning(n_members)
         if self.tuning.number is not None or not self.work.allows_tuning(begin + self._work_ahead(n_members)):
             return
-        setting = self.tuning.next_setting(self.candidates[self.champion].setting, self.fresh.drifts, n_seen)
+        champion = self.candidates[self.champion].setting
+        setting = self.tuning.next_setting(champion, self.fresh.drifts, n_seen, weighs)
         if setting is not None:
             self.tuning.number = self._add(setting)
-            self.work.tuning += begin
+            self.work.tuning += begin + (work_of_weighing(n_members) if setting.weights > champion.weights else 0)
 
     def _work_ahead(self, n_members: int) -> int:
         return self.tuning.life(self.lag) // CHECK * work_of_check(n_members)

@@ -32,26 +32,50 @@ TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
 LEAST_C, LARGEST_C, LEAST_GAMMA, LARGEST_GAMMA = 0.1, 1000.0, 1 / 64, 64.0
 FIRST_WINDOW, LARGEST_WINDOW, SHRINKS = 500, 2000, 4
+SAMPLE = 256  # members from which weights of the features are learned
+BEFORE_WEIGHTS = 2  # settings that are tried before: where they win, weights would delay them
 
 
 class Setting(NamedTuple):
-    """What is tuned: C, gamma in units of the gamma that ``"scale"`` stands for, and the window in records."""
+    """What is tuned.
+
+    Attributes
+    ----------
+    C
+        As of `LASVM`.
+    gamma
+        In units of the gamma that ``"scale"`` stands for.
+    window
+        In records; None without a window.
+    weights
+        How often weights of the features have been learned, one from the other; 0: all features count alike.
+    """
 
     C: float
     gamma: float
     window: int | None = None
+    weights: int = 0
 
-    def neighbours(self, drifts: bool) -> list["Setting"]:
+    def neighbours(self, drifts: bool, weighs: bool = False) -> list["Setting"]:
         """The settings one step away, those to try first in front."""
-        C, gamma, window = self
+        steps = self._steps(drifts)
+        learned = [self._replace(weights=self.weights + 1)] if weighs else []
+        without = [self._replace(weights=0)] if self.weights else []
+        return [*steps[:BEFORE_WEIGHTS], *learned, *steps[BEFORE_WEIGHTS:], *without]
+
+    def _steps(self, drifts: bool) -> list["Setting"]:
+        """The settings with another C, gamma or window."""
+        C, gamma, window, _ = self
         steps = [(C, gamma * 4), (C * 10, gamma), (C, gamma / 4), (C / 10, gamma)]
         found = [
-            Setting(c, g, window) for c, g in steps if LEAST_C <= c <= LARGEST_C and LEAST_GAMMA <= g <= LARGEST_GAMMA
+            self._replace(C=c, gamma=g)
+            for c, g in steps
+            if LEAST_C <= c <= LARGEST_C and LEAST_GAMMA <= g <= LARGEST_GAMMA
         ]
         if window is None:
-            return [Setting(C, gamma, FIRST_WINDOW), *found] if drifts else found
-        shorter = [Setting(C, gamma, window // SHRINKS)] if window >= FIRST_WINDOW else []
-        longer = Setting(C, gamma, window * SHRINKS if window < LARGEST_WINDOW else None)
+            return [self._replace(window=FIRST_WINDOW), *found] if drifts else found
+        shorter = [self._replace(window=window // SHRINKS)] if window >= FIRST_WINDOW else []
+        longer = self._replace(window=window * SHRINKS if window < LARGEST_WINDOW else None)
         return [*shorter, *found, longer]
 
 
@@ -172,12 +196,12 @@ class TuningChallenger:
         hopeless = surplus < HOPELESS * by_chance
         return candidate.age >= self.life(lag) or (candidate.age >= FIRST_VERDICT and hopeless)
 
-    def next_setting(self, champion: Setting, drifts: bool, n_seen: int) -> Setting | None:
+    def next_setting(self, champion: Setting, drifts: bool, n_seen: int, weighs: bool = False) -> Setting | None:
         """What to try next; None while all neighbours have been tried: then it rests, and gives them longer."""
-        untried = [setting for setting in champion.neighbours(drifts) if setting not in self.tried]
+        untried = [setting for setting in champion.neighbours(drifts, weighs) if setting not in self.tried]
         if untried:
             C, gamma = self.step or (1.0, 1.0)
-            same_step = Setting(champion.C * C, champion.gamma * gamma, champion.window)
+            same_step = champion._replace(C=champion.C * C, gamma=champion.gamma * gamma)
             return same_step if same_step in untried else untried[0]
         if self.rests_until is None:
             self.rests_until = n_seen + 4 * self.lasts
@@ -255,6 +279,11 @@ class Work:
 def work_of_check(n_members: int) -> int:
     """What the records of a check cost a learner: a kernel row each, and two thirds more for the solver's steps."""
     return CHECK * (A_RECORD + 5 * n_members // 3)
+
+
+def work_of_weighing(n_members: int) -> int:
+    """What it costs to learn weights of the features from so many members: values and slopes at a sample."""
+    return 2 * SAMPLE * n_members
 
 
 def work_of_beginning(n_members: int) -> int:

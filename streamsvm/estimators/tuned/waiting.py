@@ -55,7 +55,7 @@ class Waiting:
         before = members_of(state)
         try:
             example = (lo, hi, self.number, self.born, False)
-            learn_values(state, scale, raw.columns, raw.values, example, self.margin)
+            learn_values(state, state.scale.weighed(scale), raw.columns, raw.values, example, self.margin)
             note(state, *learned)
         except BaseException:
             if n_learned(self.margin):
@@ -71,5 +71,5 @@ def block_of(waiting: list[Waiting], scale: RunningScale) -> LabelledBlock:
     weights = np.array([example.w for example in waiting])
     numbers, born, growth = np.array([(e.number, e.born, e.n_columns) for e in waiting], np.int64).T
     return LabelledBlock(
-        scale.queries(raw), labels, weights, numbers.copy(), False, born.copy(), growth.copy(), scale.kept(raw)
+        scale.queries(raw), labels, weights, numbers.copy(), False, born.copy(), growth.copy(), scale.kept(raw), raw
     )

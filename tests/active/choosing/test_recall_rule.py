@@ -23,7 +23,7 @@ class Line:
 class Job:
     """A pool whose positives have large x, but for some; a person who answers."""
 
-    def __init__(self, seed, recall=0.8, n_open=1, n_questions=20, hunt=5):
+    def __init__(self, seed, recall=0.8, n_open=1, n_questions=20, hunt=5, *, has_twins=False):
         self.rng = np.random.default_rng(seed)
         self.x = self.rng.normal(size=N)
         self.y = self.rng.random(N) < np.where(self.x > 1.2, 0.7, 0.03)
@@ -32,6 +32,7 @@ class Job:
         self.loop = self.new_loop()
         self.labels = {}
         self.reasons = []
+        self.has_twins = has_twins
         for key in range(N):
             assert self.loop.offer(key, float(self.x[key]), 0)
 
@@ -56,7 +57,11 @@ class Job:
             return False
         question = questions[int(self.rng.integers(len(questions)))]
         self.reasons.append(question.reason)
-        self.say(question.key, bool(self.y[question.key]))
+        y, twin = bool(self.y[question.key]), question.key ^ 1
+        self.say(question.key, y)
+        if self.has_twins and twin in self.loop._pool and self.y[twin] == y:
+            self.labels[twin] = y
+            self.loop.answer(Answer(twin, "label", y, "ann", 0, is_alike=True), 0, 0)
         return True
 
     def say(self, key, y):
@@ -93,9 +98,12 @@ def test_it_tells_beforehand_what_it_costs():
     assert "at least" in job.loop.verdict().why
 
 
-def test_the_promise_is_kept_whatever_is_asked_at_once():
-    kept = [Job(seed, n_open=1 + seed % 4).run() >= 0.8 for seed in range(10)]
-    assert sum(kept) >= 8  # one of 100 such tests would see fewer, if 95 % were kept
+@pytest.mark.long
+@pytest.mark.parametrize("has_twins", [False, True])
+def test_the_promise_is_kept_in_95_of_100_runs_whatever_is_asked_at_once(has_twins):
+    """Also where one answer is for two near-duplicates."""
+    kept = [Job(seed, n_open=1 + seed % 4, has_twins=has_twins).run() >= 0.8 for seed in range(100)]
+    assert sum(kept) >= 95
 
 
 @settings(max_examples=5)

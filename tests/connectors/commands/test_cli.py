@@ -398,6 +398,7 @@ def test_help_loads_only_the_arguments_of_the_commands():
         "commands.cli",
         "logs.transport",
         "runtime.exit_codes",
+        "runtime.moments",
         "runtime.numbers",
         "runtime.text",
     )

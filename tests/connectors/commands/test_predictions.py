@@ -2,6 +2,8 @@
 
 import csv
 
+import numpy as np
+import pytest
 from logged import append
 
 
@@ -16,3 +18,31 @@ def test_predictions_of_the_trainer_or_of_scorers(tmp_path, call):
         with (tmp_path / "p.csv").open(newline="") as file:
             (row,) = csv.DictReader(file)
         assert row == {"id": "a", "label": label, "score": "0.5", "margin": "0.25", "src": "events-0-0"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_models_take_turns_each_event_has_one_row(tmp_path, call, seed):
+    """A challenger answers after the model that serves, and a killed process answers again."""
+    (tmp_path / "app.toml").write_text("[[challenger]]\nname = 'new'\nshare = 0.5\n")
+    rng = np.random.default_rng(seed)
+    name_of = rng.choice(["model", "new"], 60)
+    answers = [(offset, name) for cut in range(0, 60, 6) for name in ("model", "new") for offset in range(cut, cut + 6)]
+    answers = [(offset, name) for offset, name in answers if name_of[offset] == name and offset % 7]
+    again = int(rng.integers(len(answers)))
+    answers = answers[:again] + answers[again // 2 :]
+    said = {"id": "a", "label": True, "score": 0.5, "margin": 0.25}
+    append(
+        tmp_path / "log",
+        [
+            said | {"src": f"events-0-{100 + at}", "model": {"ver": 1, "offset": 1, "name": name}}
+            for at, name in answers
+        ],
+        "predictions",
+    )
+    assert call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.csv")[0] == 0
+    with (tmp_path / "p.csv").open(newline="") as file:
+        rows = {row["src"]: row["model"] for row in csv.DictReader(file)}
+        file.seek(0)
+        n_rows = sum(1 for _ in file) - 1
+    assert rows == {f"events-0-{100 + at}": str(name_of[at]) for at in range(60) if at % 7}
+    assert n_rows == len(rows)

@@ -152,7 +152,7 @@ def test_after_a_restart_an_old_decision_is_corrected_not_asked_anew(tmp_path, m
 
 def test_a_question_that_asks_again_wants_one_answer(tmp_path):
     with asked(tmp_path, 1) as (service, trainer, _):
-        trainer._write("q1-recheck", question_again())
+        trainer.write("q1-recheck", question_again())
         until(lambda: len(service.open()) == 2)
         service.answer("q1-recheck", False, ANN)
         assert ids(service.open()) == ["q1"]
@@ -174,7 +174,7 @@ def test_statistics_of_all_partitions_are_put_together(tmp_path):
             agreed = {"n_shared": 1 + 2 * number, "share": share, "kappa": None, "measure": measure}
             people = [{**ann, "agreement": share, "per_hour": 60.0}]
             status = {"status": {"agreement": agreed, "annotators": people, "unresolved": 1}}
-            trainer._log.produce("questions", json.dumps(status).encode(), key=b"status", partition=number)
+            trainer.log.produce("questions", json.dumps(status).encode(), key=b"status", partition=number)
         until(lambda: service.stats()["unresolved"] == 2)
         stats = service.stats()
     assert stats["agreement"] == {"n_shared": 4, "share": 0.625, "kappa": None, "measure": measure}
@@ -241,7 +241,7 @@ def test_two_people_who_disagree_and_a_third_one_teach_the_model(tmp_path):
 
 def test_an_answer_that_is_asked_again_comes_without_a_guess(tmp_path):
     with asked(tmp_path, 1, answers=1) as (service, trainer, conf):
-        trainer._write("q1-recheck", question_again())
+        trainer.write("q1-recheck", question_again())
         until(lambda: len(service.open()) == 2)
         again = next(question for question in service.open() if question.reason == "recheck")
         assert (reply(again, conf.labelling)["margin"], reply(again, conf.labelling)["score"]) == (None, None)

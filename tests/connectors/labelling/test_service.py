@@ -17,7 +17,7 @@ from logged import read_json
 from patience import Patience
 
 from streamsvm.active import QuestionBook
-from streamsvm.connectors.labelling import book, follower, history
+from streamsvm.connectors.labelling import book, follower, history, log_thread
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
@@ -103,8 +103,9 @@ def answers(settings, partition=0):
 def tell(service, name, **fields):
     """Write an answer as another labelling service does, which the embedded log would not allow beside this one."""
     value = {"id": f"event-{name}", "op": "set", "query_id": name, **fields}
-    service._writer._log.produce("labels", json.dumps(value).encode(), partition=0)
-    service._writer._log.flush()
+    log = service._answering._writer._log
+    log.produce("labels", json.dumps(value).encode(), partition=0)
+    log.flush()
 
 
 @contextmanager
@@ -594,6 +595,25 @@ def test_a_log_that_cannot_be_written_refuses_the_answer_and_takes_it_again(sett
         assert undone(service, "ann") == ("q", "open")
 
 
+def test_an_answer_whose_failed_write_arrived_all_the_same_is_undone_at_once(settings, trainer):
+    for query_id in ("q", "other"):
+        trainer.ask(query_id)
+    with opened(settings) as service:
+        assert service.answer("q", True, "ann") == "first"
+
+        def written(query_id, source):
+            value = {"id": f"event-{query_id}", "y": True, "source": source, "query_id": query_id, "rev": 1}
+            with suppress(AlreadyInUse), LocalLog(settings.log.dir) as other:  # the service closes it soon
+                other.produce("labels", json.dumps(value).encode(), partition=0)
+                return True
+
+        until(lambda: written("q", "ann"))
+        until(lambda: written("other", "bob"))
+        until(lambda: service.open() == [])
+        assert undone(service, "ann") == ("q", "open")
+        assert service.undo("ann") is None
+
+
 def test_an_answer_that_waits_for_the_broker_is_not_appended_twice(settings, trainer, monkeypatch):
     trainer.ask("q")
     slow = [True]
@@ -687,17 +707,17 @@ def test_one_labelling_service_for_an_embedded_log(settings, trainer):
 
 
 def test_a_log_that_cannot_be_read_is_unavailable_until_it_is_there(settings, trainer, monkeypatch):
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_thread, "LOOK_SECONDS", 0.05)
     trainer.ask("q")
     away = [True]
-    open_once = follower.open_once
+    open_once = log_thread.open_once
 
     def open_or_not(settings):
         if away[0]:
             raise Unavailable("no broker answers")
         return open_once(settings)
 
-    monkeypatch.setattr(follower, "open_once", open_or_not)
+    monkeypatch.setattr(log_thread, "open_once", open_or_not)
     with LabellingService(settings) as service:
         until(lambda: service.stats()["trouble"])
         for call in (service.next, lambda who: service.answer("q", True, who), lambda who: service.open()):
@@ -918,8 +938,9 @@ def test_answers_of_nobody_we_know_take_little_memory(settings, trainer):
         for fields in flood:
             log.produce("labels", json.dumps({"id": "e", "y": True, **fields}).encode(), partition=0)
     with opened(settings) as service:
-        assert service._book.given.keys() == {"other"}
-        voices = service._book.given["other"].voices
+        ((name, given),) = service._book.given.items()
+        assert name == "other"
+        voices = given.voices
         assert [who[:3] for who in voices] == [f"{number:03}" for number in range(34, 50)]
         assert max(map(len, voices)) == 200
         assert service.answer("q", True, "page:me") == "first"

@@ -111,10 +111,11 @@ def newest_blob(log):
     return newest(log)[NAME].blob
 
 
-def successor(log, chunk_bytes=CHUNK):
+def successor(log, chunk_bytes=CHUNK, into=None):
+    """Who goes on after what the log has, and writes into it, or into another one."""
     shelf = Shelf()
     newest(log, shelf)
-    publisher = Publisher(log, TOPIC, chunk_bytes)
+    publisher = Publisher(log if into is None else into, TOPIC, chunk_bytes)
     publisher.resume(shelf.places())
     return publisher
 
@@ -157,7 +158,7 @@ BLOBS = st.binary(max_size=5 * CHUNK) | st.integers(0, 5 * CHUNK).map(bytes)  # 
 class Publication(RuleBasedStateMachine):
     @initialize()
     def begin(self):
-        self.log = MemoryLog()
+        self.log, self.recorder = MemoryLog(), Recorder()
         self.published = {}
         self.follower = Reader(self.published)
         self.position = 0
@@ -170,15 +171,14 @@ class Publication(RuleBasedStateMachine):
     def make(self, publisher, epoch, blob):
         """The records of a publication, not appended to the log yet, and its version."""
         self.ver += 1
-        recorder = Recorder()
-        publisher._log = recorder
+        self.recorder.items = []
         publisher.publish(NAME, blob, version(self.ver, epoch))
         self.published[epoch, self.ver] = blob
-        return recorder.items, (epoch, self.ver)
+        return self.recorder.items, (epoch, self.ver)
 
     def take_over(self):
         self.epoch += 1
-        self.publisher = successor(self.log)
+        self.publisher = successor(self.log, into=self.recorder)
 
     @rule(blob=BLOBS)
     def publish(self, blob):
@@ -279,8 +279,7 @@ def test_a_killed_publisher_is_continued_in_the_same_slot(log):
     for ver in (1, 2):
         successor(log).publish(NAME, bytes([ver]) * 20, version(ver))
     recorder = Recorder()
-    killed = successor(log)
-    killed._log = recorder
+    killed = successor(log, into=recorder)
     killed.publish(NAME, b"c" * 50, version(3))
     append(log, recorder.items[:5])
     log.compact()
@@ -350,9 +349,9 @@ def test_a_reader_is_told_each_version_once_and_no_older_one(log):
 def test_a_manifest_leaves_the_other_slot_to_whoever_is_writing_there(log):
     zombie = Publisher(log, TOPIC, CHUNK)
     zombie.publish(NAME, b"a", version(1, epoch=1))
-    heir, recorder = successor(log), Recorder()
+    recorder = Recorder()
+    heir = successor(log, into=recorder)
     zombie.publish(NAME, b"b", version(2, epoch=1))
-    heir._log = recorder
     heir.publish(NAME, b"in two chunks", version(2, epoch=2))
     append(log, recorder.items[:1])
     zombie.publish(NAME, b"c", version(3, epoch=1))

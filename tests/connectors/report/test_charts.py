@@ -11,6 +11,7 @@ from river import metrics
 from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import charts as report
+from streamsvm.connectors.runtime.libraries import LibraryMissing
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer as daemon
@@ -68,7 +69,7 @@ def test_a_run_too_short_for_a_curve_is_drawn(tmp_path):
 def test_without_matplotlib_the_message_says_what_to_install(tmp_path, monkeypatch):
     settings, state = finished(tmp_path, ["a"])
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(report.PlotMissing, match=r"pip install 'streamsvm\[plot\]'"):
+    with pytest.raises(LibraryMissing, match=r"pip install 'streamsvm\[plot\]'"):
         report.draw(settings, state, tmp_path / "run.png")
 
 

@@ -242,7 +242,7 @@ def test_models_by_key(start, read, drawn):
     page = read()
     assert page.fact("Models") == "3, one for each record key"
     assert "sums over the models in memory" in page.text("p0-support")
-    assert drawn["support vectors"][1][-1] == sum(model.n_support for model in state.models.in_memory())
+    assert drawn["support vectors"][1][-1] == state.models.sizes().n_support
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------

@@ -581,8 +581,9 @@ def test_a_model_of_another_kind_is_refused_once(tmp_path, caplog, kind, changes
     run = Run(settings)
     assert run.metric("refused_snapshots_total") == ["streamsvm_refused_snapshots_total 1"]
     assert caplog.text.count(why) == 1
-    assert run.scorer._models.choose(None).version == (2, 5)
-    assert ("probabilities" in scores(settings)[0]) is (kind == "more")
+    (found,) = scores(settings)
+    assert found["model"] == {"ver": 2, "offset": 5}
+    assert ("probabilities" in found) is (kind == "more")
     assert scorer.run(settings) == 0, "the next start is no worse"
 
 

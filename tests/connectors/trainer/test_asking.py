@@ -21,8 +21,10 @@ from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Codec
+from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer.state import candidates
 from streamsvm.connectors.trainer.state.candidates import Labelling, _stopping
@@ -630,9 +632,53 @@ def test_it_asks_until_the_recall_is_proved_through_restarts(tmp_path, monkeypat
     assert world.status()["positive"] == status["positive"] + 1
 
 
+@pytest.mark.long
+def test_killed_at_any_step_of_a_promise_it_asks_and_proves_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(candidates, "ToRecall", partial(ToRecall, n_questions=8, hunt=2))
+
+    def whole(folder, blows_at):
+        world, fuse = World(configure(folder, stop="recall", recall=0.6, open=5), n=40), Fuse(blows_at)
+        world.run()
+        while world.open():
+            world.answer(*map(world.right, world.open()))
+            with contextlib.suppress(Killed):
+                run_with(world.settings, fuse, monkeypatch)
+            if fuse.steps == blows_at:
+                world.run()
+        return fuse.steps, (list(world.questions().values()), world.status())
+
+    steps, expected = whole(tmp_path / "whole", None)
+    assert expected[1]["recall"].startswith("at least")
+    assert {"review", "audit"} <= {question["reason"] for question in expected[0]}
+    for place in range(3, steps + 1, steps // 8):
+        assert whole(tmp_path / str(place), place)[1] == expected, place
+
+
 def test_a_promise_of_recall_needs_two_classes(tmp_path):
     (tmp_path / "app.toml").write_text(
         '[log]\nlabels = "labels"\nquestions = "questions"\n[label]\nmax_classes = 3\n[labelling]\nstop = "recall"\n'
     )
     with pytest.raises(ConfigError, match='stop = "recall" needs two classes'):
         load(tmp_path / "app.toml", {}, [])
+
+
+def test_a_challenger_learns_what_is_asked_at_random_and_changes_no_question(tmp_path):
+    own = ChallengerSettings("other", model=ModelSettings(C=1.0, gamma=2.0, cache_mb=1.0))
+    worlds = [World(configure(tmp_path / name, selection="random")) for name in ("alone", "beside")]
+    worlds[1].settings = replace(worlds[1].settings, challenger=(own,))
+    for _ in range(8):
+        states = [world.run() for world in worlds]
+        for world in worlds:
+            world.answer(*map(world.right, world.open()))
+    states = [world.run() for world in worlds]
+    assert worlds[0].questions().keys() == worlds[1].questions().keys()
+    assert states[0].model.digest() == states[1].model.digest()
+    (challenger,) = states[1].challengers.all
+    assert challenger.comparison.n == worlds[1].n_labels > 30
+    worlds[1].settings = replace(worlds[1].settings, model=own.model)
+    expected, _ = retrained(states[1], worlds[1])
+    model = challenger.models.model
+    assert dict(zip(model.support_ids, model.dual_coef, strict=True)) == dict(
+        zip(expected.support_ids, expected.dual_coef, strict=True)
+    )

@@ -33,7 +33,8 @@ def run(settings):
 
 
 def held(state):
-    return {key: entry.y for key, entry in state.join._events.entries.items() if entry.y is not None}
+    labels = {event["id"]: state.join.label_of(event["id"]) for event in EVENTS}
+    return {key: y for key, y in labels.items() if y is not None}
 
 
 EVENTS = list(some_events(80))

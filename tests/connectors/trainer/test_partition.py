@@ -1195,7 +1195,7 @@ def test_models_that_wait_on_disk_are_no_others(tmp_path, monkeypatch):
     for number, max_models in enumerate((2, 19)):
         settings = keyed(tmp_path / str(number), max_models)
         states = trainer.run(settings)
-        assert len(list(states[0].models.in_memory())) <= max_models
+        assert len(states[0].models._live) <= max_models
         assert outcome(settings, states) == expected
     monkeypatch.setattr(journal, "TRIES", 10**9)
     settings, steps, states = keyed(tmp_path / "killed", 2), 0, {}
@@ -1500,7 +1500,7 @@ def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, mo
         with contextlib.suppress(Killed):
             states = run_with(settings[1], Fuse(step), monkeypatch)
     assert states[0].models.n_dropped == expected.models.n_dropped
-    assert list(states[0].models._order) == list(expected.models._order)
+    assert states[0].models.order == expected.models.order
     assert outcome(settings[1], states) == outcome(settings[0], {0: expected})
 
 

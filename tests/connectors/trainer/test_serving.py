@@ -1,5 +1,6 @@
 """Promotion: another model serves, from one place of the stream on, exactly once."""
 
+import itertools
 from dataclasses import replace
 from shutil import copytree
 
@@ -166,6 +167,34 @@ def test_a_later_run_over_the_log_promotes_at_the_same_record(tmp_path):
     assert rebuilt.challengers.terms == expected.challengers.terms
     assert digests(rebuilt) == digests(expected)
     assert len(read_json(settings, "control-served")) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("labels", ["", "labels"])
+def test_a_challenger_that_was_added_later_begins_at_the_same_records(tmp_path, labels):
+    first = promoting(tmp_path, TWO[:1], labels=labels)
+    fill(first, 100)
+    run(first)
+    settings = promoting(tmp_path, labels=labels)
+    for n in (150, 200):  # The note is written once.
+        append(settings, list(some_events(n, labelled=not labels))[n - 50 :])
+        if labels:
+            append(settings, list(late_labels(200))[n - 50 : n], labels)
+        expected = run(settings)
+    (note,) = read_json(settings, "control-served")
+    assert (note["op"], note["name"], note["events"], note["labels"] > 0) == ("begin", "wide", 100, bool(labels))
+    ask(settings, "wide")
+    expected = run(settings)
+    assert expected.challengers.serving == "wide"
+    for batch in (7, 1000):
+        again = change(settings, daemon={"state_dir": tmp_path / f"again-{batch}", "batch": batch})
+        cycles = itertools.count()
+        begun = trainer.run(again, lambda cycles=cycles: next(cycles) > 8)  # It goes on from a checkpoint.
+        assert batch > 7 or begun[0].challengers.all[1].is_awaited
+        found = run(again)
+        assert digests(found) == digests(expected)
+        assert found.challengers.terms == expected.challengers.terms
+    assert len(read_json(settings, "control-served")) == 2
 
 
 @pytest.mark.long

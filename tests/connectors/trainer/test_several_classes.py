@@ -192,8 +192,7 @@ def test_labels_correct_and_retract(tmp_path):
     assert counters.corrected
     assert counters.undone
     assert state.counters.bad == 1  # the label of a class that is not listed
-    held = {key for key, entry in state.join._events.entries.items() if entry.y is not None}
-    assert set(state.model.support_ids.tolist()) <= held
+    assert all(state.join.label_of(key) is not None for key in state.model.support_ids.tolist())
     assert state.metrics.n == counters.matched
 
 

@@ -11,6 +11,7 @@ from logged import append, change, read, read_json
 from shadows import SHADOWS, alone, configure, fill, late_labels, values
 
 from streamsvm.connectors.commands import cli
+from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.runtime.metrics import Metrics
@@ -44,6 +45,10 @@ def test_each_challenger_is_the_model_that_it_would_be_alone(tmp_path, labels):
         expected = run(own)
         assert challenger.models.digest() == expected.models.digest()
         assert values(settings, settings.topic_of(challenger.settings)) == values(own, own.log.predictions)
+        if not labels:  # they count the same lessons
+            topics = settings.topic_of(challenger.settings), own.log.predictions
+            found, wanted = ([said["model"] for said in read_json(settings, topic)] for topic in topics)
+            assert found == wanted
     assert state.join.counters.corrected > 5 or not labels
 
 
@@ -155,6 +160,37 @@ def test_a_challenger_that_is_large_or_slow_is_dropped(tmp_path, monkeypatch):
     assert not reasons[2]
 
 
+def test_a_record_waits_for_no_challenger(tmp_path, monkeypatch):
+    """All that is in the log is answered before a challenger takes the first step."""
+    settings = configure(tmp_path, SHADOWS[:2])
+    fill(settings, 48)
+    order, produce = [], LocalLog.produce
+
+    def noted(log, topic, *given, **options):
+        order.append(topic)
+        return produce(log, topic, *given, **options)
+
+    monkeypatch.setattr(LocalLog, "produce", noted)
+    run(settings)
+    assert order[:48] == ["predictions"] * 48
+    assert sorted(order[48:]) == ["predictions-c1"] * 48 + ["predictions-wide"] * 48
+
+
+@pytest.mark.parametrize("labels", ["", "labels"])
+def test_the_outcome_does_not_depend_on_when_challengers_follow(tmp_path, monkeypatch, labels):
+    """They set the pace where the queue is full, and take their steps in slices of any length."""
+    settings = configure(tmp_path, SHADOWS[:2], labels=labels)
+    fill(settings)
+    expected = outcome(settings, run(settings))
+    monkeypatch.setattr(shadow, "_ROOM", 4000)
+    monkeypatch.setattr(shadow, "_LARGEST_SLICE", 5)
+    monkeypatch.setattr(shadow, "_FEW", 1)
+    monkeypatch.setattr(trainer, "_SHADOW_SECONDS", 0.0)
+    again = change(settings, daemon={"state_dir": tmp_path / "again"})
+    assert outcome(settings, run(again)) == expected
+    values(settings, "predictions-c1")  # those of both runs are equal
+
+
 # --- restarts ---------------------------------------------------------------------------------------------------------
 
 
@@ -193,19 +229,23 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     settings = configure(tmp_path, SHADOWS[:2])
     fill(settings)
     monkeypatch.setattr(shadow, "_GRACE_SECONDS", 0.0)
-    state = run(replace(settings, challenger=(replace(SHADOWS[0], slowdown=1e-9), SHADOWS[1])))
+    slow, sharing = replace(SHADOWS[0], slowdown=1e-9), replace(SHADOWS[1], share=0.3)
+    state = run(replace(settings, challenger=(slow, sharing)))
     assert cli.main(["challengers", str(settings.daemon.state_dir)]) == 0
     out = capsys.readouterr().out
     assert "events-0: 'model' serves, at offset 200" in out
     assert re.search(r"^wide +\d+ +error +\d+\.\d\d% ", out, re.MULTILINE)
+    assert re.search(r"^answered by +events +labels", out, re.MULTILINE)
+    assert re.search(r"^model +\d+ +\d+ +error +\d+\.\d\d% ", out, re.MULTILINE)
     assert "c1 was dropped: it took " in out
     path, _ = write_report(settings.daemon.state_dir)
-    assert "Challengers" in path.read_text()
+    assert all(title in path.read_text() for title in ("Challengers", "Answers by model"))
     metrics = Metrics()
     telemetry = Telemetry(metrics, settings.codec())
-    telemetry._measure_challengers(state.challengers, 0)
+    telemetry._measure_challengers(state, 0)
     text = metrics.render()
     assert 'streamsvm_challenger_active{challenger="c1",partition="0"} 0.0' in text
+    assert 'streamsvm_answers_mean{bound="low",challenger="wide",metric="error",partition="0"} 0' in text
     assert re.search(
         r'streamsvm_challenger_gain\{bound="low",challenger="wide",metric="error",partition="0"\} -0', text
     )

@@ -249,11 +249,13 @@ def test_a_partition_that_comes_back_is_counted_on(tmp_path):
     """What it learned elsewhere, in between, is not ours."""
     settings = configure(tmp_path)
     fill(settings, 40)
-    with a_trainer(settings) as (trainer, metrics):
+    with LocalLog(settings.log.dir) as log:
+        metrics = Metrics()
+        trainer = Trainer(settings, log, lambda: False, Health(), metrics)
         trainer.run()
         assert values(metrics)["streamsvm_predictions_total"] == 36
         fill(settings, 20, first=40)
-        other = Trainer(settings, trainer._log, lambda: False, Health(), Metrics())
+        other = Trainer(settings, log, lambda: False, Health(), Metrics())
         assert other.run()[0].counters.predicted == 54
         fill(settings, 10, first=60)
         trainer.run()

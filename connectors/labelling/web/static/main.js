@@ -83,7 +83,7 @@ function mayAct() { return !isBusy && shown && performance.now() >= guardUntil; 
 
 // Send an answer, and say what became of it.
 async function act(path, body, done) {
-  const question = shown, isHidden = $("guess").hidden;
+  const question = shown, isHidden = $("guess").hidden, others = body.alike ? " and those like it" : "";
   const isDecision = Boolean(deciding);
   const item = { path: isDecision ? "/api/decide" : reviewed?.length ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
   const isCorrection = Boolean(reviewed?.length);
@@ -96,13 +96,13 @@ async function act(path, body, done) {
   else if (isDecision) say(`Decided: event ${question.id} is ${body.label}.`);
   else if (isCorrection) say(`Corrected: event ${question.id} is now ${body.label ?? done.toLowerCase()}.`);
   else if (data.outcome === "stale") say(`Not saved: event ${question.id} has a newer answer.`);
-  else say(`${body.label ? `Saved: ${data.label ?? done} for` : `${done}:`} event ${question.id}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
+  else say(`${body.label ? `Saved: ${data.label ?? done} for` : `${done}:`} event ${question.id}${others}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
   await next();
   if (isDecision) await openDisputes();
 }
 
 function answer(name) {
-  if (mayAct()) act("/api/answer", { label: name }, name);
+  if (mayAct()) act("/api/answer", { label: name, alike: isForAll() }, name);
 }
 
 // The class that the box names: one that there is, the only one left, or a new one.
@@ -149,7 +149,7 @@ function undone({ outcome, answer: one }) {
   return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
 
-const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["n", findClass], ["q", openDisputes], ["#", openClasses], ["escape", leave]]);
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["/", openFinding], ["=", () => { if (shown) findLike(shown); }], ["z", () => toggleZoom()], ["+", () => { if (!$("alike-block").hidden) $("alike").click(); }], ["n", findClass], ["q", openDisputes], ["#", openClasses], ["escape", leave]]);
 
 // Where no box is, what is typed next must answer nothing.
 function findClass() {
@@ -190,6 +190,8 @@ $("hide-guess").addEventListener("change", () => {
   store(localStorage, "hide-guess", $("hide-guess").checked);
   if (shown) showGuess();
 });
+$("alike").addEventListener("change", () => store(localStorage, "alike", $("alike").checked));
+$("alike-show").addEventListener("click", () => findLike(shown));
 $("keys").addEventListener("change", () => store(localStorage, "keys", $("keys").checked));
 document.addEventListener("visibilitychange", () => document.hidden ? overtake() : hurry());
 
@@ -198,6 +200,7 @@ async function start() {
   window.addEventListener("hashchange", readAddress);
   $("name").value = myName = stored(localStorage, "name") ?? "";
   $("keys").checked = stored(localStorage, "keys") ?? true;
+  $("alike").checked = stored(localStorage, "alike") ?? true;
   $("hide-guess").checked = stored(localStorage, "hide-guess") ?? false;
   if (tab) channel.postMessage({ ask: tab, from: me });
   else newTab();

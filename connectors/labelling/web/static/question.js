@@ -119,6 +119,7 @@ function show(question, answers = null, dispute = null) {
   showFields(question.fields);
   showSeries(question.series);
   showGuess();
+  showAlike();
   showTable(question);
   window.scrollTo({ top: 0 });
 }
@@ -165,6 +166,15 @@ function showGuess() {
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
   $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, 1 - place))}%`;   // the sides are those of the buttons
   $("opinion").textContent = guess(shown);
+}
+
+// Near-duplicates, which one answer may be for.
+const isForAll = () => !$("alike-block").hidden && $("alike").checked;
+
+function showAlike() {
+  const n = shown.alike?.length ?? 0;
+  $("alike-block").hidden = n === 0 || Boolean(reviewed);
+  $("alike-text").replaceChildren("Also for ", element("b", `${count(n)} like it`), " ", element("kbd", "+"));
 }
 
 function showText(text) {

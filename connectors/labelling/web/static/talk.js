@@ -5,9 +5,11 @@ const PATIENCE = 10000;    // ms for a reply, in addition to the time that the s
 
 class Lost extends Error {}   // no reply, or one that says: try again later
 
+// Who asks, with the key.
+const sealed = ({ tab: id, name } = { tab, name: myName }) => ({ "X-Tab": id, "X-Annotator": encodeURIComponent(name || guest), Authorization: `Bearer ${token}` });
+
 async function call(path, { body, sender, wait = 0, stop, keepalive = false } = {}) {
-  const { tab: id, name } = sender || { tab, name: myName };
-  const headers = { "X-Tab": id, "X-Annotator": encodeURIComponent(name || guest), Authorization: `Bearer ${token}` };
+  const headers = sealed(sender);
   if (body) headers["Content-Type"] = "application/json";
   let reply, data;
   try {

@@ -75,11 +75,11 @@ function block([kind, ...rest]) {
   return node;
 }
 
-// The instructions are open until somebody closes them, and again when they change.
+// The instructions are open until a person closes them, and again when they change. The summary's click comes before the change.
 function showGuide(blocks) {
   const guide = $("guide"), text = JSON.stringify(blocks);
   guide.hidden = blocks.length === 0;
   $("guide-text").replaceChildren(...blocks.map(block));
   guide.open = stored(localStorage, "guide") !== text;
-  guide.addEventListener("toggle", () => store(localStorage, "guide", guide.open ? null : text));
+  guide.firstElementChild.onclick = () => store(localStorage, "guide", guide.open ? text : null);
 }

@@ -24,7 +24,7 @@ def make_reader(schema: Schema, client: Client) -> Callable[[bytes], Fields]:
     ------
     ValueError
         If the schema cannot be used.
-    AvroMissing
+    LibraryMissing
         If fastavro is not installed.
     """
     return avro.make_reader([json.loads(text) for text in [*_referred(schema, client), schema.text]])

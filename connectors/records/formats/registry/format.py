@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ....logs.transport import AccessDenied, Headers, Unavailable
+from ....runtime.libraries import LibraryMissing
 from ....runtime.outage import Outage
 from ....runtime.process import LOOK_SECONDS
 from ..avro import FRAME_BYTES, MAGIC
-from ..base import BadRecord, Built, Fields, LibraryMissing
+from ..base import BadRecord, Built, Fields
 from ..json import read_json
 from . import avro, protobuf
 from .client import Client, Place, Unknown

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ....logs.transport import Unavailable
-from ..base import BadRecord, Fields, LibraryMissing
+from ....runtime.libraries import LibraryMissing
+from ..base import BadRecord, Fields
 from .client import Client, Reference, Schema
 
 _SERIALIZED = "serialized"
@@ -27,10 +28,6 @@ _SECONDS = 20  # to compile a file
 _WRAPPER = "google.protobuf."
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 _USED = ("id", "x", "y", "w", "ts")
-
-
-class ProtobufMissing(LibraryMissing):
-    """protobuf, or its compiler, is not installed."""
 
 
 def make_reader(id_: int, schema: Schema, client: Client) -> Callable[[bytes], Fields]:
@@ -50,13 +47,13 @@ def make_reader(id_: int, schema: Schema, client: Client) -> Callable[[bytes], F
     ------
     ValueError
         If the schema cannot be used.
-    ProtobufMissing
+    LibraryMissing
         If protobuf is not installed; or its compiler, if the registry has only the text of the schema.
     """
     try:
         from google.protobuf import descriptor_pool, message_factory
     except ImportError:
-        raise ProtobufMissing("a schema of Protobuf needs protobuf: pip install 'streamsvm[protobuf]'") from None
+        raise LibraryMissing("a schema of Protobuf needs protobuf", "protobuf") from None
     pool = descriptor_pool.DescriptorPool()
     top = _Files(pool, client).add(f"schema-{id_}.proto", partial(client.by_id, id_), schema)
     messages: dict[tuple[int, ...], Any] = {}
@@ -146,7 +143,7 @@ def _compiled(text: str, imported: Any) -> Any:
 
     if find_spec(_COMPILER) is None:
         missing = "a schema of Protobuf, which the registry sends as text, needs grpcio-tools"
-        raise ProtobufMissing(f"{missing}: pip install 'streamsvm[protobuf]'")
+        raise LibraryMissing(missing, "protobuf")
     with tempfile.TemporaryDirectory() as name:
         source, known, result = (Path(name, part) for part in ("this.proto", "imported", "result"))
         source.write_text(text, encoding="utf-8")

@@ -14,12 +14,7 @@ from streamsvm.validation.always_valid import Interval
 
 from ....records.classes import ClassLabel
 from ....records.predictions import Said
-from ....records.said import answer_of, probability_of
-
-ERROR, G_MEAN, LOG_LOSS, COST, DECIDED = "error", "g-mean", "log loss", "cost", "decided"
-
-_LEAST_P = 0.01  # a smaller probability of the true label counts as this: the log loss stays bounded
-_MOST_LOSS = -math.log(_LEAST_P)
+from .losses import DECIDED, ERROR, G_MEAN, Losses
 
 
 class Difference(NamedTuple):
@@ -43,22 +38,16 @@ class Comparison:
     ----------
     error
         Largest probability that the interval of one metric is ever wrong.
-    miss_cost
-        What it costs to predict a positive event as negative, where the other error costs 1.
-    are_two
-        Whether there are two classes; `g-mean` and `cost` need that.
-    decides
-        Whether predictions say what is decided.
+    losses
+        What a prediction loses; with two classes, `g-mean` is compared, too.
     """
 
-    def __init__(self, error: float, miss_cost: float, *, are_two: bool, decides: bool) -> None:
-        self._miss_cost = miss_cost
-        self._are_two = are_two
-        names = [ERROR, LOG_LOSS, *([COST] if are_two and miss_cost != 1.0 else []), *([DECIDED] if decides else [])]
-        self._gains = {name: AlwaysValidMean(error=error) for name in names}
-        self._totals = {name: [0.0, 0.0] for name in names}  # of the model that serves, and of the challenger
+    def __init__(self, error: float, losses: Losses) -> None:
+        self._losses = losses
+        self._gains = {name: AlwaysValidMean(error=error) for name in losses.names}
+        self._totals = {name: [0.0, 0.0] for name in losses.names}  # of the model that serves, and of the challenger
         # On negative, then on positive events: the accuracy of the model that serves, and the challenger's gain.
-        self._recalls = [AlwaysValidMean(low, 1.0, error / 4) for low in (0.0, -1.0) * 2] if are_two else []
+        self._recalls = [AlwaysValidMean(low, 1.0, error / 4) for low in (0.0, -1.0) * 2] if losses.are_two else []
 
     @property
     def n(self) -> int:
@@ -67,27 +56,14 @@ class Comparison:
 
     def observe(self, y: ClassLabel, champion: Said, challenger: Said) -> None:
         """Take the label of an event, and what both models said about it."""
-        pair = (champion, challenger)
-        wrong = [answer_of(said) != y for said in pair]
-        self._count(ERROR, *map(float, wrong))
+        before, after = self._losses.of(y, champion), self._losses.of(y, challenger)
         if self._recalls:
-            self._recalls[2 * bool(y)].observe(1.0 - wrong[0])
-            self._recalls[2 * bool(y) + 1].observe(float(wrong[0]) - wrong[1])
-        self._count(LOG_LOSS, *(-math.log(max(probability_of(said, y), _LEAST_P)) / _MOST_LOSS for said in pair))
-        if COST in self._gains:
-            self._count(COST, *(is_wrong * self._cost_of(y) for is_wrong in wrong))
-        if DECIDED in self._gains:
-            self._count(DECIDED, *(float(said.verdict is None or not said.verdict.decided) for said in pair))
-
-    def _cost_of(self, y: ClassLabel) -> float:
-        """The cost of a wrong prediction, as a share of the larger cost."""
-        return (self._miss_cost if y else 1.0) / max(self._miss_cost, 1.0)
-
-    def _count(self, name: str, champion: float, challenger: float) -> None:
-        """Count the losses of both models, from 0 to 1."""
-        self._gains[name].observe(champion - challenger)
-        self._totals[name][0] += champion
-        self._totals[name][1] += challenger
+            self._recalls[2 * bool(y)].observe(1.0 - before[ERROR])
+            self._recalls[2 * bool(y) + 1].observe(before[ERROR] - after[ERROR])
+        for name, gain in self._gains.items():
+            gain.observe(before[name] - after[name])
+            self._totals[name][0] += before[name]
+            self._totals[name][1] += after[name]
 
     def is_better(self, metric: str) -> bool:
         """Whether the gain's interval lies above 0."""
@@ -105,7 +81,7 @@ class Comparison:
         if not self.n:
             return
         for name, gain in self._gains.items():
-            scale = {LOG_LOSS: _MOST_LOSS, COST: max(self._miss_cost, 1.0)}.get(name, 1.0)
+            scale = self._losses.scale(name)
             means = [total / self.n for total in self._totals[name]]
             if name == DECIDED:  # what was counted is the share that is left open
                 means = [1.0 - mean for mean in means]

@@ -31,6 +31,7 @@ from ....logs.transport import (
     TopicMismatch,
     Unavailable,
 )
+from ....runtime.libraries import LibraryMissing
 
 _TOKEN_BYTES = 16  # as random as a UUID
 _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
@@ -48,10 +49,6 @@ _NO_OBJECT = ("NoSuchKey", "NoSuchVersion", "BlobNotFound", "")  # codes of a 40
 _NOT_KNOWN = re.compile("AccessKey|Auth|Credential|Login|Signature|Token|User")  # in codes: the store does not know us
 _PASSING = (408, 409, 425, 429)  # of the 4xx
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
-
-
-class ObjectsMissing(ImportError):  # noqa: N818 - says what is missing
-    """obstore is not installed."""
 
 
 class _Object(NamedTuple):
@@ -199,7 +196,7 @@ def open_objects(url: str) -> Any:
 
     Raises
     ------
-    ObjectsMissing
+    LibraryMissing
         If obstore is not installed.
     OptionRefused
         If it does not accept the URL or the environment.
@@ -208,7 +205,7 @@ def open_objects(url: str) -> Any:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError:
-        raise ObjectsMissing("it needs obstore: pip install 'streamsvm[objects]'") from None
+        raise LibraryMissing("it needs obstore", "objects") from None
     options: dict[str, Any] = {"mkdir": True} if url.startswith("file:") else {"retry_config": _RETRIES}
     try:
         return from_url(url, **options)

@@ -27,6 +27,7 @@ MODELS = {  # flags of the configuration
     "raw": ["features.raw=true"],
     "labels": ["log.labels=labels"],
     "decide": ["decide.error=0.1"],
+    "topic": ["state.store=topic", "log.state=state"],
     "estimates": ["estimates.loo=true", "estimates.every=50"],
 }
 
@@ -179,24 +180,46 @@ def test_challengers_stay_as_they_are(tmp_path, config, call):
     assert finished(config, call, tmp_path / "receipt.json")[0] == 0
 
 
-def test_a_model_that_was_promoted_is_refused_until_it_is_rolled_back(tmp_path, config, call):
-    config.write_text(config.read_text() + '[[challenger]]\nname = "other"\n[challenger.model]\nC = 1.0\n')
+@pytest.mark.long
+def test_a_model_that_was_promoted_is_rebuilt_with_its_challengers(tmp_path, config, call):
+    """Also one that was added later than the others."""
+    section = '[[challenger]]\nname = "{}"\n[challenger.model]\nC = {}\n'
+    config.write_text(config.read_text() + section.format("first", 1.0))
     flags = [ERASURES, "log.control=control"]
-    fill(tmp_path / "log", list(records("lasvm", 200)))
+    found = list(records("lasvm", 300))
+    fill(tmp_path / "log", found[:100])
+    run(config, *flags)
+    config.write_text(config.read_text() + section.format("second", 2.0))
+    fill(tmp_path / "log", found[100:200], first=100)
     run(config, *flags)
     call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
-    call("promote", config, "other", *sets(flags))
+    call("promote", config, "second", *sets(flags))
     run(config, *flags)
-    code, _, err = call("rebuild", config, *sets(flags))
-    assert code
-    assert "'other' was promoted, and a rebuild knows only [model]" in " ".join(err)
-    call("rollback", config, *sets(flags))
+    fill(tmp_path / "log", found[200:], first=200)
+    call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
     run(config, *flags)
     call("rebuild", config, *sets(flags))
-    run(config, *flags)
+    swapped = run(config, *flags)[0]
     receipt = tmp_path / "receipt.json"
-    assert call("rebuild", config, "--receipt", receipt, *sets(flags))[0] == 0
+    code, out, _ = call("rebuild", config, "--receipt", receipt, *sets(flags))
+    assert code == 0, out
+    after = json.loads(receipt.read_text())["partitions"]["0"]
+    assert after["served"] == [["model", 0], ["second", 200]]
+    fill(tmp_path / "never", found, lambda value: value["user"] == "u3")
+    for topic in ("control", "control-served"):
+        shutil.copytree(tmp_path / "log" / topic, tmp_path / "never" / topic)
+    never = run(config, *flags, f"log.dir={tmp_path / 'never'}", f"daemon.state_dir={tmp_path / 'never-state'}")[0]
+    assert after["after"] == digests(swapped) == digests(never)
+    others = ({each.name: each for each in state.challengers.all} for state in (swapped, never))
+    for rebuilt, expected in zip(*(map(found.get, ("model", "first")) for found in others), strict=True):
+        assert rebuilt.models.digest() == expected.models.digest()
+        assert rebuilt.comparison.to_json() == expected.comparison.to_json()
+        assert rebuilt.settings.slowdown == 20.0
     assert call("verify", receipt, config, *sets(flags))[0] == 0
+    shutil.rmtree(tmp_path / "log" / "control-served")
+    code, out, _ = call("verify", receipt, config, *sets(flags))
+    assert code
+    assert "here 'model' serves from offset 0, and in the receipt 'model' serves" in " ".join(out)
 
 
 def test_a_state_of_other_settings_is_not_rebuilt(config, call, rebuilt):
@@ -311,3 +334,14 @@ def test_a_log_without_its_beginning_is_refused(tmp_path, config, call):
     code, _, err = call("rebuild", config, *sets(settings))
     assert code
     assert "the records before it are gone" in " ".join(err)
+
+
+def test_a_state_on_another_machine_is_not_rebuilt_here(tmp_path, config, call):
+    flags = [ERASURES, *MODELS["topic"]]
+    fill(tmp_path / "log", list(records("lasvm", 40)))
+    run(config, *flags)
+    call("erase", config, "--subject", "u3", "--by", "user", *sets(flags))
+    shutil.rmtree(tmp_path / "state")
+    code, _, err = call("rebuild", config, *sets(flags))
+    assert code
+    assert "rebuild on the machine of the trainer" in " ".join(err)

@@ -112,7 +112,7 @@ def test_records_without_timestamps_have_no_range_of_times(tmp_path, config, cal
     append(tmp_path / "log", some_events(5))
     code, _, err = call("replay", config, "--app", "x", "--from", "2026-05-31T13:00")
     assert code == 2
-    assert "events-0 has records without timestamps: give --from and --to as offsets" in " ".join(err)
+    assert "events-0 has records without timestamps: give an offset instead of a time" in " ".join(err)
 
 
 def test_a_replay_may_not_touch_the_original(config):

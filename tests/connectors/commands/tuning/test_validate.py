@@ -664,15 +664,17 @@ def test_every_option_is_explained(command, call):
     for name in (*of_examples, *of_folds, "--C", "--gamma", "--kernel", "--jobs", "--metric", "--out"):
         assert name in text
     assert all(metric in text for metric in BY_NAME)
-    parser = cli.make_parser()._subparsers._group_actions[0].choices[command]
-    assert all(action.help for action in parser._actions)
+    assert all(action.help for action in actions_of(command))
+
+
+def actions_of(command):
+    return cli.make_parser()._subparsers._group_actions[0].choices[command]._actions
 
 
 def test_options_know_what_the_engine_knows():
     choices = {command: {} for command in ("crossval", "search")}
     for command, found in choices.items():
-        parser = cli.make_parser()._subparsers._group_actions[0].choices[command]
-        found |= {action.dest: action.choices for action in parser._actions}
+        found |= {action.dest: action.choices for action in actions_of(command)}
     assert list(choices["crossval"]["seeding"]) == list(SEEDINGS)
     assert set(choices["search"]["seeding"]) == set(SEEDINGS) - set(CHAINS)
     assert sorted(choices["crossval"]["solver"]) == sorted(["auto", "shared", *SOLVERS])

@@ -6,11 +6,13 @@ import os
 import pty
 import termios
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 from asked import of_questions
 from logged import read_json
+from patience import Patience
 
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
@@ -112,7 +114,7 @@ def test_a_question_is_a_table_with_what_is_unusual_first(settings):
         "the model: 48% spam, margin -0.1",
         "5 labels: 2 spam, 3 ham; 45 left to give",
         "10 of 59 answers lie outside the margin",
-        "[1] spam  [2] ham  [s] cannot tell  [i] ignore  [u] undo  [h] history  [q] quit",
+        "[1] spam  [2] ham  [s] cannot tell  [i] ignore  [u] undo  [h] history  [/] find  [=] like this  [q] quit",
     ]
 
 
@@ -291,3 +293,85 @@ def test_names_of_the_classes_are_optional(settings):
     assert "[1] positive  [2] negative" in picture(
         shown(), settings, STATS, (80, 24), {"positive": "1", "negative": "2"}
     )
+
+
+# --- finding events ---------------------------------------------------------------------------------------------------
+
+
+def events(settings, *texts):
+    with LocalLog(settings.log.dir) as log:
+        for number, text in enumerate(texts):
+            value = {"id": f"event-{number}", "x": {"a": float(number)}, "text": text}
+            log.produce("events", json.dumps(value).encode())
+
+
+def test_events_are_found_by_words_and_labelled_while_a_question_waits(settings):
+    fill(settings, question())
+    events(settings, "You won a Prize", "see you at noon", "a prize for you")
+    n_labels, said = talk(settings, "/\nPRIZE -won\n1\n1\nq\nq\n")
+    assert "1 of 3 events\n  [1]   event event-2  a prize for you\n" in said
+    assert "asked because you have found it\n5" not in said
+    assert n_labels == 1
+    (label,) = answers(settings)
+    assert (label["id"], label["y"], label["source"]) == ("event-2", True, "terminal:ann")
+
+
+def test_found_answers_are_corrected_and_others_like_them_are_found(settings):
+    fill(settings, question())
+    events(settings, "You won a prize", "see you at noon", "a prize that you won")
+    n_labels, said = talk(settings, "/\nnoon\n1\n2\n1\n1\n/\nprize noon*\n/\nwon\n1\n=\nx\nq\n")
+    assert [label["y"] for label in answers(settings)] == [False, True]
+    assert "the answer is: ham. [=] finds" in said
+    assert "none of 3 events" in said
+    assert said.rindex("event event-0  You won a prize") > said.rindex("[=] finds events like this one")
+    assert n_labels == 2
+
+
+def test_what_is_no_query_is_explained(settings):
+    fill(settings, question())
+    events(settings, "hello")
+    assert "'amount'" in talk(settings, "/\namount > 3\nq\n")[1]
+
+
+def test_a_line_is_typed_in_a_terminal(settings):
+    fill(settings, question())
+    events(settings, "You won a Prize", "see you at noon")
+    leader, follower_end = pty.openpty()
+    target = io.StringIO()
+    with LabellingService(settings) as service, open(follower_end, encoding="utf-8") as source:
+        before = termios.tcgetattr(source.fileno())
+        thread = threading.Thread(
+            target=run, args=(service, settings, lambda: False, "terminal:ann", source, target), daemon=True
+        )
+        thread.start()
+        for wanted, typed in (
+            ("[q] quit", b"/"),
+            ("goes back", b"Prixx\x7f\x7fze\n"),
+            ("1 of 2 events", b"x"),
+            ("", b"q"),
+        ):
+            patience = Patience(30)
+            while wanted not in target.getvalue():
+                assert patience.lasts, target.getvalue()
+                time.sleep(0.02)
+            target.seek(0)
+            target.truncate()
+            os.write(leader, typed)
+            time.sleep(0.2)
+        thread.join(30)
+        assert not thread.is_alive()
+        assert termios.tcgetattr(source.fileno())[3] == before[3]
+    os.close(leader)
+
+
+def test_an_answer_is_for_near_duplicates_unless_plus_was_pressed(settings):
+    alike = [{"query_id": "r", "id": "event-r"}]
+    fill(settings, question(alike=alike), question("s", alike=[{"query_id": "t", "id": "event-t"}]))
+    _, said = talk(settings, "1\n+\n2\n")
+    assert "also for 1 more with almost the same text" in said
+    assert "your answers are for this event alone" in said
+    assert {label["id"]: label["y"] for label in answers(settings)} == {
+        "event-q": True,
+        "event-r": True,
+        "event-s": False,
+    }

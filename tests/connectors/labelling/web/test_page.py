@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from asked import STATUS, Trainer, configure, until
@@ -65,7 +66,7 @@ class Desk:
     def is_tied(self, query_id):
         return False
 
-    def answer(self, query_id, y, who):
+    def answer(self, query_id, y, who, *, alike=False):
         return self._note("answer", query_id, y, who)
 
     def skip(self, query_id, who):
@@ -354,6 +355,37 @@ def test_images_come_from_listed_hosts_only(hosts, source, right, wrong, tmp_pat
             assert (question["image"], question["refused_image"]) == shown
 
 
+def test_images_of_a_folder_have_safe_names(tmp_path):
+    photos, png = tmp_path / "photos", b"PNG of a cat"
+    (photos / "cats").mkdir(parents=True)
+    for name in ("cats/1 ü.png", "cats/.hidden.png", "page.html", "drawing.svg"):
+        (photos / name).write_bytes(png)
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (photos / "link.png").symlink_to(tmp_path / "secret.png")
+    (photos / "folder.png").mkdir()
+    wrong = [
+        *("../secret.png", "cats/../../secret.png", str(tmp_path / "secret.png"), "link.png", "folder.png", "none.png"),
+        *("cats/.hidden.png", "./cats/1 ü.png", "cats//1 ü.png", "page.html", "drawing.svg"),
+        *("..\\secret.png", "a\0.png"),
+    ]
+    desk = Desk()
+    with LabellingPage(desk, configure(tmp_path, "labelling.image_folder=photos")) as page:
+        client = Client(page)
+        assert "; img-src data: blob:;" in client.ask("GET", "/")[1]["Content-Security-Policy"]
+        desk.shown = replace(desk.shown, event={"image": "cats/1 ü.png"})
+        address = client.json("GET", "/api/next")[1]["question"]["image"]
+        status, headers, body = client.ask("GET", address)
+        assert (status, headers["Content-Type"], body) == (200, "image/png", png.decode())
+        assert client.ask("GET", address, headers={"Authorization": "Bearer wrong"})[0] == 403
+        for name in wrong:
+            desk.shown = replace(desk.shown, event={"image": name})
+            question = client.json("GET", "/api/next")[1]["question"]
+            assert (question["image"], question["refused_image"]) == (None, name)
+            assert client.json("GET", f"/api/image?name={quote(name)}")[0] == 404
+    with LabellingPage(desk, configure(tmp_path)) as page:
+        assert Client(page).json("GET", address)[0] == 404
+
+
 @pytest.mark.parametrize(
     "host",
     ["'self'", "a b", "a;script-src *", "https://a/path", "", "*.", "ftp://a", "a:99999999"],
@@ -388,7 +420,8 @@ def test_a_question(client, desk):
         "question": {
             "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None,
             "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "guess": None, "reason": "seed",
-            "fields": {}, "unusual": {}, "speaking": [], "is_tied": False,
+            "fields": {}, "unusual": {}, "alike": [],
+        "speaking": [], "is_tied": False,
         },
         "undo": None,
         "stats": STATUS,

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import MAX_BYTES, Codec, Event
-from streamsvm.connectors.records.formats.avro import AvroMissing, SchemaError
+from streamsvm.connectors.records.formats.avro import SchemaError
 from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.raw import Reading
+from streamsvm.connectors.runtime.libraries import LibraryMissing
 
 
 def record(value, headers=()):
@@ -405,5 +406,5 @@ def test_schema_files_are_named_by_ids(tmp_path):
 
 def test_a_missing_fastavro_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(AvroMissing, match=r"pip install 'streamsvm\[avro\]'"):
+    with pytest.raises(LibraryMissing, match=r"pip install 'streamsvm\[avro\]'"):
         Codec(format="avro", schemas=tmp_path)

@@ -243,9 +243,13 @@ def test_a_committed_checkpoint_that_is_gone_is_no_fresh_beginning(store, commit
 # --- the journals since a checkpoint ----------------------------------------------------------------------------------
 
 
-def cuts_of(store):
+def went_on(store):
     store.load()
-    return store.begin_journal()[1]
+    return store.begin_journal()
+
+
+def cuts_of(store):
+    return went_on(store)[1]
 
 
 def cut(number):
@@ -266,9 +270,9 @@ def test_what_is_taken_again_is_in_the_journal_again(open_store):
     store = open_store()
     save(store, 1).append(cut(1))
     for number in (2, 3, 4):
-        following = open_store()
-        assert cuts_of(following) == [cut(i) for i in range(1, number)]
-        following._journal.append(cut(number))
+        journal, cuts, _ = went_on(open_store())
+        assert cuts == [cut(i) for i in range(1, number)]
+        journal.append(cut(number))
 
 
 def test_a_damaged_checkpoint_costs_nothing_but_time(open_store, tmp_path):
@@ -281,8 +285,9 @@ def test_a_damaged_checkpoint_costs_nothing_but_time(open_store, tmp_path):
     for _ in range(2):  # the one who takes them again may be killed, too
         assert cuts_of(open_store()) == [cut(1), cut(2)]
     following = open_store()
-    assert cuts_of(following) == [cut(1), cut(2)]
-    following._journal.append(cut(3))
+    journal, cuts, _ = went_on(following)
+    assert cuts == [cut(1), cut(2)]
+    journal.append(cut(3))
     save(following, 2).append(cut(4))
     assert cuts_of(open_store()) == [cut(4)]
 

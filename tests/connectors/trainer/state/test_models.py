@@ -128,7 +128,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
             owner = Owner(folder, epoch, max_models, keep, arrays, max_keys)
         assert len(owner.models) == len(expected)
         assert (owner.models.keys(), owner.models.n_dropped) == (expected.keys(), n_dropped)
-        live = list(owner.models.in_memory())
+        live = [trained.model for trained in owner.models._live.values()]
         assert len(live) <= max_models
         sizes = ((model.n_support, model.n_members, model.kernel_evaluations) for model in live)
         assert owner.models.sizes() == tuple(map(sum, zip(*sizes, strict=True))) if live else NO_MODELS

@@ -7,6 +7,7 @@ import pytest
 
 from streamsvm.connectors.records.predictions import ClassPrediction, Prediction
 from streamsvm.connectors.trainer.state.quality.comparison import Comparison, _gains
+from streamsvm.connectors.trainer.state.quality.losses import Losses
 from streamsvm.validation.always_valid import Interval
 
 
@@ -15,9 +16,9 @@ def said(rng):
     return Prediction(margin, 1 / (1 + np.exp(-margin)), margin)
 
 
-def compared(n, seed=0, **settings):
+def compared(n, seed=0):
     rng = np.random.default_rng(seed)
-    found = Comparison(0.05, 3.0, are_two=True, decides=False, **settings)
+    found = Comparison(0.05, Losses(3.0, are_two=True, decides=False))
     for _ in range(n):
         found.observe(bool(rng.random() < 0.4), said(rng), said(rng))
     return found
@@ -39,15 +40,15 @@ def test_the_extremes_of_a_gain_in_g_mean_are_found(seed):
 
 
 def test_it_goes_on_from_a_checkpoint():
-    whole, first, second = compared(300), compared(300), Comparison(0.05, 3.0, are_two=True, decides=False)
+    whole, first, second = compared(300), compared(300), Comparison(0.05, Losses(3.0, are_two=True, decides=False))
     assert second.restore(json.loads(json.dumps(first.to_json())))
     assert list(second.differences()) == list(whole.differences())
     assert {each.metric for each in second.differences()} == {"error", "g-mean", "log loss", "cost"}
-    assert not Comparison(0.05, 1.0, are_two=True, decides=False).restore(first.to_json())
+    assert not Comparison(0.05, Losses(1.0, are_two=True, decides=False)).restore(first.to_json())
 
 
 def test_nothing_is_said_without_a_label_and_g_mean_needs_both_classes():
-    found = Comparison(0.05, 1.0, are_two=True, decides=False)
+    found = Comparison(0.05, Losses(1.0, are_two=True, decides=False))
     assert not list(found.differences())
     assert not found.is_better("error")
     found.observe(True, Prediction(1.0, 0.9, 1.0), Prediction(-1.0, 0.1, -1.0))
@@ -57,7 +58,7 @@ def test_nothing_is_said_without_a_label_and_g_mean_needs_both_classes():
 
 
 def test_a_class_that_a_model_does_not_know_is_an_error():
-    found = Comparison(0.05, 1.0, are_two=False, decides=False)
+    found = Comparison(0.05, Losses(1.0, are_two=False, decides=False))
     knows = ClassPrediction("b", 1.0, {"a": -1.0, "b": 1.0}, {"a": 0.1, "b": 0.9})
     for _ in range(400):
         found.observe("b", ClassPrediction(None, 0.0, {}, {}), knows)

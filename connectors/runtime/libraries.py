@@ -1,0 +1,16 @@
+"""The libraries that only some installations have."""
+
+
+class LibraryMissing(ImportError):  # noqa: N818 - says what is missing
+    """Something needs a library that is not installed.
+
+    Parameters
+    ----------
+    what
+        What needs which library, as the message says it.
+    extra
+        The extra of streamsvm that installs the library.
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what}: pip install 'streamsvm[{extra}]'")

@@ -1,0 +1,186 @@
+"""Near-duplicates: texts that are almost the same, so that one answer is enough for all of them.
+
+Texts are compared by their pairs of adjacent words: two texts are alike if they share 80 % of them.  Of a long text,
+256 pairs stand for all.  Hashes find the texts that may be alike, so that not all pairs of texts are compared.  The
+memory of a text has a bound.  The result depends on the texts alone, not on the order in which they came.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from heapq import nsmallest
+
+import numpy as np
+
+LIKENESS = 0.8  # share of the pairs of words that two texts have in common
+MOST = 100  # texts that one answer may be for
+
+_PAIRS = 256  # of a text that are kept, those with the smallest hashes
+_BANDS, _ROWS = 8, 3  # texts with a likeness of 0.8 agree in one of 8 bands with a probability of 0.997
+_SEEDS = np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+_COMPARED = 5 * MOST  # texts that are compared with one
+_WORD = re.compile(r"\w+")
+
+
+class NearDuplicates:
+    """Finds texts that are almost the same, among texts that come and go.
+
+    Parameters
+    ----------
+    likeness
+        Share of the pairs of adjacent words that two texts must have in common, above 0 and at most 1.
+
+    Raises
+    ------
+    ValueError
+        If `likeness` is out of its range.
+
+    References
+    ----------
+    [^1]: Broder, A. Z., 1997. On the resemblance and containment of documents. Compression and Complexity of Sequences,
+        21-29.
+
+    Examples
+    --------
+    >>> from streamsvm.active import NearDuplicates
+    >>> texts = NearDuplicates()
+    >>> texts.add(1, "You have won a prize, call us now to get it")
+    >>> texts.add(2, "You have won a prize, call us now to get it!!")
+    >>> texts.add(3, "See you at noon")
+    >>> texts.like(1)
+    [2]
+    """
+
+    def __init__(self, likeness: float = LIKENESS) -> None:
+        if not 0.0 < likeness <= 1.0:
+            raise ValueError(f"likeness={likeness!r} must be above 0 and at most 1")
+        self._likeness = likeness
+        self._pairs: dict[int, np.ndarray] = {}  # sorted hashes
+        self._bands: dict[bytes, set[int]] = {}  # keys
+
+    def __len__(self) -> int:
+        """Number of texts."""
+        return len(self._pairs)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a text with this key."""
+        return key in self._pairs
+
+    def add(self, key: int, text: str) -> None:
+        """Take in a text; one without words is like no other."""
+        self.discard(key)
+        pairs = _pairs_of(text)
+        self._pairs[key] = pairs
+        for band in _bands_of(pairs):
+            self._bands.setdefault(band, set()).add(key)
+
+    def discard(self, key: int) -> None:
+        """Take a text out, if it is there."""
+        pairs = self._pairs.pop(key, None)
+        if pairs is None:
+            return
+        for band in _bands_of(pairs):
+            self._bands[band].discard(key)
+            if not self._bands[band]:
+                del self._bands[band]
+
+    def like(self, key: int, n: int = MOST) -> list[int]:
+        """The keys of the texts that are like one of them, the most alike first: `n` at most."""
+        pairs = self._pairs[key]
+        near = set().union(*(self._bands[band] for band in _bands_of(pairs))) - {key}
+        found = []
+        for other in nsmallest(_COMPARED, near):
+            share = _likeness(pairs, self._pairs[other])
+            if share >= self._likeness:
+                found.append((-share, other))
+        return [other for _, other in nsmallest(n, found)]
+
+
+def near_duplicates(texts: Sequence[str] | Iterable[str], *, likeness: float = LIKENESS) -> np.ndarray:
+    """Group texts that are almost the same: `label_pool` takes the groups as `alike`.
+
+    A text belongs to the group of the first text that it is like and that begins a group.  So all texts of a group are
+    like its first one.
+
+    Parameters
+    ----------
+    texts
+        The texts, one for each row.
+    likeness
+        Share of the pairs of adjacent words that two texts must have in common, above 0 and at most 1.
+
+    Returns
+    -------
+    ndarray of int
+        For each text, the number of the first text of its group: its own if it is like no earlier one.
+
+    Raises
+    ------
+    ValueError
+        If `likeness` is out of its range.
+
+    Examples
+    --------
+    >>> from streamsvm.active import near_duplicates
+    >>> near_duplicates(["Call me at noon", "You won a prize", "call me, at noon", "You won 2 tickets"])
+    array([0, 1, 0, 3])
+    """
+    first = NearDuplicates(likeness)
+    groups = []
+    for row, text in enumerate(texts):
+        first.add(row, text)
+        earlier = first.like(row)
+        if earlier:
+            first.discard(row)
+        groups.append(earlier[0] if earlier else row)
+    return np.array(groups, np.int64)
+
+
+def checked_groups(alike: Iterable[int] | None, n: int) -> dict[int, list[int]]:
+    """The rows of each group of several rows, by each of its rows.
+
+    Raises
+    ------
+    ValueError
+        If there is not a number for each of the `n` rows.
+    """
+    if alike is None:
+        return {}
+    numbers = np.asarray(alike if isinstance(alike, np.ndarray) else list(alike))
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+        raise ValueError(f"alike must be an integer for each of the {n} rows, got shape {numbers.shape}")
+    rows: dict[int, list[int]] = {}
+    for row, number in enumerate(numbers.tolist()):
+        rows.setdefault(number, []).append(row)
+    return {row: group for group in rows.values() if len(group) > 1 for row in group}
+
+
+def _pairs_of(text: str) -> np.ndarray:
+    """The hashes of the pairs of adjacent words, sorted; of a text of one word, the hash of this word."""
+    words = np.array([zlib.crc32(word.encode()) for word in _WORD.findall(text.casefold())], np.uint64)
+    pairs = words[:-1] * np.uint64(0x100000001) ^ (words[1:] << np.uint64(16)) if len(words) > 1 else words
+    return np.unique(_mixed(pairs))[:_PAIRS]
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Spread numbers over 64 bits, as splitmix64 does."""
+    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _bands_of(pairs: np.ndarray) -> list[bytes]:
+    """What texts that are alike have in common with a high probability: the smallest of their pairs in three orders."""
+    if not len(pairs):
+        return []
+    least = _mixed(pairs ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)
+    return [bytes([number]) + band.tobytes() for number, band in enumerate(least)]
+
+
+def _likeness(a: np.ndarray, b: np.ndarray) -> float:
+    """The share of the pairs of two texts that both have, estimated by the smallest ones of a long text."""
+    both = np.intersect1d(a, b, assume_unique=True)
+    if max(len(a), len(b)) < _PAIRS:
+        return len(both) / (len(a) + len(b) - len(both))
+    union = np.union1d(a, b)[:_PAIRS]
+    return np.count_nonzero(both <= union[-1]) / len(union)

@@ -1,0 +1,123 @@
+"""Weights of the features, learned from a model: a feature counts as much as f(x) depends on it.
+
+    w_j^2 ~ (1 - m) r_j^2 / mean r^2 + m,    r_j^2 = mean over a sample of members of (df / dx_j)^2,    max w = 1
+
+The kernel sees w_j times the scaled feature j: the feature that counts most keeps its scale, and the others shrink.
+The share m keeps the features that the model does not use yet.  The members are optimised at the new scale, and a
+second round begins from their slopes, which depend less on noise.
+
+Source: the diagonal of the recursive feature machine of Radhakrishnan et al., Science 2024, mixed with equal weights.
+"""
+
+import copy
+from collections.abc import Mapping
+
+import numpy as np
+
+from streamsvm.core import storage
+from streamsvm.core.saving.snapshot import require, require_array
+from streamsvm.core.scaling import PLACES, Scaling
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.learner.state import State, rescaled
+from streamsvm.estimators.tuned.tuning import SAMPLE
+
+EQUAL = 0.1  # m; with 0, a feature that is not used once is lost
+ROUNDS = 2
+AT_ONCE = 4096  # members whose kernel values are computed together
+STEPS = 1024  # of a weight: how a library adds up does not matter
+
+
+class WeighedScale(RunningScale):
+    """The running scale of several models with weights of the features, as one of them sees it.
+
+    Parameters
+    ----------
+    common
+        The scale of all models, which observes the stream.
+    weights
+        Weights of the features by place, the largest is 1.  Features that get a place later weigh 1.
+    """
+
+    weighs = True
+
+    def __init__(self, common: RunningScale, weights: np.ndarray) -> None:
+        self.__dict__.update(common.__dict__)
+        self.__dict__.pop("state")
+        self._common, self._weights = common, weights
+        self._last: tuple[Scaling, Scaling] | None = None
+
+    @property
+    def state(self) -> Scaling:  # type: ignore[override]  # it is the common one, which models replace
+        """The common scale's state, with its arrays, but with weighed factors."""
+        c = self._common.state
+        if self._last is None or self._last[0] is not c:
+            self._last = c, self.weighed(c)
+        return self._last[1]
+
+    def weighed(self, c: Scaling) -> Scaling:
+        """A state of the common scale with weighed factors."""
+        factor = c.factor.copy()
+        factor[: len(self._weights)] *= self._weights
+        return c._replace(factor=factor)
+
+    def over(self, scale: RunningScale) -> RunningScale:
+        """The same weights on another common scale."""
+        return WeighedScale(scale, self._weights)
+
+    def fit_room(self, features: FeatureTable) -> None:
+        """Make room in the common scale."""
+        self._common.fit_room(features)
+
+    def weight_of(self, column: int) -> float:
+        """The weight of a feature, at most 1."""
+        place = self._common.state.place[column]
+        return float(self._weights[place]) if 0 <= place < len(self._weights) else 1.0
+
+    def weights_to_store(self) -> dict[str, np.ndarray]:
+        """The weights as a snapshot holds them."""
+        return {"weights": self._weights.copy()}
+
+
+def learned_scale(common: RunningScale, model: State) -> RunningScale:
+    """The scale of all models with the weights that one of them, which has members, speaks for."""
+    model = copy.copy(model)
+    for further in reversed(range(ROUNDS)):
+        scale = WeighedScale(common, slope_weights(model))
+        if further:
+            model.expansion = rescaled(model, scale, model.kernel)
+            model.scale = scale
+    return scale
+
+
+def slope_weights(state: State) -> np.ndarray:
+    """The weights by place that follow from a model's slopes at its latest members, (P,)."""
+    s, c = state.expansion, state.scale.state
+    slots, columns = storage.live_slots(s), c.feature[: c.counts[PLACES]]
+    Z = _features(state, slots[-SAMPLE:])
+    G = np.zeros_like(Z)  # df / dz / 2 gamma at the members of the sample
+    for part in np.array_split(slots, -(-len(slots) // AT_ONCE)):
+        X = _features(state, part)
+        K = s.alpha[part] * np.exp(-state.kernel.gamma * (_squares(Z)[:, None] - 2.0 * Z @ X.T + _squares(X)))
+        G += K @ X - Z * K.sum(axis=1)[:, None]
+    slopes = G[:, columns] * [state.scale.weight_of(d) for d in columns.tolist()]
+    squares = np.square(slopes).mean(axis=0)
+    w = np.sqrt((1.0 - EQUAL) * squares + max(EQUAL * squares.mean(), np.finfo(np.float64).tiny))
+    return np.round(STEPS * w / w.max()) / STEPS
+
+
+def _features(state: State, slots: np.ndarray) -> np.ndarray:
+    """The features of these members as the kernel sees them, (n, D)."""
+    return storage.rows_of(state.expansion, slots, len(state.expansion.member_indices)).toarray().astype(np.float64)
+
+
+def _squares(X: np.ndarray) -> np.ndarray:
+    return np.square(X).sum(axis=1)
+
+
+def stored_weights(arrays: Mapping[str, np.ndarray], n_places: int) -> np.ndarray:
+    """The weights of a snapshot, or a SnapshotError."""
+    weights = require_array(arrays, "weights", np.float64, (None,))
+    require(0 < len(weights) <= n_places, f"it has {len(weights)} weights of features")
+    require(bool(((weights > 0.0) & (weights <= 1.0)).all()), "a weight of a feature is not from 0 to 1")
+    return weights.copy()

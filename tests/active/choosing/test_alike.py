@@ -1,0 +1,134 @@
+"""Near-duplicates: what is found, by the slow way of comparing all texts; and what one answer for several does."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import LASVM
+from streamsvm.active import Answer, ArrayPool, LabellingLoop, MaxLabels, NearDuplicates, label_pool, near_duplicates
+from streamsvm.active.choosing.alike import MOST
+
+WORDS = st.sampled_from(["you", "have", "won", "a", "prize", "call", "us", "now", "free", "entry", "see", "at", "noon"])
+TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=14).map(" ".join), min_size=1, max_size=12)
+
+
+def naive_likeness(a: str, b: str) -> float:
+    """The share of the pairs of words that two texts have in common."""
+
+    def pairs(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"\w+", text.casefold())
+        return set(pairwise(words)) if len(words) > 1 else {(word,) for word in words}
+
+    both, either = pairs(a) & pairs(b), pairs(a) | pairs(b)
+    return len(both) / len(either) if either else 0.0
+
+
+@given(TEXTS)
+@settings(max_examples=60, deadline=None)
+def test_what_is_found_is_alike_and_what_is_equal_is_found(texts):
+    found = NearDuplicates()
+    for key, text in enumerate(texts):
+        found.add(key, text)
+    for key, text in enumerate(texts):
+        near = found.like(key)
+        shares = [naive_likeness(text, texts[other]) for other in near]
+        assert all(share >= 0.8 for share in shares)
+        assert shares == sorted(shares, reverse=True)
+        assert {other for other, its in enumerate(texts) if its == text and other != key} <= set(near)
+
+
+def test_texts_of_80_percent_are_found_nearly_always():
+    rng, n_found = np.random.default_rng(0), 0
+    for trial in range(200):
+        words = [f"w{number}" for number in rng.integers(10**6, size=21)]
+        near = NearDuplicates()
+        near.add(1, " ".join(words))
+        near.add(2, " ".join([*words[:20], *(f"{trial}" for _ in range(2))]))  # 19 of 22 pairs
+        n_found += near.like(1) == [2]
+    assert n_found >= 198
+
+
+def test_what_is_found_does_not_depend_on_the_order_of_coming():
+    texts = [f"your parcel {number // 3} waits for you at the shop in the main street" for number in range(30)]
+    one, other = NearDuplicates(), NearDuplicates()
+    for key in range(30):
+        one.add(key, texts[key])
+    for key in [*range(40, 50), *reversed(range(30))]:
+        other.add(key, texts[key % 30])
+    for key in range(40, 50):
+        other.discard(key)
+    assert len(one) == len(other) == 30
+    assert [one.like(key) for key in range(30)] == [other.like(key) for key in range(30)]
+
+
+def test_memory_and_answers_have_bounds():
+    near = NearDuplicates()
+    long = " ".join(f"w{number}" for number in range(50_000))
+    near.add(-1, long)
+    near.add(-2, long + " and more")
+    assert near.like(-1) == [-2]
+    assert near._pairs[-1].nbytes <= 2048
+    for key in range(2 * MOST):
+        near.add(key, "the same text as always")
+    assert len(near.like(0)) == MOST
+    for key in [-1, -2, *range(2 * MOST)]:
+        near.discard(key)
+    assert not near._bands
+    near.add(7, " .,! ")
+    near.add(8, "")
+    assert near.like(7) == near.like(8) == []
+
+
+def test_groups_have_the_number_of_their_first_text():
+    texts = ["Call me at noon", "You won a prize", "call me, at noon", "You won 2 tickets", "CALL ME AT NOON!"]
+    assert near_duplicates(texts).tolist() == [0, 1, 0, 3, 0]
+    with pytest.raises(ValueError, match="likeness=0"):
+        near_duplicates(texts, likeness=0)
+
+
+def test_one_answer_is_learned_for_all_of_a_group_and_costs_one_label():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(60, 2))
+    X, groups = np.repeat(centres, 4, axis=0), np.repeat(np.arange(60), 4)
+    y = np.repeat(np.hypot(*centres.T) > 1.5, 4)
+    asked: list[int] = []
+
+    def oracle(row: int) -> bool:
+        asked.append(row)
+        return y[row]
+
+    model = LASVM(C=10.0, gamma=0.5)
+    steps = list(label_pool(model, X, oracle, alike=groups, stopping=MaxLabels(60), threshold="gmean"))
+    assert len(steps) == len(asked) == 60
+    assert len({groups[row] for row in asked}) == 60  # no two of one group
+    assert steps[-1].n_labels == 240
+    assert (model.predict_many(X) == y).all()
+    with pytest.raises(ValueError, match="an integer for each of the 240 rows"):
+        label_pool(model, X, oracle, alike=groups[:-1])
+
+
+def test_near_duplicates_make_no_bound_smaller():
+    """Half of the pool are negatives in groups.  What is left when they are gone holds twice as many positives."""
+    loop = LabellingLoop(ArrayPool(np.arange(20.0)[:, np.newaxis]), seeds=0, explore=1.0, n_open=1)
+
+    def ask() -> int:
+        (question,) = [action.question for action in loop.choose(LASVM(), 0) if hasattr(action, "question")]
+        return question.key
+
+    first = ask()
+    loop.answer(Answer(first, "label", False, "ann", 0), 0, 0)
+    before = loop.missed()
+    others = [key for key in range(20) if key != first][:5]
+    for key in others:
+        loop.answer(Answer(key, "label", False, "ann", 0, is_alike=True), 0, 0)
+    after = loop.missed()
+    assert after.n_audited == before.n_audited == 1
+    assert after.at_most == before.at_most
+    assert after.n_unlabelled == before.n_unlabelled - 5
+    assert loop.counts.alike == 5
+    assert set(loop.labels(alike=False)) == {first}
+    assert set(loop.labels()) == {first, *others}

@@ -1,0 +1,112 @@
+"""Near-duplicates in the trainer: what a question names, what their labels count as, and a kill at any step."""
+
+import contextlib
+import json
+import os
+from operator import itemgetter
+
+import pytest
+from fuse import Fuse, Killed, run_with
+from world import World, configure
+
+TEXT = "you have won a prize, call us at once to get it"
+
+
+def repeated(folder, n=24, **labelling):
+    """A world in which every fourth event has a text that is almost that of others."""
+    world = World(configure(folder, **{"open": 1, "explore": 0.0, **labelling}), n=0)
+    with world.appending("events") as append:
+        for i in range(n):
+            world.truth[f"e{i}"] = i % 4 == 0
+            text = f"{TEXT} {i % 8}" if i % 4 == 0 else f"message {i} about the matter {i} of person {i}"
+            append({"id": f"e{i}", "x": {"a": float(i % 4 == 0), "b": 0.1 * i}, "text": text})
+    return world
+
+
+def for_all(world, question):
+    """The answers of a person who answers for all of a group."""
+    answer = world.right(question) | {"query_id": question["query_id"], "source": "ann"}
+    others = [each | {"y": answer["y"], "source": "ann", "like": answer["query_id"]} for each in question["alike"]]
+    return [*others, answer]
+
+
+def until_a_group(world):
+    for _ in range(40):
+        world.run()
+        (question,) = world.open()
+        if "alike" in question:
+            return question
+        world.answer(world.right(question))
+    raise AssertionError("no question about one of several")
+
+
+def test_a_question_names_its_near_duplicates(tmp_path):
+    world = repeated(tmp_path)
+    question = until_a_group(world)
+    i = int(question["id"][1:])
+    assert {each["id"] for each in question["alike"]} == {f"e{j}" for j in range(0, 24, 4)} - {f"e{i}"}
+    assert question["alike"][0]["id"] in {f"e{j}" for j in range(i % 8, 24, 8)}  # the most alike first
+
+
+def test_their_labels_are_learned_cost_nothing_and_are_not_random(tmp_path):
+    world = repeated(tmp_path)
+    before = until_a_group(world)
+    status = world.status()
+    world.answer(*for_all(world, before))
+    state = world.run()
+    after, counts = world.status(), state.labelling.loop.counts
+    assert after["labels"] == status["labels"] + 6
+    assert after["answered"] == status["answered"] + 1
+    assert after["missed"]["n_audited"] <= status["missed"]["n_audited"] + (before["reason"] == "audit")
+    assert counts.alike == counts.elsewhere == 5
+    assert all(state.join.label_of(key) is not None for key in state.labelling.loop.labels())
+    keys = set(state.labelling.loop.labels()) - set(state.labelling.loop.labels(alike=False))
+    assert len(keys) == 5
+    assert not keys & set(state.labelling.loop._pool.keys())
+
+
+def test_who_takes_them_back_is_asked_about_them_again(tmp_path):
+    world = repeated(tmp_path)
+    question = until_a_group(world)
+    *others, answer = for_all(world, question)
+    world.answer(*others, answer)
+    world.run()
+    status = world.status()
+    world.answer(*({"id": each["id"], "op": "retract", "source": "ann"} for each in others[:3]))
+    state = world.run()
+    assert state.labelling.loop.counts.alike == 2
+    assert len(state.labelling.loop._pool) == 24 - status["asked"] - 2
+    world.answer(*map(world.right, world.open()))
+    world.run()
+    assert all("id" in asked for asked in world.open())
+
+
+@pytest.mark.parametrize("labelling", [{"answers_per_question": 2}, {"text": "body"}])
+def test_where_several_must_answer_or_no_text_is_shown_there_are_none(tmp_path, labelling):
+    world = repeated(tmp_path, n=16, **labelling)
+    world.run()
+    assert not any("alike" in question for question in world.open())
+
+
+@pytest.mark.long
+def test_killed_at_any_step_it_names_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+    def whole(folder, blows_at):
+        world, fuse = repeated(folder, reservoir=20), Fuse(blows_at)
+        question = until_a_group(world)
+        *others, answer = for_all(world, question)
+        world.answer(*others, answer, {"id": others[0]["id"], "op": "retract", "source": "ann"})
+        with contextlib.suppress(Killed):
+            run_with(world.settings, fuse, monkeypatch)
+        state = world.run()
+        for _ in range(3):
+            world.answer(*map(world.right, sorted(world.open(), key=itemgetter("id"))))
+            state = world.run()
+        asked = [json.dumps(each, sort_keys=True) for each in world.questions().values()]
+        return fuse.steps, (state.model.digest(), asked, world.status())
+
+    steps, expected = whole(tmp_path / "whole", None)
+    assert steps > 15
+    for place in range(1, steps + 1, 3):
+        assert whole(tmp_path / str(place), place)[1] == expected, place
