@@ -5,6 +5,9 @@ with one model, without its engine), and each of the eight engines alone, which 
 the same order.  What is left is what the shadow adds: predictions of seven models as records, their checkpoints, and
 the comparison.
 
+Then events come at 100 a second, and the time from each to its prediction is measured in CPU time: what other programs
+take does not count, nor does the disk.  The log is looked at every 5 ms.  A checkpoint comes every 1000 events.
+
     python benchmarks/challengers.py          # 8000 events; the lesser of two measurements
     python benchmarks/challengers.py --quick  # 3000 events, once
 """
@@ -16,11 +19,15 @@ import time
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.logs.transport import Record, Transport
 from streamsvm.connectors.records.predictions import predictions_of
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
@@ -40,6 +47,9 @@ MODELS = {
     "lasvm-i": ModelSettings(algorithm="lasvm-i"),
     "budget": ModelSettings(budget=300),
 }
+
+SHARED = {"alone": ["model"], "with-7-challengers": list(MODELS)}
+RATE, LOOK_SECONDS = 100, 0.005
 
 
 def events(n: int) -> list[dict]:
@@ -80,6 +90,59 @@ def engine(model: ModelSettings, rows: list[dict]) -> float:
     return time.process_time() - begin
 
 
+class Paced:
+    """A log to which events come at a steady rate, on a clock of CPU time that jumps where the trainer would wait."""
+
+    def __init__(self, log: LocalLog, values: list[bytes], predictions: str) -> None:
+        self._log, self._values, self._predictions = log, values, predictions
+        self._waited = -time.thread_time()
+        self.delays: list[float] = []  # seconds from an event to its prediction
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    @property
+    def _clock(self) -> float:
+        return time.thread_time() + self._waited
+
+    def poll(self, timeout: float, limit: int) -> list[Record]:
+        """The records that have come by now; wait for some, as an embedded log does."""
+        end = self._clock + timeout
+        while True:
+            while self._n_sent < len(self._values) and self._n_sent / RATE <= self._clock:
+                self._log.produce("events", self._values[self._n_sent])
+                self._n_sent += 1
+            if (records := self._log.poll(0.0, limit)) or self._clock >= end:
+                return records
+            self._waited += LOOK_SECONDS
+
+    _n_sent = 0
+
+    def produce(self, topic: str, value: bytes | None, **others: Any) -> None:
+        """Note how late a prediction is."""
+        if topic == self._predictions:
+            self.delays.append(self._clock - len(self.delays) / RATE)
+        self._log.produce(topic, value, **others)
+
+
+def delays(settings: Settings, rows: list[dict]) -> np.ndarray:
+    """Milliseconds from each event to the prediction of the model that serves; the first thousand do not count."""
+    daemon = replace(settings.daemon, follow=True, checkpoint_records=1000, checkpoint_seconds=1e6)
+    settings = replace(settings, daemon=daemon)
+    with LocalLog(settings.log.dir) as log:
+        log.create("events", 1)
+        paced = Paced(log, [json.dumps(event).encode() for event in rows], settings.log.predictions)
+        done = [False]
+
+        def stop() -> bool:
+            """End when nothing is left to do since the last look."""
+            is_last, done[0] = done[0], len(paced.delays) == len(rows)
+            return is_last
+
+        trainer.Trainer(settings, cast(Transport, paced), stop, Health(), Metrics()).run()
+    return 1000 * np.array(paced.delays[1000:])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3000 events, once")
@@ -95,6 +158,7 @@ def main() -> None:
                 log.produce("events", json.dumps(event).encode())
         run(replace(configure(folder, list(MODELS), "warm"), log=LogSettings(dir=folder / "log")))
         of_engines, alone, together = dict.fromkeys(MODELS, inf), inf, inf
+        waits = [delays(configure(folder / run, names, run), rows) for run, names in SHARED.items()]
         for i in range(rounds):  # in turns: other programs slow all of them down alike
             of_engines = {name: min(engine(model, rows), of_engines[name]) for name, model in MODELS.items()}
             seconds, single = run(configure(folder, ["model"], f"alone-{i}"))
@@ -109,6 +173,9 @@ def main() -> None:
     print(f"{'transport, once':22}{transport:8.2f}\n{'sum of the parts':22}{parts:8.2f}")
     print(f"{'eight in one trainer':22}{together:8.2f}   {together / parts:.2f} of the parts")
     print(f"{'eight trainers':22}{parts + 7 * transport:8.2f}   (with seven more transports)")
+    for name, of_run in zip(SHARED, waits, strict=True):
+        half, most, nearly_all = np.percentile(of_run, [50, 99, 99.9])
+        print(f"{name:22}answers within {half:.1f} ms (half), {most:.1f} ms (99 %), {nearly_all:.1f} ms (99.9 %)")
     print(f"equal digests of the model that serves: {single.models.digest() == eight.models.digest()}")
 
 

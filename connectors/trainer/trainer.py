@@ -51,7 +51,7 @@ from .telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 _POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
-_SHADOW_SECONDS = 0.002  # that challengers follow, before the next look at the log
+_SHADOW_SECONDS = 0.001  # that challengers follow, before the next look at the log
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
