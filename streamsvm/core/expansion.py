@@ -57,7 +57,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._dispatch import by_class
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.kernels import self_product
 
@@ -211,7 +211,7 @@ def _store_features(s, k, indices, values):
             s.sparse_indices[begin + t], s.sparse_values[begin + t] = indices[t], values[t]
 
 
-@inner
+@shared
 def append(s, kernel, indices, values, sq, y, lo, hi, id, born, g):
     """Give an example a slot, with alpha = 0; return the slot.  `storage.reserve` must have made room."""
     k = s.counts[SLOTS]
@@ -294,6 +294,7 @@ def move_members(s, order, n):
             for k in range(starts[t + 1] - starts[t]):
                 indices[starts[t] + k] = s.sparse_indices[begin + k]
                 values[starts[t] + k] = s.sparse_values[begin + k]
-        s.sparse_indices[: starts[m]], s.sparse_values[: starts[m]] = indices, values
-    for t in range(m + 1):  # a slice would bring numba's text of an error, which takes seconds to compile
+        for k in range(starts[m]):  # a slice would bring numba's text of an error, which takes seconds to compile
+            s.sparse_indices[k], s.sparse_values[k] = indices[k], values[k]
+    for t in range(m + 1):
         s.starts[t] = starts[t]

@@ -18,7 +18,7 @@ out      P                                            (B, n or more)   as X
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, put_tile
 from streamsvm.core.rows import add_columns
 
@@ -83,7 +83,7 @@ def _multiply_panel(X, panels, begin, n_features, slot, n, edge_rows, edge, out)
             _put_edge(X, t, end, panels, begin, n_features, n_vectors, edge_rows, edge, out, slot, n)
 
 
-@inner
+@shared
 def multiply(X, panels, n_features, first, n, edge_rows, edge, out):
     """Put the products with n packed members into `out` from column `first` on; where it is padded, zeros follow."""
     slots = TILE_VECTORS * VECTOR_BYTES // panels.itemsize

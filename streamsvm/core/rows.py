@@ -10,7 +10,7 @@ The symbol table of `expansion` has the arrays.
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import compiled, inner, inner_fma
+from streamsvm.core.compiling._jit import compiled, inner, inner_fma, shared
 from streamsvm.core.costs import FIRST_LEVEL
 from streamsvm.core.expansion import (
     BITS,
@@ -159,7 +159,7 @@ def n_below(indices, width):
     return n
 
 
-@inner
+@shared
 def kernel_row(s, kernel, indices, values, sq, begin, end, out):
     """out[begin:end] = k(x, x_s) for a query, given by the indices and values of its non-zero features in order.
 
@@ -321,7 +321,7 @@ def _copied(s, i, r, n):
     return n
 
 
-@inner
+@shared
 def member_row(s, kernel, i, pinned):
     """The number of the cached row with k(x_i, x_s) for all slots; adds what is missing of it.
 

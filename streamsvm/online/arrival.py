@@ -28,7 +28,7 @@ import numpy as np
 
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, compress_example, expansion_sum, is_binary_block
 from streamsvm.core.compiling._dispatch import by_class
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.expansion import (
     BITS,
@@ -154,7 +154,7 @@ def lacks_room(s, indices, values):
     )
 
 
-@inner
+@shared
 def prepare(s, c, columns, x):
     """Scale one example and compress it into the member buffers; its number of features and squared norm.
 

@@ -62,7 +62,7 @@ import numpy as np
 
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.compiling._dispatch import by_class, of_numbers
-from streamsvm.core.compiling._jit import compiled, compiled_for, inner
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
 from streamsvm.core.expansion import (
     ADMITTED,
     BOXES,
@@ -239,6 +239,11 @@ def ramp_is_active(counts, rule):
 
 @compiled_for(learn_query, Rule)
 def _learn_query(rule, s, kernel, e, own_id, calibration):
+    return _learn(rule, s, kernel, e, own_id, calibration)
+
+
+@shared
+def _learn(rule, s, kernel, e, own_id, calibration):
     n, y, lo, hi = s.counts[SLOTS], e.y, e.lo, e.hi
     # 1. What the model says of the example, before it is learned.
     f = expansion_sum(s.alpha[:n], s.scratch[:n])

@@ -6,7 +6,7 @@
 import numpy as np
 
 from streamsvm.core.compiling._dispatch import by_class
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import BOXES, FORBIDDEN, GAP, LOSS, NEGATIVE, POSITIVE, SLOTS, SQUARED_LOSS, set_penalties
 from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
@@ -14,7 +14,7 @@ from streamsvm.core.rows import member_row
 from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, sum_losses, update_block
 
 
-@inner
+@shared
 def scan(s, c_i, c_j, K_i, K_j):
     """g -= c_i K_i + c_j K_j; note the extremes of g, the gap and the sums of the losses."""
     n = s.counts[SLOTS]
@@ -126,7 +126,7 @@ def partner_gain(g_i, K_ii, g_j, K_jj, K_ij, up_j, down_j):
     return allowed * allowed / determinant
 
 
-@inner
+@shared
 def take_step(s, kernel, i, joint, current):
     """Move member i to where the dual is largest, and with it, if `joint`, its second-order partner j.
 

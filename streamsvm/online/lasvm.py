@@ -53,7 +53,7 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries, expansion_sum, is_binary_block
 from streamsvm.core.compiling._dispatch import by_class, of_numbers
-from streamsvm.core.compiling._jit import compiled, compiled_for, inner
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
     FORBIDDEN,
@@ -375,6 +375,11 @@ def evict_as_printed(s):
 
 @compiled_for(learn_query, Rule)
 def _learn_query(rule, s, kernel, e, own_id, calibration):
+    return _learn(rule, s, kernel, e, own_id, calibration)
+
+
+@shared
+def _learn(rule, s, kernel, e, own_id, calibration):
     n = s.counts[SLOTS]
     # 1. What the model says of the example, before it is learned.
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
@@ -427,7 +432,7 @@ def append_block(
 
 
 @compiled
-def keep_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limit, margins):
+def keep_block(s, kernel, block, own_ids, P, G, mapped, limit, margins):
     """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
 
     It is for examples that are learned once more.  PROCESS would refuse one that violates with no member, though it may

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import compiled, compiled_for, inner, inner_fma, inner_sum
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner, inner_fma, inner_sum, shared
 from streamsvm.core.compiling._simd import rounded_product
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row64
 from streamsvm.core.rows import add_columns
@@ -134,7 +134,7 @@ def find_row(cache, i, pinned):
     return r, True
 
 
-@inner
+@shared
 def stored_row(store, i, pinned):
     """The place of the row of i in the store's rows; computes the row if it is missing."""
     r, missing = find_row(store.cache, i, pinned)

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamsvm.batch.kernels.cache import NO_ROW, places_of, row_at, rows_of
 from streamsvm.batch.path.factor import add_multiple
-from streamsvm.core.compiling._jit import inner, inner_fma
+from streamsvm.core.compiling._jit import inner, inner_fma, shared
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3
@@ -102,7 +102,7 @@ def counterpart(g, place, tabu, rises):
     return first
 
 
-@inner
+@shared
 def next_event(biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below):
     """The share of the way up to the next event, the event, and its example: a place in M or `driven`, or i."""
     t, first = _first_bound(alpha, lo, hi, members, m, change)

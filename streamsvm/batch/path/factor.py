@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from streamsvm.batch.kernels.cache import add_four, dot
-from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
+from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum, shared
 from streamsvm.core.threads import one_blas_thread
 
 OWN_LOOP = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
@@ -147,7 +147,7 @@ def _add_solution(F, w, m, biased, h, v, out):
         out[p + 1] += v[p]
 
 
-@inner
+@shared
 def directions(F, w, members, m, biased, h, k, jitter, change, v):
     """[d_mu; d_alpha_M] for -[h; k_M], and once more for the rest of the jitter, -eps d_alpha_M."""
     change[: m + 1] = 0.0
@@ -161,7 +161,7 @@ def directions(F, w, members, m, biased, h, k, jitter, change, v):
     _add_solution(F, w, m, biased, 0.0, v, change)
 
 
-@inner
+@shared
 def enter(F, w, members, m, s, row, diagonal):
     """Add example s, with this kernel row and this diagonal entry, to the m members; False if it fails."""
     v = np.empty(m)
@@ -188,7 +188,7 @@ def _rotate(target, column, row, c, s):
         row[t] = c * b - s * a
 
 
-@inner
+@shared
 def leave(F, w, members, m, p):
     """Take the p-th of m members, counted from 1, out."""
     k, row, w_k = p - 1, F[p - 1, p:m].copy(), w[p - 1]

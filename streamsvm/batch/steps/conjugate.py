@@ -31,7 +31,7 @@ would cut short is a plain one.
 import numpy as np
 
 from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, NO_CURVATURE, TOP, first_of_block, move_within, room_of, update
-from streamsvm.core.compiling._jit import inner
+from streamsvm.core.compiling._jit import inner, shared
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
@@ -106,7 +106,7 @@ def _update(g, up, down, product, gamma, mu, K_i, K_j, extremes):
     return first_of_block(g, up, top_block, top)
 
 
-@inner
+@shared
 def conjugate_step(
     alpha, g, lo, hi, up, down, diagonal, i, j, K_i, K_j, extremes, places, parts, product, count, curvature
 ):

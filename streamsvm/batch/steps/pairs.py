@@ -47,7 +47,7 @@ import numpy as np
 
 from streamsvm.batch.kernels.cache import CLOCK, NO_ROW, Cache, add_four, find_row, stored_row
 from streamsvm.core.compiling._dispatch import of_numbers
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
@@ -87,7 +87,7 @@ class Rule(NamedTuple):
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
-@inner
+@shared
 def view_row(store, view, i, pinned):
     """The place in the rows of `view_cache` of the i-th active example's kernel values with all active ones."""
     if view.whole:

@@ -1,7 +1,9 @@
 """Compile policy: the decorators of the engine's compiled functions, and the cache of what they compile.
 
 *Entries* are called from Python.  *Parts* are called from compiled code only.  A part is not optimised and gets no
-machine code of its own, because each entry that contains it does that for the whole.
+machine code of its own, because each entry that contains it does that for the whole.  *Shared* functions are called
+from compiled code, too.  They have machine code of their own, which all entries call: a large function that many
+entries need, and that is not called in an inner loop, is so compiled once.
 
 Compiled code is stored in the folder that `_cache` describes, one file for each function and signature.  A wheel may
 bring code, too, in the archives that `_archive` describes.  A folder or an archive is that of one state: the sources of
@@ -32,6 +34,7 @@ from numba import config, njit, types
 from numba.core import codegen, compiler
 from numba.core.environment import lookup_environment
 from numba.core.serialize import dumps
+from numba.core.targetconfig import TargetConfig
 from numba.extending import overload
 
 from streamsvm._version import __version__
@@ -46,6 +49,7 @@ COMPILED_ROOMS = ("core", "batch", "online")  # tests/test_layers.py holds that 
 
 _LOGGER = logging.getLogger("streamsvm")
 _ENTRIES: list[Any] = []
+_SHARED: dict[str, Any] = {}  # the shared functions that this process has loaded, by the names of their code
 
 
 # ------------------------------------------------------------------------------------------------------------ the cache
@@ -97,20 +101,20 @@ def cache_state() -> tuple[str | None, bool]:
 
 
 def pack(folder: Path) -> tuple[str, int]:
-    """Write the stored code of all entries that were called into an archive in a folder, for a wheel.
+    """Write the stored code of all entries that were called, and of what they share, into an archive for a wheel.
 
     Returns
     -------
     tuple of str and int
         The processor that the code is for, and the number of entries.
     """
-    names = [entry._cache._file(signature) for entry in _ENTRIES for signature in entry.signatures]
+    entries = [entry._cache._file(signature) for entry in _ENTRIES for signature in entry.signatures]
     stored = _folder()
-    code = [(name, stored.read(name) if stored else None) for name in names]
+    code = [(name, stored.read(name) if stored else None) for name in (*entries, *_SHARED)]
     if missing := [name for name, content in code if content is None]:
         raise RuntimeError(f"the compile cache lacks {', '.join(missing)}")
     write_archive(archive_path(folder, _key(_target.current())), code)
-    return _target.current().processor, len(names)
+    return _target.current().processor, len(entries)
 
 
 def _name(kind: Any) -> str:
@@ -141,8 +145,8 @@ def _say_that_code_is_compiled() -> None:
 class _CodeCache:
     """The stored code of one function, with the methods of numba's own caches."""
 
-    def __init__(self, py_func: Callable[..., Any], is_entry: bool) -> None:
-        self._py_func, self._is_entry = py_func, is_entry
+    def __init__(self, py_func: Callable[..., Any], kind: type["_Library"]) -> None:
+        self._py_func, self._kind = py_func, kind
 
     @property
     def cache_path(self) -> str | None:
@@ -156,39 +160,80 @@ class _CodeCache:
     def _file(self, signature: Any) -> str:
         of = self._py_func
         key = hashlib.sha256(_stamp(Path(inspect.getfile(of))))  # a test's file is not among the sources
-        key.update(repr((of.__module__, of.__qualname__, of.__code__.co_firstlineno, self._is_entry)).encode())
+        key.update(repr((of.__module__, of.__qualname__, of.__code__.co_firstlineno, self._kind.__name__)).encode())
         key.update("; ".join(map(_name, signature)).encode())
         return f"{of.__module__.rpartition('.')[2]}.{of.__name__}-{key.hexdigest()[:16]}"
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled function for these argument types; None if it has to be compiled."""
         target_context.refresh()
-        name, folder, archive = self._file(signature), _folder(), _archive()
-        for place in (folder, archive and archive[1]):
-            code = place.read(name) if place else None
-            if code is None:
-                continue
-            try:
-                stored, payload = pickle.loads(code)  # noqa: S301 - nobody else can write to these places
-                if stored == signature:
-                    return _rebuild(target_context, *payload)
-            except Exception as error:  # whatever is wrong with the file, the function can be compiled
-                _LOGGER.debug("the stored code of %s cannot be read: %s", self._py_func.__name__, error)
-        if self._is_entry:
+        result = _load(self._file(signature), self._kind, target_context, signature)
+        if result is None and self._kind is _Entry:
             _say_that_code_is_compiled()
-        return None
+        return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Store a compiled function."""
-        folder = _folder()
-        if folder and not result.library.has_dynamic_globals:
-            folder.write(self._file(signature), dumps((signature, result._reduce())))
+        name, folder = self._file(signature), _folder()
+        library = result.library
+        if self._kind is _Shared:
+            _keep_shared(name, result)
+        if folder and not library.has_dynamic_globals:
+            folder.write(name, dumps((signature, library.called, result._reduce())))
+
+
+def _keep_shared(name: str, result: Any) -> Any:
+    result.library.names = {name: result.fndesc.mangled_name}
+    return _SHARED.setdefault(name, result)
+
+
+def _load(name: str, kind: type["_Library"], target_context: Any, signature: Any = None) -> Any:
+    """The function whose code has this name, with the shared ones that it calls; None if it has to be compiled."""
+    if name in _SHARED:
+        return _SHARED[name]
+    folder, archive = _folder(), _archive()
+    for place in (folder, archive and archive[1]):
+        code = place.read(name) if place else None
+        if code is None:
+            continue
+        try:
+            stored, called, payload = pickle.loads(code)  # noqa: S301 - nobody else can write to these places
+            if signature not in (None, stored) or not all(_can_call(target_context, *each) for each in called.items()):
+                continue
+            result = _rebuild(target_context, *payload)
+            result.library.__class__, result.library.called = kind, called
+            return _keep_shared(name, result) if kind is _Shared else result
+        except Exception as error:  # whatever is wrong with the file, the function can be compiled
+            _LOGGER.debug("the stored code %s cannot be read: %s", name, error)
+    return None
+
+
+def _can_call(target_context: Any, name: str, symbol: str) -> bool:
+    """Whether the shared function of this name is there, or can be loaded, and is the one that was compiled."""
+    shared = _load(name, _Shared, target_context)
+    return shared is not None and shared.fndesc.mangled_name == symbol
 
 
 # --------------------------------------------------------------------------------------------------------- the compiler
 
 
-class _Part(codegen.JITCodeLibrary):
+class _Library(codegen.JITCodeLibrary):
+    """Compiled code; `called` has the symbols of the shared functions that it calls, by the names of their code."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.called: dict[str, str] = {}
+
+    def add_linking_library(self, library: Any) -> None:
+        """Take a part in; of a shared function, remember that it is called."""
+        if isinstance(library, _Shared):
+            self.called |= library.names
+        else:
+            super().add_linking_library(library)
+            self.called |= getattr(library, "called", {})  # a user of numba may have compiled what numba adds
+
+
+class _Part(_Library):
     """The code of a function that only compiled code calls, to be optimised as part of each entry."""
 
     def finalize(self) -> None:
@@ -215,11 +260,15 @@ class _Part(codegen.JITCodeLibrary):
         return self.name, "part", self._final_module.as_bitcode()
 
 
-class _Entry(codegen.JITCodeLibrary):
-    """The code of a function that Python calls, with all its parts."""
+class _Whole(_Library):
+    """The code of a function with all its parts, as machine code."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Leave out what the optimisation of the whole does as well."""
+        module.data_layout = self._codegen._data_layout
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """As numba's, with the names of the bitcode's functions only: no compiled code calls an entry."""
+        """As numba's, with the names of the bitcode's functions only: no other code takes this in."""
         self._ensure_finalized()
         names = ir.Module()
         for function in self._final_module.functions:
@@ -236,19 +285,44 @@ class _Entry(codegen.JITCodeLibrary):
                 self._codegen.set_env(variable.name, environment)
 
 
+class _Entry(_Whole):
+    """The code of a function that Python calls."""
+
+
+class _Shared(_Whole):
+    """The code of a function that other compiled code calls; `names` has its symbol by the name of its code."""
+
+    names: dict[str, str]
+
+    def _get_module_for_linking(self) -> Any:
+        """Nothing to take in, for callers that numba compiles without this file, such as those of tests."""
+        return binding.parse_assembly("")
+
+
+@functools.cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
+
+
+def _values(options: Any) -> dict[str, Any]:
+    """The same as `TargetConfig.values`, without a call for each option."""
+    return _defaults(type(options)) | options._values  # type: ignore[arg-type] # mypy: no class of Any can be hashed
+
+
 @contextlib.contextmanager
 def _compiling(generator: Any) -> Iterator[None]:
     """Make parts of the functions that numba itself adds meanwhile, such as `max`; and collect no garbage.
 
     Most objects live until the compilation ends.  Looking for garbage among them takes a quarter of its time.
+    Numba compares its options 300 000 times in a warm-up, so their values are looked up in a shorter way.
     """
-    before, collects = generator._library_class, gc.isenabled()
-    generator._library_class = _Part
+    before, values, collects = generator._library_class, TargetConfig.values, gc.isenabled()
+    generator._library_class, TargetConfig.values = _Part, _values
     gc.disable()
     try:
         yield
     finally:
-        generator._library_class = before
+        generator._library_class, TargetConfig.values = before, values
         if collects:
             gc.enable()
 
@@ -258,7 +332,7 @@ def _holds_array(kind: Any) -> bool:
     return isinstance(kind, types.Array) or (isinstance(kind, types.BaseTuple) and any(map(_holds_array, kind)))
 
 
-def _compiler(kind: type[codegen.JITCodeLibrary]) -> type[compiler.Compiler]:
+def _compiler(kind: type[_Library]) -> type[compiler.Compiler]:
     class Compiler(compiler.Compiler):
         def __init__(self, typing_context: Any, target_context: Any, library: Any, *others: Any) -> None:
             library = kind(target_context.codegen(), kind.__name__)
@@ -276,7 +350,7 @@ def _compiler(kind: type[codegen.JITCodeLibrary]) -> type[compiler.Compiler]:
     return Compiler
 
 
-_COMPILERS = {True: _compiler(_Entry), False: _compiler(_Part)}
+_COMPILERS = {kind: _compiler(kind) for kind in (_Entry, _Shared, _Part)}
 
 
 def _rebuild(target_context: Any, stored: tuple[Any, ...], *others: Any) -> Any:
@@ -310,22 +384,22 @@ def _argument(kind: Any) -> Any:
     return types.intp if kind in (types.int32, types.int16) else kind
 
 
-def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
+def _compile(py_func: F, fastmath: set[str], kind: type[_Library]) -> F:
     dispatcher: Any = njit(
         py_func,
         nogil=True,
         error_model="numpy",
         fastmath=fastmath or False,
         no_cfunc_wrapper=True,
-        no_cpython_wrapper=not entry,
-        pipeline_class=_COMPILERS[entry],
+        no_cpython_wrapper=kind is not _Entry,
+        pipeline_class=_COMPILERS[kind],
     )
     if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT: it is the Python function
         return dispatcher
-    dispatcher._cache = _CodeCache(py_func, entry)
-    if entry:  # what compiled code calls is a part
+    dispatcher._cache = _CodeCache(py_func, kind)
+    if kind is _Entry:  # what compiled code calls is a part
         _ENTRIES.append(dispatcher)
-        part: Any = _compile(py_func, fastmath, entry=False)
+        part: Any = _compile(py_func, fastmath, _Part)
         dispatcher.get_call_template, dispatcher.get_overload = part.get_call_template, part.get_overload
     else:
         resolve = dispatcher.get_call_template
@@ -335,22 +409,27 @@ def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
 
 def compiled(py_func: F) -> F:
     """Compile `py_func` with IEEE arithmetic in source order, without the GIL, cached on disk."""
-    return _compile(py_func, set(), entry=True)
+    return _compile(py_func, set(), _Entry)
 
 
 def inner(py_func: F) -> F:
     """Like `compiled`, for a part: a function that only compiled code calls."""
-    return _compile(py_func, set(), entry=False)
+    return _compile(py_func, set(), _Part)
+
+
+def shared(py_func: F) -> F:
+    """Like `inner`, with machine code of its own: for a large function that is not called in an inner loop."""
+    return _compile(py_func, set(), _Shared)
 
 
 def inner_fma(py_func: F) -> F:
     """Like `inner`, with a * b + c as one fused operation; each element's result is still in source order."""
-    return _compile(py_func, {"contract"}, entry=False)
+    return _compile(py_func, {"contract"}, _Part)
 
 
 def inner_sum(py_func: F) -> F:
     """Like `inner_fma`, and a sum may be split over vector lanes (its order then depends on its length only)."""
-    return _compile(py_func, {"contract", "reassoc"}, entry=False)
+    return _compile(py_func, {"contract", "reassoc"}, _Part)
 
 
 def compiled_for(function: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

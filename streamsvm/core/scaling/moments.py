@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.scaling.gaps import fill, is_unknown, note_value
 from streamsvm.core.scaling.state import (
     ACTIVE,
@@ -203,7 +203,7 @@ def _is_too_young(c):
     return c.counts[SCALES] == 1 and renewed < MEMORY / YOUNG and seen >= YOUNG * renewed
 
 
-@inner
+@shared
 def observe(c, columns, values, gaps):
     """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use.
 

@@ -33,7 +33,7 @@ class Before:
     >>> model.learn_many(rows.take([0, 5]), [False, True])
     >>> model.learn_many(rows.take([1, 4, 2, 3]), [False, True, False, True], before=before)
     >>> before.margins > before.thresholds
-    array([False,  True, False,  True])
+    array([False,  True, False, False])
     """
 
     def __init__(self, n: int) -> None:

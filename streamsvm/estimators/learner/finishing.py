@@ -230,8 +230,7 @@ def with_examples(state: State, s: Expansion, examples: Sample) -> Expansion:
         products = state.evaluator.products(s, q_part)
         kept = state.scale.kept(raw.part(part.start, part.stop))
         block = Examples(q_part, lo[part], hi[part], examples.id[part], False, examples.born[part], kept).compiled()
-        given = (block, False, *products, False, state.calibration, bounded.FAR)
-        t += keep_block(s, state.kernel, state.rule, *given, margins[part])
+        t += keep_block(s, state.kernel, block, False, *products, False, bounded.FAR, margins[part])
     return s
 
 

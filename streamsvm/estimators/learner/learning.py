@@ -369,8 +369,8 @@ def _learn_part(
     else:
         products = values_of(state.expansion, slice(first, first + len(margins)))
     limit = bounded.FAR if state.budget is None else int(state.budget)
-    given = (part.compiled(), part.own_ids, *products, state.calibration, limit)
-    if before is not None:
-        return foretell_block(in_room(state), state.kernel, state.rule, *given, margins, before)
-    learn = keep_block if state.keeps_all else arrival.learn_block
-    return learn(in_room(state), state.kernel, state.rule, *given, margins)
+    s, block = in_room(state), part.compiled()
+    if state.keeps_all and before is None:
+        return keep_block(s, state.kernel, block, part.own_ids, *products, limit, margins)
+    given = (s, state.kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins)
+    return arrival.learn_block(*given) if before is None else foretell_block(*given, before)

@@ -134,7 +134,9 @@ def learn_advice(state, x, pair, out, y, s):
     p = 0.0
     for i in range(k + 2):
         p += state.shares[i] * out[i]
-    state.bins[:] *= MEMORY_OF_BINS
+    for b in range(state.bins.shape[1]):
+        state.bins[0, b] *= MEMORY_OF_BINS
+        state.bins[1, b] *= MEMORY_OF_BINS
     state.bins[0, _bin(p)] += target - p
     state.bins[1, _bin(p)] += 1.0
     total = 0.0

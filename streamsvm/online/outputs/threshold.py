@@ -96,5 +96,6 @@ def note_class(threshold, positive, margin):
         negatives, positives = threshold[HEAD : HEAD + BINS], threshold[HEAD + BINS :]
         threshold[VALUE] = best_edge(negatives, positives, threshold[WEIGHT])
     if threshold[WEIGHT] > LARGEST_WEIGHT:
-        threshold[HEAD:] /= threshold[WEIGHT]
+        for k in range(HEAD, threshold.shape[0]):
+            threshold[k] /= threshold[WEIGHT]
         threshold[WEIGHT] = 1.0

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.compiler import Flags
 
 from streamsvm.core.compiling._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
 from streamsvm.core.compiling._dispatch import by_class, of_numbers
-from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.compiling._jit import _values, compiled
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.compiling._target import accepted, current, levels
 from streamsvm.core.expansion import Expansion
@@ -228,6 +229,61 @@ def test_code_that_cannot_be_stored_is_no_error(tmp_path):
     assert not folder.has_code()
 
 
+def test_the_values_of_options_are_those_of_numba():
+    options = Flags()
+    options.nrt = True
+    assert list(_values(options).items()) == list(options.values().items())
+
+
+# --- functions that entries share -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sharing(package):
+    """The package with a callee that has code of its own."""
+    (package / "callee.py").write_text(CALLEE.replace("compiled", "shared"))
+    return package
+
+
+@pytest.mark.long
+def test_a_shared_function_is_called_and_not_taken_in(sharing, cache):
+    assert call(sharing) == (10, 0, False)
+    (callee,) = cache.rglob("callee.number-*.code")
+    assert call(sharing) == (10, 1, True)
+    callee.unlink()  # What calls it needs the new code of it.
+    assert call(sharing) == (10, 0, True)
+    assert callee.exists()
+    assert call(sharing) == (10, 1, True)
+
+
+@pytest.mark.long
+def test_a_function_that_numba_alone_compiles_calls_a_shared_one(sharing):
+    script = "import numba\nfrom mini.core.compiling.callee import number\nprint(numba.njit(lambda: 10 * number())())"
+    for _ in range(2):  # compiled, and from the cache
+        assert run(sharing, script=script).stdout.split() == ["10"]
+
+
+@pytest.mark.long
+def test_two_processes_that_compile_at_once_leave_no_caller_without_its_callee(sharing, cache):
+    """The one stores the caller, and the other the callee, under another symbol."""
+    elsewhere = str(sharing.parents[2] / "elsewhere")
+    script = f"import numba; numba.njit(lambda: 1)()\n{SCRIPT}"  # Numba numbers the functions of a process.
+    assert run(sharing, script=script, NUMBA_CACHE_DIR=elsewhere).returncode == 0
+    assert call(sharing) == (10, 0, False)
+    (callee,), (other,) = cache.rglob("callee.number-*.code"), Path(elsewhere).rglob("callee.number-*.code")
+    assert callee.name == other.name
+    assert callee.read_bytes() != other.read_bytes()
+    shutil.copy(other, callee)
+    assert call(sharing) == (10, 0, True)
+    assert call(sharing) == (10, 1, True)
+
+
+@pytest.mark.long
+def test_a_wheel_brings_what_its_entries_share(sharing, cache):
+    assert call(installed(sharing)) == (10, 1, True)
+    assert not files(cache)
+
+
 # --- what a wheel brings ----------------------------------------------------------------------------------------------
 
 BEST = levels()[0].processor if levels() else "native"
@@ -241,10 +297,14 @@ print(*_jit.pack(Path(_jit.__file__).parent))
 
 
 @pytest.fixture
-def wheel(package, tmp_path):
+def wheel(package):
+    return installed(package)
+
+
+def installed(package):
     """The package as a wheel would have installed it, with code; and nothing in the user's folder."""
     assert run(package, script=PACK, STREAMSVM_CPU=BEST).stdout.split()[1] == "1"  # no part, only the caller
-    shutil.rmtree(tmp_path / "home")
+    shutil.rmtree(package.parents[2] / "home")
     write_record(package)
     return package
 
@@ -252,11 +312,11 @@ def wheel(package, tmp_path):
 def write_record(package):
     (archive,) = package.glob("code-*.zip")
     digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read_bytes()).digest()).rstrip(b"=").decode()
-    installed = package.parents[2] / "streamsvm-1.2.dist-info"
-    installed.mkdir(exist_ok=True)
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: streamsvm\nVersion: 1.2\n")
+    record = package.parents[2] / "streamsvm-1.2.dist-info"
+    record.mkdir(exist_ok=True)
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: streamsvm\nVersion: 1.2\n")
     name = archive.relative_to(package.parents[2]).as_posix()
-    (installed / "RECORD").write_text(f"{name},sha256={digest},{archive.stat().st_size}\n")
+    (record / "RECORD").write_text(f"{name},sha256={digest},{archive.stat().st_size}\n")
     return archive
 
 

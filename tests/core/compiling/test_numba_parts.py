@@ -17,6 +17,7 @@ PARTS = {
     "numba.core.compiler": KEEPS_CODE,
     "numba.core.environment.lookup_environment": KEEPS_CODE,
     "numba.core.serialize.dumps": KEEPS_CODE,
+    "numba.core.targetconfig.TargetConfig": "test_jit.test_the_values_of_options_are_those_of_numba",
     # the processor
     "numba.core.registry.cpu_target": "test_jit.test_a_level_that_cannot_be_is_refused",
     # the choice of code by the classes of the arguments
