@@ -101,8 +101,6 @@ class Processor:
         Number of events that were decided.
     times : Times
         Gives the records their times.
-    waits : list
-        Seconds from events to their labels, until a caller empties the list.
     drift : Drift
         Drift of the features.
     shadow : Shadow or None
@@ -127,7 +125,7 @@ class Processor:
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
-        self.waits: list[float] = []
+        self._waits: list[float] = []
         self.drift = Drift()
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
@@ -177,6 +175,11 @@ class Processor:
             decoded, rows = self._decode_events(self._without_tombstones(events), state)
             if isinstance(rows, RawRows):
                 rows.observed(range(len(decoded)), state.models.to_observe(None))
+
+    def take_waits(self) -> list[float]:
+        """Seconds from events to their labels, for the labels that came since the last call."""
+        waits, self._waits = self._waits, []
+        return waits
 
     def attend(self, state: State) -> None:
         """Take a state in hand, a new one or that of a checkpoint."""
@@ -495,7 +498,7 @@ class Processor:
 
     def _note(self, first: list[Lesson], n_late: int, state: State) -> None:
         """Count what a cut has taught: the first lessons of its events, and labels of events that are forgotten."""
-        self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
+        self._waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
             _observe(first, state.metrics)
         if n_late:
