@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from streamsvm.validation import Interval
+
 from ..logs.reading import read_all
 from ..logs.transport import Transport
 from ..records.classes import ClassLabel
@@ -78,14 +80,6 @@ def _statuses(log: Transport, topic: str) -> dict[int, dict[str, Any]]:
 
 
 # --- how good the model is --------------------------------------------------------------------------------------------
-
-
-class Interval(NamedTuple):
-    """A value, and the bounds between which the true one lies with 95 % confidence; NaN if it is not known."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Quality(NamedTuple):

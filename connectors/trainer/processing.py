@@ -49,7 +49,7 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, numbered, teach
-from .rows import RawRows, Rows, by_entity, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
@@ -241,7 +241,7 @@ class Processor:
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
-        for entity, own in by_entity(
+        for entity, own in by_owner(
             {i: record.key if self._is_keyed else None for i, record in enumerate(records)}
         ).items():
             problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
@@ -333,7 +333,7 @@ class Processor:
         """Produce the predictions of events; return them by place, and for challengers with the rows of the model."""
         found: dict[int, Said] = {}
         own, row_of = _NO_ROWS, {}
-        for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
+        for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
             try:
@@ -485,7 +485,7 @@ class Processor:
         """Teach the models; return the tasks of one model, and the rows of numbers that they refer to."""
         own: list[Task] = []
         numbers = _NO_ROWS
-        for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
+        for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
             own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
             decider = state.models.decider(entity)
             before = decider.tallies if decider else {}
