@@ -329,8 +329,9 @@ class Challengers:
                 self._begin_here(challenger, "")
 
     def _begin_here(self, challenger: Challenger, why: str) -> None:
-        logger.info("challenger %r begins%s", challenger.name, why or " now")
-        if challenger.settings.begin == NOW:
+        is_now = challenger.settings.begin == NOW
+        logger.info("challenger %r begins%s", challenger.name, why or (" now" if is_now else " with an earlier event"))
+        if is_now:
             self.fresh.append(challenger.name)
 
     def _restore(self, challenger: Challenger, parts: Mapping[str, bytes]) -> None:
