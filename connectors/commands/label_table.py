@@ -16,7 +16,7 @@ from ..records.tables import SUFFIXES
 from ..runtime.folders import FileError
 from ..runtime.text import plural, to_number
 from ..settings.loading import load
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import ConfigError, LabelSettings, Settings
 
 TOPIC = "records"
 LOOKED_AT = 100  # records
@@ -31,7 +31,7 @@ questions = "questions"
 model = "model" # for `streamsvm score`, which predicts all records with the newest model
 
 [labelling]
-instructions = "Is this one of those that you look for?"
+instructions = INSTRUCTIONS
 
 [daemon]
 checkpoint_seconds = 1.0
@@ -101,12 +101,13 @@ def tell(events: str, source: Path, config: Path) -> None:
 
 def _begin(config: Path, overrides: list[str], text: str) -> None:
     """Write the configuration of a new job, with what ``--set`` says: the next call and other commands need it, too."""
-    config.write_text(text, encoding="utf-8")
+    config.write_text(text.replace("INSTRUCTIONS", '""'), encoding="utf-8")
     try:
         settings = load(config, os.environ, overrides, with_model=False)
     except ConfigError:
         config.unlink()  # The next call begins anew.
         raise
+    text = text.replace("INSTRUCTIONS", json.dumps(_instructions(settings.label), ensure_ascii=False))
     for flag in overrides:
         section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
         value = getattr(getattr(settings, section), key, None)
@@ -116,6 +117,17 @@ def _begin(config: Path, overrides: list[str], text: str) -> None:
             head = f"[{section}]\n"
             text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
     config.write_text(text, encoding="utf-8")
+
+
+def _instructions(label: LabelSettings) -> str:
+    """What the page asks annotators to do, until a lead writes something better."""
+    doubt = "If you cannot tell, choose Skip."
+    if label.vocabulary:
+        return f"Choose the class that fits best. {doubt}"
+    looked_for, other = label.shown
+    if not label.meanings:
+        looked_for, other = f"{looked_for} if this is what you look for", f"{other} if it is not"
+    return f"Choose {looked_for}, or {other}. {doubt}"
 
 
 def _has_numbers(table: Path, others: tuple[str | None, ...]) -> bool:

@@ -83,16 +83,20 @@ def first_event(settings: Settings, log: Transport, number: int, own: Challenger
     ConfigError
         If it begins at a time, and records have none.
     """
-    moment, start = own.beginning, log.start_offsets(settings.log.topic).get(number, 0)
+    topic, moment, why = settings.log.topic, own.beginning, ""
+    start = log.start_offsets(topic).get(number, 0)
     if isinstance(moment, datetime):
         with open_once(settings) as reader:
             moment = offsets_at(settings, reader, moment)[number]
+            if moment >= reader.end_offsets(topic)[number]:
+                why = f", the next one: the log has none from {own.begin} on"
     begun = max(moment or 0, start)
-    is_cut = moment is not None and moment < start
+    if moment is not None and moment < start:
+        why = f": the log no longer has those from {moment} on"
     logger.log(
-        logging.WARNING if is_cut else logging.INFO,
+        logging.WARNING if why else logging.INFO,
         "partition %d: challenger %r begins with the event at offset %d%s",
-        *(number, own.name, begun, f": the log no longer has those from {moment} on" if is_cut else ""),
+        *(number, own.name, begun, why),
     )
     return begun
 

@@ -163,10 +163,8 @@ class Partition:
         self._begin_challengers(self.state)
         self._has_asked = self.processor.resume(self.state)
         logger.info(
-            "partition %d: going on from checkpoint %d at offset %d",
-            self.number,
-            self.state.sequence,
-            self.state.offset,
+            "partition %d: going on from checkpoint %d of %s at offset %d",
+            *(self.number, self.state.sequence, self.store.folder, self.state.offset),
         )
         return self.state.offset, self.state.labels_offset
 

@@ -68,13 +68,14 @@ def class_change(change: ClassChange, label: LabelSettings) -> dict[str, Any]:
     return {"op": change.op, "from": label.shown_as(change.old), "to": new, "by": _name(change.who), "at": change.rev}
 
 
-def said(shown: Question, given: Given | None, label: LabelSettings) -> dict[str, Any]:
-    """A found event, and what was answered about it."""
+def said(shown: Question, given: Given | None, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:
+    """A found event, what was answered about it, and the class that this counts as now."""
     return {
         "query_id": shown.query_id,
         "id": str(shown.id),
         "op": None if given is None else given.op,
         "label": None if given is None or given.y is None else label.shown_as(given.y),
+        "now": None if now is None else label.shown_as(now),
     }
 
 
@@ -93,8 +94,11 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
 def _fields(event: Mapping[str, Any], labelling: LabellingSettings) -> dict[str, str]:
     """The other fields of an event, such as those of `streamsvm produce --show`, as texts."""
     others = {labelling.text, labelling.image, labelling.series}
+    text = event.get(labelling.text)  # the feature that it is, too, says nothing new
     shown = {
-        name: value for name, value in event.items() if name not in others and isinstance(value, str | int | float)
+        name: value
+        for name, value in event.items()
+        if name not in others and isinstance(value, str | int | float) and value != text
     }
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in shown.items()}
 

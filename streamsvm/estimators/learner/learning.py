@@ -18,7 +18,7 @@ from streamsvm.core.expansion import Expansion, is_binary
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
-from streamsvm.estimators.inputs.raw_rows import one_row
+from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.inputs.sample import Rows, RowsOf, sparse_rows
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
@@ -63,9 +63,11 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     scale, after = state.scale.state, None
     if not state.features.is_whole(columns):
         notice_lacking(state, columns, 1)
-        if state.scale.has_gaps(columns, 1):  # The scale takes in what was given, and the model what is filled in.
-            scale = state.scale.still()
-            raw, after = state.scale.ahead(one_row(columns, values)._replace(gaps=True), np.array([lo < hi]))
+        marked = len(columns) < len(x)
+        if marked or state.scale.has_gaps(columns, 1):
+            # The scale takes in what was given, and the model what is filled in.
+            scale, given = state.scale.still(), one_row(columns, values)
+            raw, after = state.scale.ahead(with_gaps(given, marked), np.array([lo < hi]))
             columns, values = raw.columns, raw.values
     # 3. Which members leave before.  None does for an example that is refused afterwards.
     leaving = eviction.NO_SLOTS

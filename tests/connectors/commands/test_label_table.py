@@ -47,6 +47,22 @@ def test_texts_are_shown_and_learned(messages, tmp_path):
     assert events[7]["x"] == {"body": events[7]["text"], "sender": "ann"}
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ((), "Choose positive if this is what you look for, or negative if it is not."),
+        (("label.positive=spam", "label.negative=ham"), "Choose spam, or ham."),
+        (('label.classes=["a", "b", "c"]',), "Choose the class that fits best."),
+        (("labelling.instructions=Is it spam?",), "Is it spam?"),
+    ],
+)
+def test_the_instructions_say_what_to_choose(messages, flags, words):
+    config = label_table.prepare(
+        arguments(messages, "--text", "body", *(word for flag in flags for word in ("--set", flag)))
+    )
+    assert load(config, {}).labelling.instructions.removesuffix(" If you cannot tell, choose Skip.") == words
+
+
 @pytest.mark.parametrize(("sender", "scaling"), [("ann", "none"), ("4.5", "standard"), ("1e3", "standard")])
 def test_words_are_not_scaled_where_there_are_no_numbers(tmp_path, sender, scaling):
     """Of 59 positives among 3000 made texts, 150 questions found 7 with scaling, and 32 without."""

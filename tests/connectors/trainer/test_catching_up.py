@@ -193,6 +193,12 @@ def test_a_log_that_lacks_the_beginning_says_where_it_begins(tmp_path, caplog):
     assert challenger_of(state).models.digest() == run(own).models.digest()
 
 
+def test_a_time_after_all_events_is_the_end_of_the_log_and_said(tmp_path, caplog):
+    _, settings = begin_later(tmp_path, late(SHADOWS[0], begin="2999-01-01"))
+    assert challenger_of(run(settings)).begun == 200
+    assert "begins with the event at offset 200, the next one: the log has none from 2999-01-01 on" in caplog.text
+
+
 def test_events_that_vanish_while_it_catches_up_drop_it(tmp_path):
     before = configure(tmp_path, ())
     fill_segments(before)
