@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 
 from ..logs.transport import TopicMismatch
-from ..records.promotions import Request
+from ..records.promotions import Request, write_promotion
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings, refuse
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not numbers:
             raise TopicMismatch(f"there is no topic {settings.log.topic!r}")
         for number in numbers:
-            log.produce(settings.log.control, Request(name).to_value(), partition=number)
+            log.produce(settings.log.control, write_promotion(Request(name)), partition=number)
         flush(log)
         ends = log.end_offsets(settings.log.control)
     _tell(settings, name, {number: ends[number] for number in numbers})

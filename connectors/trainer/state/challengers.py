@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from streamsvm.validation.always_valid import Interval
+from streamsvm.validation import Interval
 
 from ...records.classes import KnownClasses
 from ...records.predictions import Said
@@ -154,7 +154,7 @@ class Challengers:
     next_request : int
         Offset of the next request on the topic log.control.
     fresh : list of str
-        Those that begin here, where the checkpoint did not have them, until this is noted.
+        Those that begin here, where the checkpoint did not have them, until this is noted.  No checkpoint has them.
     """
 
     def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
@@ -307,7 +307,7 @@ class Challengers:
             blobs |= {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
             blobs[_SPLIT] = orjson.dumps([self.split.shares, self.split.by_key])
         for challenger in self.all:
-            blobs |= challenger.to_blobs()
+            blobs |= challenger.to_blobs() if challenger.name not in self.fresh else {}
         return blobs
 
     def restore(self, blobs: Mapping[str, bytes]) -> None:
