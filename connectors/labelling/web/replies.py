@@ -32,7 +32,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "image": image,
         "refused_image": address if image is None else None,
         "series": series if _is_series(series) else None,
-        "fields": _fields(shown.event, labelling),
+        "fields": _fields(shown, labelling),
         "margin": None if shown.reason in (FOUND, RECHECK) else shown.margin,
         "score": shown.score,
         "guess": None if shown.guess is None else str(shown.guess),
@@ -86,21 +86,23 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
     whole = question(shown, labelling)
     image = whole["image"]
     return {
-        "text": (whole["text"] or _values(shown.x) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
+        "text": (whole["text"] or ("" if image else _values(shown.x)) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
         "image": image if image and len(image) <= _THUMBNAIL and not image.startswith(FILES) else None,
     }
 
 
-def _fields(event: Mapping[str, Any], labelling: LabellingSettings) -> dict[str, str]:
-    """The other fields of an event, such as those of `streamsvm produce --show`, as texts."""
-    others = {labelling.text, labelling.image, labelling.series}
-    text = event.get(labelling.text)  # the feature that it is, too, says nothing new
-    shown = {
+def _fields(shown: Question, labelling: LabellingSettings) -> dict[str, str]:
+    """The other fields of an event, such as those of `streamsvm produce --show`, as texts.
+
+    A text that is a feature, too, and the file that the event is named after say nothing new.
+    """
+    others, known = {labelling.text, labelling.image, labelling.series}, (shown.event.get(labelling.text), shown.id)
+    fields = {
         name: value
-        for name, value in event.items()
-        if name not in others and isinstance(value, str | int | float) and value != text
+        for name, value in shown.event.items()
+        if name not in others and isinstance(value, str | int | float) and value not in known
     }
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in shown.items()}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
 
 
 def _values(x: Mapping[str, float]) -> str:
