@@ -118,8 +118,7 @@ def _topic(arguments: argparse.Namespace) -> tuple[Origin, Iterator[Mapping[Any,
 def _values(settings: Settings, topic: str) -> list[bytes]:
     """The first records of a topic, as many of each partition."""
     if not topics.describe(settings, [topic]):
-        place = settings.kafka.get("bootstrap_servers", settings.log.dir)
-        raise ConfigError(f"--topic {topic}: {place} has no such topic")
+        raise ConfigError(f"--topic {topic}: the log has no such topic")
     with open_once(settings) as log:
         starts, ends = log.start_offsets(topic), log.end_offsets(topic)
         most = -(-RECORDS // max(1, len(starts)))

@@ -197,7 +197,7 @@ def test_a_topic_of_flat_records(tmp_path, call):
 
 def test_a_topic_that_a_folder_does_not_have_is_refused(tmp_path, call):
     code, _, err = call("init", "--topic", "visits", "--dir", tmp_path / "log", "--out", tmp_path / "app.toml")
-    assert (code, err) == (2, [f"streamsvm: --topic visits: {tmp_path / 'log'} has no such topic"])
+    assert (code, err) == (2, ["streamsvm: --topic visits: the log has no such topic"])
 
 
 def test_a_topic_of_events(tmp_path, call):
