@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..labelling.web.images import shown_at
 from ..logs.embedded import LocalLog
 from ..logs.reading import read
 from ..records.columns import Columns
@@ -16,7 +17,7 @@ from ..records.tables import SUFFIXES
 from ..runtime.folders import FileError
 from ..runtime.text import plural, to_number
 from ..settings.loading import load
-from ..settings.sections import ConfigError, Settings
+from ..settings.sections import ConfigError, LabelSettings, Settings
 
 TOPIC = "records"
 LOOKED_AT = 100  # records
@@ -31,7 +32,7 @@ questions = "questions"
 model = "model" # for `streamsvm score`, which predicts all records with the newest model
 
 [labelling]
-instructions = "Is this one of those that you look for?"
+instructions = INSTRUCTIONS
 
 [daemon]
 checkpoint_seconds = 1.0
@@ -70,7 +71,14 @@ def prepare(arguments: argparse.Namespace) -> Path:
     features = _RAW + (_WORDS if arguments.text and not _has_numbers(table, (arguments.id, arguments.known)) else "")
     config, settings = open_job(table, table.stem, arguments.set, features)
     columns = _columns(arguments, settings)
-    _require_shown(table, columns)
+    try:
+        _require_shown(table, columns)
+        if arguments.image:
+            _require_images(table, columns, settings)
+    except FileError:
+        if not settings.log.dir.exists():
+            config.unlink()  # The next call begins anew.
+        raise
     n_records = sum(1 for _ in read_events(table, "auto", columns))
     with LocalLog(settings.log.dir) as log:
         there = log.end_offsets(TOPIC).get(0, 0)
@@ -101,21 +109,35 @@ def tell(events: str, source: Path, config: Path) -> None:
 
 def _begin(config: Path, overrides: list[str], text: str) -> None:
     """Write the configuration of a new job, with what ``--set`` says: the next call and other commands need it, too."""
-    config.write_text(text, encoding="utf-8")
+    config.write_text(text.replace("INSTRUCTIONS", '""'), encoding="utf-8")
     try:
         settings = load(config, os.environ, overrides, with_model=False)
     except ConfigError:
         config.unlink()  # The next call begins anew.
         raise
+    text = text.replace("INSTRUCTIONS", json.dumps(_instructions(settings.label), ensure_ascii=False))
     for flag in overrides:
         section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
         value = getattr(getattr(settings, section), key, None)
+        if isinstance(value, Path):  # relative to the configuration, so that a job can be moved
+            value = os.path.relpath(value, config.parent)
         if isinstance(value, str | int | float | tuple):
             line = f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
             text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
             head = f"[{section}]\n"
             text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
     config.write_text(text, encoding="utf-8")
+
+
+def _instructions(label: LabelSettings) -> str:
+    """What the page asks annotators to do, until a lead writes something better."""
+    doubt = "If you cannot tell, choose Skip."
+    if label.vocabulary:
+        return f"Choose the class that fits best. {doubt}"
+    looked_for, other = label.shown
+    if not label.meanings:
+        looked_for, other = f"{looked_for} if this is what you look for", f"{other} if it is not"
+    return f"Choose {looked_for}, or {other}. {doubt}"
 
 
 def _has_numbers(table: Path, others: tuple[str | None, ...]) -> bool:
@@ -159,6 +181,19 @@ def _require_shown(table: Path, columns: Columns) -> None:
         if first and not any(event.get(part) for event in first):
             there = ", ".join(dict.fromkeys(name for event in first for name in event["x"]))
             raise FileError(f"{table}: no record has a field {column!r} to show; there are {there[:500]}")
+
+
+def _require_images(table: Path, columns: Columns, settings: Settings) -> None:
+    """Refuse names of files where none of the first ones is an image that the page can show."""
+    field, folder = settings.labelling.image, settings.labelling.image_folder
+    first = [json.loads(value).get(field) for value in islice(read_events(table, "auto", columns), LOOKED_AT)]
+    names = [name for name in first if isinstance(name, str) and name and ":" not in name]
+    if names and not any(shown_at(name, settings.labelling) for name in names):
+        where = f"the folder {folder} has no such image" if folder else "their folder is not known"
+        raise FileError(
+            f"{table}: {names[0]!r} names a file, but {where}. Set labelling.image_folder to the folder of the images; "
+            f"a relative path begins at {table.stem}-labels"
+        )
 
 
 def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> None:

@@ -225,7 +225,8 @@ class Book:
         self.given[query_id] = given._replace(voices=voices)
         while len(self.given) > _KEPT_ANSWERS:
             self.ballots.forget(self.given.popitem(last=False)[0])
-        self._back.discard(query_id)
+        if given.op != "retract":  # this may come twice: by our own call, and from the log
+            self._back.discard(query_id)
         self.ballots.note(query_id, given)
         if self._is_answered(query_id):
             if query_id in self._asked:

@@ -6,4 +6,4 @@ class Problems(ValueError):  # noqa: N818 - the errors below it are named for wh
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
-        self.problems = list(problems)
+        self.problems = problems

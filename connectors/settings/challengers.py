@@ -19,7 +19,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 
 def _name(value: str) -> str | None:
     is_right = _NAME.fullmatch(value) and value != FIRST
-    return None if is_right else f"1 to 50 letters, digits, '.', '_' or '-', other than {FIRST!r}"
+    what = "1 to 50 letters, digits, '.', '_' or '-', beginning with a letter or digit, other than"
+    return None if is_right else f"{what} {FIRST!r}"
 
 
 def _begin(value: str | int) -> str | None:
@@ -102,6 +103,9 @@ class ComparisonSettings:
     split: str = key("key", checks.one_of("key", "id"))
 
 
+_OF_MODEL = {item.name for item in fields(ModelSettings)} - {item.name for item in fields(ChallengerSettings)}
+
+
 def model_fingerprint(model: ModelSettings) -> dict[str, Any]:
     """The settings of a model that a checkpoint depends on, by dotted name."""
     values = {"algorithm": model.algorithm, **model.parameters(), **model.bounds()}
@@ -137,7 +141,9 @@ def read_challengers(
         if not isinstance(of_model, Mapping):
             problems.append(f"{origin}: {where}.model must be a section [challenger.model]")
             continue
-        own = {name: value for name, value in section.items() if name != "model"}
+        misplaced = [name for name in section if name in _OF_MODEL]
+        problems += [f"{origin}: {where}.{name} belongs to [challenger.model]" for name in misplaced]
+        own = {name: value for name, value in section.items() if name not in ("model", *misplaced)}
         values = dict(_values(ChallengerSettings, where, own, origin, problems))
         given = dict(_values(ModelSettings, f"{where}.model", of_model, origin, problems, is_checked=is_checked))
         if not section.get("name"):

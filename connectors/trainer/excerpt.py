@@ -7,6 +7,7 @@ from typing import Any
 
 from ..logs.reading import read
 from ..logs.transport import Transport
+from ..records.promotions import answered
 from ..records.times import is_known
 from ..settings.challengers import ChallengerSettings
 from ..settings.opening import backend_of, open_once
@@ -48,6 +49,15 @@ class Excerpt:
         return ends or self._log.end_offsets(topic)
 
 
+def control_spans(settings: Settings, log: Transport) -> Spans:
+    """The topics of control up to what trainers have answered: only that is followed again, where it was followed."""
+    if not settings.log.control:
+        return {}
+    requests, answers = settings.log.control_topics
+    ends = {requests: answered(log, requests, answers), answers: log.end_offsets(answers)}
+    return {topic: {number: (0, end) for number, end in found.items()} for topic, found in ends.items()}
+
+
 def offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> dict[int, int]:
     """The offset of a moment in each partition of the events; the end of the log where the moment has not come."""
     topic = settings.log.topic
@@ -73,16 +83,20 @@ def first_event(settings: Settings, log: Transport, number: int, own: Challenger
     ConfigError
         If it begins at a time, and records have none.
     """
-    moment, start = own.beginning, log.start_offsets(settings.log.topic).get(number, 0)
+    topic, moment, why = settings.log.topic, own.beginning, ""
+    start = log.start_offsets(topic).get(number, 0)
     if isinstance(moment, datetime):
         with open_once(settings) as reader:
             moment = offsets_at(settings, reader, moment)[number]
+            if moment >= reader.end_offsets(topic)[number]:
+                why = f", the next one: the log has none from {own.begin} on"
     begun = max(moment or 0, start)
-    is_cut = moment is not None and moment < start
+    if moment is not None and moment < start:
+        why = f": the log no longer has those from {moment} on"
     logger.log(
-        logging.WARNING if is_cut else logging.INFO,
+        logging.WARNING if why else logging.INFO,
         "partition %d: challenger %r begins with the event at offset %d%s",
-        *(number, own.name, begun, f": the log no longer has those from {moment} on" if is_cut else ""),
+        *(number, own.name, begun, why),
     )
     return begun
 

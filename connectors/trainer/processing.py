@@ -49,7 +49,7 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, numbered, teach
-from .rows import RawRows, Rows, by_entity, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
@@ -101,8 +101,6 @@ class Processor:
         Number of events that were decided.
     times : Times
         Gives the records their times.
-    waits : list
-        Seconds from events to their labels, until a caller empties the list.
     drift : Drift
         Drift of the features.
     shadow : Shadow or None
@@ -127,7 +125,7 @@ class Processor:
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
-        self.waits: list[float] = []
+        self._waits: list[float] = []
         self.drift = Drift()
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
@@ -177,6 +175,11 @@ class Processor:
             decoded, rows = self._decode_events(self._without_tombstones(events), state)
             if isinstance(rows, RawRows):
                 rows.observed(range(len(decoded)), state.models.to_observe(None))
+
+    def take_waits(self) -> list[float]:
+        """Seconds from events to their labels, for the labels that came since the last call."""
+        waits, self._waits = self._waits, []
+        return waits
 
     def attend(self, state: State) -> None:
         """Take a state in hand, a new one or that of a checkpoint."""
@@ -238,7 +241,7 @@ class Processor:
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
-        for entity, own in by_entity(
+        for entity, own in by_owner(
             {i: record.key if self._is_keyed else None for i, record in enumerate(records)}
         ).items():
             problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
@@ -330,7 +333,7 @@ class Processor:
         """Produce the predictions of events; return them by place, and for challengers with the rows of the model."""
         found: dict[int, Said] = {}
         own, row_of = _NO_ROWS, {}
-        for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
+        for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
             try:
@@ -482,7 +485,7 @@ class Processor:
         """Teach the models; return the tasks of one model, and the rows of numbers that they refer to."""
         own: list[Task] = []
         numbers = _NO_ROWS
-        for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
+        for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
             own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
             decider = state.models.decider(entity)
             before = decider.tallies if decider else {}
@@ -495,7 +498,7 @@ class Processor:
 
     def _note(self, first: list[Lesson], n_late: int, state: State) -> None:
         """Count what a cut has taught: the first lessons of its events, and labels of events that are forgotten."""
-        self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
+        self._waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
             _observe(first, state.metrics)
         if n_late:

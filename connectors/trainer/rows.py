@@ -1,13 +1,15 @@
 """Events as rows of features, as their models take them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.features import Records
 
 from ..records.formats.base import BadRecord
 from ..records.models import Model
+
+Owner = TypeVar("Owner")
 
 ONE_BY_ONE = 3  # rows that a model takes one by one in less time than as a batch
 
@@ -70,9 +72,9 @@ def _problem(x: dict, model: Model) -> BadRecord | None:
     return None
 
 
-def by_entity(entities: Mapping[int, bytes | None]) -> dict[bytes | None, list[int]]:
-    """Places by entity, each in order, from the entity of each place."""
-    places: dict[bytes | None, list[int]] = {}
-    for place, entity in entities.items():
-        places.setdefault(entity, []).append(place)
+def by_owner(owners: Mapping[int, Owner]) -> dict[Owner, list[int]]:
+    """Places by owner, each in order, from the owner of each place: an entity, or a committee."""
+    places: dict[Owner, list[int]] = {}
+    for place, owner in owners.items():
+        places.setdefault(owner, []).append(place)
     return places

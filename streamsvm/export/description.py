@@ -244,7 +244,7 @@ def _scale(scale: RunningScale, n_features: int) -> tuple[np.ndarray, np.ndarray
 def _missing(scale: RunningScale, n_features: int) -> np.ndarray:
     """What the model takes for features that are lacking: its guesses, and 0 where 0 is what is left out."""
     missing = np.zeros(n_features)
-    columns, guesses = scale.filled_one(np.zeros(0, np.int64), np.zeros(0))
+    columns, guesses = scale.filled_one(np.zeros(0, np.int64), np.zeros(0), marked=False)
     missing[columns] = guesses
     return missing
 

@@ -35,7 +35,7 @@ def test_find_and_label_by_keyboard(office, visitor):
     expect(page.locator("#finding-said")).to_have_text("2 of 5 events.")
     assert rows(page) == ["event e4", "event e2"]
     page.keyboard.press("1")  # the first row has the focus, and leaves it to the next one
-    expect(page.locator("#finding-list li").first).to_contain_text("fraud")
+    expect(page.locator("#finding-list li .given").first).to_have_text("fraud")
     page.keyboard.press("2")
     expect(page.locator("#finding-list li").nth(1)).to_contain_text("genuine")
     assert office.trainer.labels() == {"e4": True, "e2": False}
@@ -56,11 +56,35 @@ def test_find_and_label_by_keyboard(office, visitor):
     assert office.trainer.labels() == {"e4": True, "e2": True, "e9": True}
 
 
+def test_a_search_waits_until_all_events_are_read(office, visitor, monkeypatch):
+    put(office)
+    page = visitor.open(office.url)
+    wait_for(page, "!isBusy")
+    finder = office.service._finder
+    finder._loaded.clear()  # as after the start; its thread sets it when it has read on
+    monkeypatch.setattr(finder._loaded, "set", lambda: None)
+    page.keyboard.press("/")
+    page.keyboard.type("free")
+    page.keyboard.press("Enter")
+    expect(page.locator("#finding-said")).to_have_text("Reading the events: 5 so far.")
+    assert rows(page) == []
+    monkeypatch.undo()
+    expect(page.locator("#finding-said")).to_have_text("1 of 5 events.")
+    assert rows(page) == ["event e4"]
+    page.keyboard.press("1")
+    expect(page.locator("#finding-list li .given")).to_have_text("fraud")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")  # what was answered before is shown with the list
+    page.keyboard.press("Enter")
+    expect(page.locator("#finding-list li .given")).to_have_text("fraud")
+
+
 def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     put(office)
     page = visitor.open(office.url)
     wait_for(page, "!isBusy")
     page.get_by_role("button", name="Find events").click()
+    expect(page.get_by_text("Find those like the event on the page")).to_be_hidden()  # there is none
     page.get_by_label("Words and values").fill("free")
     page.get_by_role("button", name="Find", exact=True).click()
     page.locator("#finding-list button").click()
@@ -73,6 +97,11 @@ def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     page.keyboard.press("/")
     page.locator("#finding-list button").click()
     assert shown(page) == "e4"
+    page.get_by_role("button", name="Find events").click()
+    page.get_by_text("Find those like the event on the page").click()
+    expect(page.locator("#finding-said")).to_have_text("The events that are most like event e4.")
+    page.keyboard.press("Escape")
+    wait_for(page, "!isBusy")
     page.keyboard.press("1")
     expect(page.locator("#said")).to_have_text("Saved: fraud for event e4.")
     assert office.trainer.labels() == {"e4": True}

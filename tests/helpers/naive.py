@@ -71,7 +71,8 @@ class NaiveScale:
     def is_active(self):
         return any(f["spread"] > 0.0 for f in self.moments.values())
 
-    def observe(self, x, may_be_unknown=True):
+    def observe(self, x, may_be_unknown=True, marked=False):
+        self.zeros |= marked
         deserving = self._note_names(x)
         sparse = self._looks_sparse()
         at_once = sparse != self.sparse or self.n_seen == 0
@@ -142,19 +143,19 @@ class NaiveScale:
             f["excess"] += rate * ((v - f["last"]) ** 2 - (v - f["m"]) ** 2 - f["excess"])
         f["last"] = v
 
-    def _is_unknown(self, d):
-        """Whether an example that lacks a feature may have any value of it."""
+    def _is_unknown(self, d, marked=False):
+        """Whether an example that lacks a feature, and may mark a gap, may have any value of it."""
         f = self.moments[d]
         is_dense = self.times[d] >= (self.n_seen - self.began[d]) / 2
         if not self.scales or not f["varied"] or not f["w"] or not is_dense:
             return False
-        return self.zeros or f["m"] ** 2 > 9 * self._variance(f)
+        return marked or self.zeros or f["m"] ** 2 > 9 * self._variance(f)
 
-    def filled(self, x):
+    def filled(self, x, marked=False):
         """The example with guesses for what is unknown."""
         if self.sparse or self.n_seen < moments.JUDGED_AFTER:
             return x
-        lacking = {d: f for d, f in self.moments.items() if d not in x and self._is_unknown(d)}
+        lacking = {d: f for d, f in self.moments.items() if d not in x and self._is_unknown(d, marked)}
         return x | {d: f["last"] if f["excess"] < 0 else f["m"] for d, f in lacking.items()}
 
     def _variance(self, f):

@@ -11,7 +11,7 @@ from ...settings.sections import Settings
 from ..shared.configuration import read_config
 from ..shared.log_access import flush
 from ..shared.trainers import behind, tell_behind
-from .subjects import Found, Subjects
+from .subjects import ID, Found, Subjects
 
 NOT_REACHED = (
     "not reached: the log itself and its copies, predictions and dead letters, backups of the state folder, exported "
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int | None:
                 log.produce(settings.log.erasures, value, partition=number)
         flush(log)
         ends = log.end_offsets(settings.log.erasures)
-    _tell(found, len(subjects.values))
+    _tell(found, len(subjects.values), len(subjects.unknown))
     asked = {number: ends[number] for number, here in found.items() if here.examples or models}
     if waiting := behind(settings, "erasures", asked):
         tell_behind(waiting)
@@ -55,13 +55,15 @@ def needs_erasures(settings: Settings) -> Iterator[str]:
 
 
 def _tell_unknown(unknown: Collection[str], by: str) -> None:
+    kept = ", and only a model that has kept it forgets it" if by == ID else ""
     for value in sorted(unknown):
-        print(f"no event of the log has {by} = {value!r}; --by says where a subject's name stands")
+        print(f"no event of the log has {by} = {value!r}{kept}; --by says where a subject's name stands")
 
 
-def _tell(found: Mapping[int, Found], n_subjects: int) -> None:
+def _tell(found: Mapping[int, Found], n_subjects: int, n_unknown: int) -> None:
     n_events, n_labels = (sum(len(getattr(here, name)) for here in found.values()) for name in ("events", "labels"))
+    known = f"{n_subjects - n_unknown} of " if n_unknown else ""
     print(
-        f"{plural(n_subjects, 'subject')}: {plural(n_events, 'event')} and {plural(n_labels, 'label')} are "
+        f"{known}{plural(n_subjects, 'subject')}: {plural(n_events, 'event')} and {plural(n_labels, 'label')} are "
         "erased: no model keeps them, no later run learns them"
     )

@@ -106,7 +106,9 @@ def _fields(shown: Question, settings: Settings, width: int) -> list[str]:
         lines += wrapped[:_TEXT_LINES]
         if len(wrapped) > _TEXT_LINES:
             lines.append(f"  ... and {len(wrapped) - _TEXT_LINES} more lines")
-    others = [(name, value) for name, value in shown.event.items() if name != text_field or not isinstance(value, str)]
+    others = [  # the feature that the text is, too, says nothing new
+        (name, value) for name, value in shown.event.items() if not isinstance(value, str) or value != text
+    ]
     for name, value in others[:_FIELD_LINES]:
         drawn = _bars(value, width // 2) if name == settings.labelling.series else None
         lines.append(f"  {_short(name, width // 3)}: {drawn or _short(value, width // 2)}")

@@ -60,6 +60,7 @@ from ...records.people.questions import FOUND, Question
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
+from ..answer import Given
 from ..book import UnknownQuestion
 from ..choices import Choices
 from ..finding.query import BadQuery
@@ -295,12 +296,16 @@ class _Handler(Handler):
             raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
         shown = zip(found.page.questions, found.given, strict=True)
         return {
-            "found": [preview(one, labelling) | said(one, given, self.server.choices.label) for one, given in shown],
+            "found": [preview(one, labelling) | self._said(one, given) for one, given in shown],
             "n_found": found.page.n_found,
             "next": found.page.next,
             "n_events": found.n_events,
             "is_loaded": found.is_loaded,
         }
+
+    def _said(self, shown: Question, given: Given | None) -> dict[str, Any]:
+        now = None if given is None else self.server.service.meaning(given.y)
+        return said(shown, given, now, self.server.choices.label)
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         label = self._class(body)

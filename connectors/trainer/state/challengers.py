@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from streamsvm.validation.always_valid import Interval
+from streamsvm.validation import Interval
 
 from ...records.classes import KnownClasses
 from ...records.predictions import Said
@@ -154,7 +154,7 @@ class Challengers:
     next_request : int
         Offset of the next request on the topic log.control.
     fresh : list of str
-        Those that begin here, where the checkpoint did not have them, until this is noted.
+        Those that begin here, where the checkpoint did not have them, until this is noted.  No checkpoint has them.
     """
 
     def __init__(self, settings: Settings, classes: KnownClasses, terms: Iterable[Term] = ()) -> None:
@@ -307,7 +307,7 @@ class Challengers:
             blobs |= {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
             blobs[_SPLIT] = orjson.dumps([self.split.shares, self.split.by_key])
         for challenger in self.all:
-            blobs |= challenger.to_blobs()
+            blobs |= challenger.to_blobs() if challenger.name not in self.fresh else {}
         return blobs
 
     def restore(self, blobs: Mapping[str, bytes]) -> None:
@@ -329,8 +329,9 @@ class Challengers:
                 self._begin_here(challenger, "")
 
     def _begin_here(self, challenger: Challenger, why: str) -> None:
-        logger.info("challenger %r begins%s", challenger.name, why or " now")
-        if challenger.settings.begin == NOW:
+        is_now = challenger.settings.begin == NOW
+        logger.info("challenger %r begins%s", challenger.name, why or (" now" if is_now else " with an earlier event"))
+        if is_now:
             self.fresh.append(challenger.name)
 
     def _restore(self, challenger: Challenger, parts: Mapping[str, bytes]) -> None:

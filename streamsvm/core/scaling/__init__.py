@@ -89,6 +89,7 @@ from streamsvm.core.scaling.state import DUE as DUE
 from streamsvm.core.scaling.state import FAR as FAR
 from streamsvm.core.scaling.state import FAR_SQUARE as FAR_SQUARE
 from streamsvm.core.scaling.state import MEMORY as MEMORY
+from streamsvm.core.scaling.state import NO_MARKS as NO_MARKS
 from streamsvm.core.scaling.state import NO_ROWS as NO_ROWS
 from streamsvm.core.scaling.state import NORM as NORM
 from streamsvm.core.scaling.state import OF_FEATURES as OF_FEATURES

@@ -9,7 +9,8 @@ A feature is unknown where it is lacking, if
 
 - it is scaled, and is no bit: it had another value than 0 and 1;
 - at least half of the examples name it, since one did;
-- 0 is not what is left out: some example named a feature of 0 or less, or all values of this one are far from 0.
+- 0 is not what is left out: this example or an earlier one marks a gap, by None or NaN, or named a feature of 0 or
+  less, or all values of this one are far from 0.
 
 Otherwise it is 0 there: a word that does not occur, a bit, a count, a pixel of an image whose zeros are left out.
 
@@ -23,13 +24,13 @@ RATE = 1.0 / 200.0
 
 
 @inner
-def is_unknown(c, p):
-    """Whether the feature in place p is unknown in an example that lacks it."""
+def is_unknown(c, p, marked):
+    """Whether the feature in place p is unknown in an example that lacks it, and that marks a gap or does not."""
     d, w, m = c.feature[p], c.w[p], c.m[p]
     is_scaled = c.counts[SCALES] == 1 and c.varied[p] == 1 and w > 0.0
     if not is_scaled or 2 * c.times[d] < c.counts[SEEN] - c.began[d]:
         return False
-    return c.counts[ZEROS] == 1 or m * m * w > CLIP * CLIP * c.S[p]
+    return marked or c.counts[ZEROS] == 1 or m * m * w > CLIP * CLIP * c.S[p]
 
 
 @inner
@@ -44,7 +45,7 @@ def note_value(c, p, v):
 
 
 @inner
-def fill(c, columns, values, filled_columns, filled_values):
+def fill(c, columns, values, marked, filled_columns, filled_values):
     """Copy the features of an example, followed by guesses for its unknown ones; return how many these are."""
     n = columns.shape[0]
     for t in range(n):
@@ -58,7 +59,7 @@ def fill(c, columns, values, filled_columns, filled_values):
         if columns[t] >= 0 and c.place[columns[t]] >= 0:
             is_named[c.place[columns[t]]] = 1.0
     for p in range(c.counts[PLACES]):
-        if is_named[p] == 0.0 and is_unknown(c, p):
+        if is_named[p] == 0.0 and is_unknown(c, p, marked):
             filled_columns[n], filled_values[n] = c.feature[p], c.last[p] if c.excess[p] < 0.0 else c.m[p]
             n += 1
     return n

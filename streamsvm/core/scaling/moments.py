@@ -27,6 +27,7 @@ from streamsvm.core.scaling.state import (
     TRACKS,
     WAIT,
     WEIGHT,
+    ZEROS,
 )
 from streamsvm.core.scaling.values import clipped, scatter
 
@@ -107,7 +108,7 @@ def _move_moments(c, is_whole, gaps):
     for p in range(c.counts[PLACES]):
         v = c.x[p]
         if not is_whole and c.named[c.feature[p]] != c.counts[SEEN] + 1:
-            if gaps and is_unknown(c, p):
+            if gaps and is_unknown(c, p, False):
                 continue
         elif c.counts[SCALES] == 1:
             note_value(c, p, v)
@@ -242,12 +243,16 @@ def observe_block(c, indptr, columns, values, counted, gaps):
 
 
 @compiled
-def fill_block(c, indptr, columns, values, counted, filled_indptr, filled_columns, filled_values):
-    """Do what `observe_block` does, and fill the gaps of each example before it is taken in."""
+def fill_block(c, indptr, columns, values, counted, marks, filled_indptr, filled_columns, filled_values):
+    """Do what `observe_block` does, and fill the gaps of each example before it is taken in.
+
+    `marks` tells for each example whether it marks a gap.
+    """
     for t in range(counted.shape[0]):
         own, n = slice(indptr[t], indptr[t + 1]), filled_indptr[t]
-        filled_indptr[t + 1] = n + fill(c, columns[own], values[own], filled_columns[n:], filled_values[n:])
+        filled_indptr[t + 1] = n + fill(c, columns[own], values[own], marks[t], filled_columns[n:], filled_values[n:])
         if counted[t]:
+            c.counts[ZEROS] |= marks[t]
             observe(c, columns[own], values[own], True)
             if c.counts[DUE] == 1:
                 return t + 1

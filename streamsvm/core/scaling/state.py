@@ -16,7 +16,7 @@ OLD_ENOUGH = 16  # examples since the first that named a feature: whether it des
 WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;
 # SCALES: whether features are scaled, or only V is of interest; ACTIVE: whether a feature is scaled by the scale in use
-# SPAN: M; ZEROS: whether an example named a feature of 0 or less, so that the stream does not leave zeros out
+# SPAN: M; ZEROS: whether an example named a feature of 0 or less, or marked a gap: the stream leaves no zeros out
 # limits, from the model's parameters; CUT: of what the kernel sees of a feature; a feature is far from 0 if its squared
 # mean is above FAR_SQUARE + FAR_SPREADS V
 CUT, FAR_SQUARE, FAR_SPREADS = range(3)
@@ -51,6 +51,9 @@ OF_FEATURES = ("place", "began", "named", "times")
 OF_PLACES = ("feature", "w", "m", "S", "shift", "factor", "spread", "last", "excess", "varied")
 
 
+NO_MARKS = np.zeros(0, bool)
+
+
 class RawRows(NamedTuple):
     """A block of examples as the user gave them: unscaled, in compressed rows.
 
@@ -62,6 +65,8 @@ class RawRows(NamedTuple):
         Squared norms, (B,) float64.
     gaps
         Whether a feature that an example does not name may be unknown.  In a sparse matrix, it is 0.
+    marks
+        Whether each example marks a gap, by None or NaN, so that it leaves no zeros out; (B,) bool.  Empty: none does.
     """
 
     indptr: np.ndarray
@@ -69,12 +74,18 @@ class RawRows(NamedTuple):
     values: np.ndarray
     sq: np.ndarray
     gaps: bool = False
+    marks: np.ndarray = NO_MARKS
 
     def part(self, t: int, end: int) -> "RawRows":
         """The examples t..end."""
         own = slice(self.indptr[t], self.indptr[end])
         return RawRows(
-            self.indptr[t : end + 1] - own.start, self.columns[own], self.values[own], self.sq[t:end], self.gaps
+            self.indptr[t : end + 1] - own.start,
+            self.columns[own],
+            self.values[own],
+            self.sq[t:end],
+            self.gaps,
+            self.marks[t:end],
         )
 
 

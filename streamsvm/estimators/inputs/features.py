@@ -23,7 +23,7 @@ from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import Queries
 from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, is_apart, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling import NO_MARKS, RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.checks import (
     culprit,
@@ -75,6 +75,8 @@ class FeatureTable:
         Number of columns that are no longer provisional.
     growth
         Number of columns after each example of the last block to learn.
+    marks
+        Whether each example of the last block marks a gap, as in `RawRows`.
     rows_of
         The columns and the values, as they were given, of each example of the last block.
     raw_of
@@ -95,6 +97,7 @@ class FeatureTable:
         self.columns: dict[Hashable, int] = {}
         self.n_kept = 0
         self.growth = np.empty(0, np.int64)
+        self.marks = NO_MARKS
         self.rows_of: RowsOf = _no_rows
         self.raw_of: Callable[[], RawRows] = _no_raw
         self._last = NOTHING
@@ -222,13 +225,14 @@ class FeatureTable:
         for rows, raw in self._batches(X, learning, blocks.BLOCK, raw_rows):
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(not is_sparse and n_known < len(raw.sq) * len(self.columns))
-            yield rows, raw._replace(gaps=gaps)
+            yield rows, raw._replace(gaps=gaps, marks=self.marks)
             if notice is not None and gaps:
                 notice(raw.columns, len(raw.sq))
 
     def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
         """X in blocks; `form` makes a block of dense or of compressed rows."""
         self.settle()
+        self.marks = NO_MARKS
         if sp.issparse(X):
             yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once, form)
         elif has_sparse_columns(X):
@@ -335,6 +339,7 @@ class FeatureTable:
 
     def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool, form: Any) -> Any:
         table = table_of(rows)
+        self.marks = NO_MARKS
         if table is not None:
             names, values = table
             if learning:
@@ -344,7 +349,7 @@ class FeatureTable:
             self.rows_of = partial(dense_rows, self.lookup(names), values)
             columns = np.tile(self.lookup(names), len(values))
             return self._made(form, "from_sparse", starts, np.arange(values.size), values.ravel(), columns)
-        parts, growth = [], []
+        parts, growth, marks = [], [], []
         for t, x in enumerate(rows):
             if not isinstance(x, Mapping):
                 raise TypeError(
@@ -358,7 +363,8 @@ class FeatureTable:
                 raise not_finite(name, x[name], first + t)
             parts.append((columns, values))
             growth.append(len(self))
-        self.growth = np.array(growth, np.int64)
+            marks.append(len(columns) < len(x))
+        self.growth, self.marks = np.array(growth, np.int64), np.array(marks, bool)
         self.rows_of = partial(listed_rows, parts)
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
         columns = np.concatenate([columns for columns, _ in parts])

@@ -29,6 +29,11 @@ def one_row(columns: np.ndarray, values: np.ndarray) -> RawRows:
     return _with_norms(np.array([0, len(values)]), columns, values)
 
 
+def with_gaps(raw: RawRows, marked: bool) -> RawRows:
+    """One example that lacks features, and marks such a gap or does not."""
+    return raw._replace(gaps=True, marks=np.array([marked]))
+
+
 def _with_norms(indptr: np.ndarray, columns: np.ndarray, values: np.ndarray) -> RawRows:
     squares = np.zeros(len(values) + 1)  # the last one ends an empty last row
     with np.errstate(over="ignore", invalid="ignore"):

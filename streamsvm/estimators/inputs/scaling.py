@@ -24,6 +24,7 @@ from streamsvm.core.scaling import (
     DUE,
     FAR,
     FAR_SQUARE,
+    NO_MARKS,
     NO_ROWS,
     OF_FEATURES,
     OF_PLACES,
@@ -179,10 +180,10 @@ class RunningScale:
         The scale takes in the examples that count.
         """
         after = scaling.copy(self.state)
-        if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
+        if raw.gaps and (raw.marks.any() or self.has_gaps(raw.columns, len(raw.sq))):
             return self._filled(raw, counted, after), after
         n = scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted, raw.gaps)
-        return raw.part(0, n)._replace(gaps=False), after
+        return raw.part(0, n)._replace(gaps=False, marks=NO_MARKS), after
 
     def has_gaps(self, columns: np.ndarray, n: int) -> bool:
         """Whether one of n examples, which name these columns, lacks a feature with a place: it may be unknown."""
@@ -191,23 +192,31 @@ class RunningScale:
             return False
         return bool(np.count_nonzero((c.place[columns] >= 0) & (columns >= 0)) < n * self.n_places)
 
-    def filled_one(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The features of one example to predict, with its gaps filled."""
+    def filled_one(self, columns: np.ndarray, values: np.ndarray, marked: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The features of one example to predict, with its gaps filled; `marked` tells whether it marks one."""
         if not self.has_gaps(columns, 1):
             return columns, values
-        return self._fill(np.array([0, len(columns)]), columns, values, np.zeros(1, bool), self.state)[1:]
+        one = np.array([0, len(columns)]), columns, values, np.zeros(1, bool), np.array([marked])
+        return self._fill(*one, self.state)[1:]
 
     def _filled(self, raw: RawRows, counted: np.ndarray, c: Scaling) -> RawRows:
         """Examples until the scale is due, with their gaps filled; c takes in those that count."""
-        return from_rows(*self._fill(raw.indptr, raw.columns, raw.values, counted, c))
+        marks = raw.marks if len(raw.marks) else np.zeros(len(counted), bool)
+        return from_rows(*self._fill(raw.indptr, raw.columns, raw.values, counted, marks, c))
 
     def _fill(
-        self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, counted: np.ndarray, c: Scaling
+        self,
+        starts: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        counted: np.ndarray,
+        marks: np.ndarray,
+        c: Scaling,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The compressed rows of these examples until the scale is due, with their gaps filled."""
         most, ends = len(columns) + len(counted) * self.n_places, np.zeros(len(starts), np.int64)
         filled = np.empty(most, np.int64), np.empty(most)
-        n = scaling.fill_block(c, starts, columns, values, counted, ends, *filled)
+        n = scaling.fill_block(c, starts, columns, values, counted, marks, ends, *filled)
         return ends[: n + 1], filled[0][: ends[n]].copy(), filled[1][: ends[n]].copy()
 
     def of(self, column: int) -> tuple[float, float]:

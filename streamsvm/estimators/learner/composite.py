@@ -13,7 +13,7 @@ from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.features import FeatureTable
-from streamsvm.estimators.inputs.raw_rows import one_row
+from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner import late
 from streamsvm.estimators.learner.copies import Storable
@@ -145,7 +145,7 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         raw = one_row(*self._features.example(x, learning))
         if not self._features.is_whole(raw.columns):
             notice_lacking(self._common, raw.columns, 1)
-            return raw._replace(gaps=True)
+            return with_gaps(raw, len(raw.columns) < len(x))
         return raw
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:

@@ -140,7 +140,7 @@ def terms_of(state: State, x: dict) -> Terms:
     features = Features(*state.features.example(x, learning=False))
     if not state.features.is_whole(features.columns):
         notice_lacking(state, features.columns, 1)
-        features = Features(*state.scale.filled_one(*features))
+        features = Features(*state.scale.filled_one(*features, len(features.columns) < len(x)))
     parts = Parts(np.empty(n), np.empty(n, np.float32), np.zeros(len(state.features.columns)))
     value = explain_example(s, state.scale.state, state.kernel, features, state.bias, parts)
     if not math.isfinite(value):

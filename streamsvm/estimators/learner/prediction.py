@@ -193,7 +193,7 @@ def decide_one(state: State, x: dict) -> float:
     features = arrival.Features(*state.features.example(x, learning=False))
     if not state.features.is_whole(features.columns):
         notice_lacking(state, features.columns, 1)
-        features = arrival.Features(*state.scale.filled_one(*features))
+        features = arrival.Features(*state.scale.filled_one(*features, len(features.columns) < len(x)))
     bias = state.problem.bias(state.expansion)
     margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
     if not math.isfinite(margin):

@@ -157,6 +157,11 @@ class AutoLASVM(Predictor, CandidateModels):
         weight_of, names = self._state.scale.weight_of, self.feature_names
         return {name: weight_of(column) for column, name in enumerate(names)} if self._state.scale.weighs else {}
 
+    @property
+    def class_counts(self) -> tuple[int, int]:
+        """Numbers of negative and of positive examples learned so far, as of `LASVM`."""
+        return self._common.class_counts
+
     kernel, degree, coef0 = "rbf", 3, 0.0  # of all models, as of `LASVM`
 
     @property

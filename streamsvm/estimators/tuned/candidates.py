@@ -115,9 +115,8 @@ class CandidateModels(CompositeModel):
         scale = self._common.scale
         scale.fit_room(self._features)
         state, after, filled = scale.state, None, raw
-        if raw.gaps and scale.has_gaps(
-            raw.columns, 1
-        ):  # The scale takes in what was given, and the models what is filled in.
+        if raw.gaps and (raw.marks.any() or scale.has_gaps(raw.columns, 1)):
+            # The scale takes in what was given, and the models what is filled in.
             state, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
         at_once = own_id or self._said is not None
         waiting = None if at_once else self._waiting_for(filled, bool(label), w, number, born)

@@ -47,6 +47,22 @@ def test_texts_are_shown_and_learned(messages, tmp_path):
     assert events[7]["x"] == {"body": events[7]["text"], "sender": "ann"}
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ((), "Choose positive if this is what you look for, or negative if it is not."),
+        (("label.positive=spam", "label.negative=ham"), "Choose spam, or ham."),
+        (('label.classes=["a", "b", "c"]',), "Choose the class that fits best."),
+        (("labelling.instructions=Is it spam?",), "Is it spam?"),
+    ],
+)
+def test_the_instructions_say_what_to_choose(messages, flags, words):
+    config = label_table.prepare(
+        arguments(messages, "--text", "body", *(word for flag in flags for word in ("--set", flag)))
+    )
+    assert load(config, {}).labelling.instructions.removesuffix(" If you cannot tell, choose Skip.") == words
+
+
 @pytest.mark.parametrize(("sender", "scaling"), [("ann", "none"), ("4.5", "standard"), ("1e3", "standard")])
 def test_words_are_not_scaled_where_there_are_no_numbers(tmp_path, sender, scaling):
     """Of 59 positives among 3000 made texts, 150 questions found 7 with scaling, and 32 without."""
@@ -64,6 +80,20 @@ def test_a_field_that_the_table_lacks_is_refused(messages, tmp_path, option):
     with pytest.raises(FileError, match="no record has a field 'nope' to show; there are body, sender"):
         label_table.prepare(arguments(messages, option, "nope"))
     assert not (tmp_path / "messages-labels" / "log").exists()
+
+
+def test_files_that_a_table_names_are_shown(tmp_path):
+    (tmp_path / "pets.csv").write_text("file,weight\na.png,4\n")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"an image")
+    given = (tmp_path / "pets.csv", "--image", "file")
+    with pytest.raises(FileError, match="names a file, but their folder is not known"):
+        label_table.prepare(arguments(*given))
+    with pytest.raises(FileError, match="pets-labels/photos has no such image"):
+        label_table.prepare(arguments(*given, "--set", "labelling.image_folder=photos"))
+    config = label_table.prepare(arguments(*given, "--set", "labelling.image_folder=../photos"))
+    assert 'image_folder = "../photos"' in config.read_text()
+    assert label_table.prepare(arguments(*given)) == config  # which knows the folder
 
 
 def test_a_job_goes_on_with_the_same_table_only(messages, tmp_path):

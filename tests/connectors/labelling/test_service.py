@@ -595,23 +595,42 @@ def test_a_log_that_cannot_be_written_refuses_the_answer_and_takes_it_again(sett
         assert undone(service, "ann") == ("q", "open")
 
 
+def write_beside(settings, value):
+    """Add a label to the log of a running service, which closes the log soon after an answer."""
+
+    def is_written():
+        with suppress(AlreadyInUse), LocalLog(settings.log.dir) as other:
+            other.produce("labels", json.dumps(value).encode(), partition=0)
+            return True
+
+    until(is_written)
+
+
 def test_an_answer_whose_failed_write_arrived_all_the_same_is_undone_at_once(settings, trainer):
-    for query_id in ("q", "other"):
-        trainer.ask(query_id)
+    trainer.ask("q", "other")
     with opened(settings) as service:
         assert service.answer("q", True, "ann") == "first"
-
-        def written(query_id, source):
-            value = {"id": f"event-{query_id}", "y": True, "source": source, "query_id": query_id, "rev": 1}
-            with suppress(AlreadyInUse), LocalLog(settings.log.dir) as other:  # the service closes it soon
-                other.produce("labels", json.dumps(value).encode(), partition=0)
-                return True
-
-        until(lambda: written("q", "ann"))
-        until(lambda: written("other", "bob"))
+        for query_id, who in (("q", "ann"), ("other", "bob")):
+            value = {"id": f"event-{query_id}", "y": True, "source": who, "query_id": query_id, "rev": 1}
+            write_beside(settings, value)
         until(lambda: service.open() == [])
         assert undone(service, "ann") == ("q", "open")
         assert service.undo("ann") is None
+
+
+def test_a_question_that_was_taken_back_twice_stays_open(settings, trainer):
+    trainer.ask("q1", "q2")
+    with opened(settings) as service:
+        service.answer("q1", True, "ann")
+        assert undone(service, "ann") == ("q1", "open")
+        again = {"id": "event-q1", "op": "retract", "source": "ann", "query_id": "q1", "rev": 10**13}
+        write_beside(settings, again)
+        write_beside(settings, {"id": "event-q2", "y": True, "source": "bob", "query_id": "q2", "rev": 1})
+        until(lambda: len(service.open()) == 1)
+        trainer.withdraw("q1")
+        trainer.ask("q3")
+        until(lambda: service.stats()["waiting"] == 2)
+        assert ids(service.open()) == ["q1", "q3"]
 
 
 def test_an_answer_that_waits_for_the_broker_is_not_appended_twice(settings, trainer, monkeypatch):

@@ -63,6 +63,7 @@ def test_the_beginning_is_a_moment_of_the_log(tmp_path, begin, moment):
         ("[[challenger]]\ntopic = 'a'", "challenger.1 needs a name"),
         ("[[challenger]]\nname = 'model'", "challenger.model.name = 'model' must be 1 to 50 letters"),
         ("[[challenger]]\nname = 'a'\n[[challenger]]\nname = 'a'", "the names of challengers must differ"),
+        ("[[challenger]]\nname = 'a'\nC = 2.0", "challenger.a.C belongs to [challenger.model]"),
         ("[[challenger]]\nname = 'a'\nmax_md = 3", "challenger.a.max_md is unknown; did you mean 'max_mb'"),
         ("[[challenger]]\nname = 'a'\n[challenger.model]\nC = -1.0", "challenger.a.model.C"),
         ("[[challenger]]\nname = 'a'\n[challenger.model]\nsteps = 'x'", "challenger.a.model.steps"),

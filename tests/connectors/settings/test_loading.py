@@ -31,7 +31,7 @@ def problems(path, environment=None, overrides=(), **options):
     with pytest.raises(ConfigError) as caught:
         load(path, environment or {}, overrides, **options)
     assert str(caught.value) == "\n".join(caught.value.problems)
-    return caught.value.problems
+    return list(caught.value.problems)
 
 
 def test_an_empty_file_gives_the_defaults(tmp_path):

@@ -13,9 +13,10 @@ import pytest
 from fuse import Fuse, Killed, run_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from logged import change
 from world import World, configure
 
-from streamsvm import LASVM
+from streamsvm import LASVM, AutoLASVM
 from streamsvm.active.answers.register import question_id
 from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.connectors.logs.segments import Appender
@@ -102,6 +103,17 @@ def test_an_answer_closes_the_question_and_the_next_is_asked(tmp_path):
     assert len(still) == 4
     assert state.counters.learned == 1
     assert world.status()["answered"] == 1
+
+
+def test_a_model_that_tunes_itself_asks(tmp_path):
+    world = World(change(configure(tmp_path, open=4), model={"algorithm": "auto"}))
+    for _ in range(4):
+        state = world.run()
+        world.answer(*map(world.right, world.open()))
+    assert isinstance(state.model, AutoLASVM)
+    assert all(state.model.class_counts)
+    assert sum(state.model.class_counts) == state.counters.learned == 12
+    assert {question["score"] for question in world.questions().values()} > {0.5}
 
 
 def test_a_question_is_withdrawn_when_others_have_made_the_model_sure(tmp_path):

@@ -12,8 +12,9 @@ from shadows import alone, configure, fill, late_labels, some_events, values
 
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.replays.replay import replay, replay_settings
+from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.records.models import unpack_model
-from streamsvm.connectors.records.promotions import Request
+from streamsvm.connectors.records.promotions import Request, write_promotion
 from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.loading import load
@@ -21,6 +22,7 @@ from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.rerun import Rerun, Stage
+from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
 
 TWO = (
     ChallengerSettings("c1", model=ModelSettings(C=1.0)),
@@ -34,7 +36,7 @@ def promoting(folder, challengers=TWO, **changes):
 
 
 def ask(settings, name):
-    append(settings, [Request(name).to_value()], "control")
+    append(settings, [write_promotion(Request(name))], "control")
 
 
 def run(settings):
@@ -130,7 +132,7 @@ def test_a_replay_promotes_at_the_same_record_and_answers_nothing(tmp_path):
 def test_what_cannot_serve_is_passed_over(tmp_path, caplog):
     settings = promoting(tmp_path)
     append(settings, list(some_events(40)))
-    append(settings, [b"{", Request("nobody").to_value(), Request("model").to_value()], "control")
+    append(settings, [b"{", write_promotion(Request("nobody")), write_promotion(Request("model"))], "control")
     state = run(settings)
     assert state.challengers.serving == "model"
     assert "'nobody' cannot serve" in caplog.text
@@ -195,6 +197,30 @@ def test_a_challenger_that_was_added_later_begins_at_the_same_records(tmp_path, 
         assert digests(found) == digests(expected)
         assert found.challengers.terms == expected.challengers.terms
     assert len(read_json(settings, "control-served")) == 2
+
+
+def test_a_beginning_is_noted_if_a_checkpoint_came_before_and_then_a_kill(tmp_path, monkeypatch):
+    """A request to forget is followed before any other, and has checkpoints of its own."""
+    first = change(promoting(tmp_path, TWO[:1]), log={"erasures": "erasures"})
+    events = list(some_events(60))
+    append(first, events[:40])
+    run(first)
+    append(first, Erasure((1,), (), {None: (1,)}).to_values(), "erasures")
+    append(first, events[40:])
+    settings, save = replace(first, challenger=TWO), CheckpointStore.save
+
+    def save_and_die(*arguments):
+        save(*arguments)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "save", save_and_die)
+        with pytest.raises(Killed):
+            run(settings)
+    assert not read_json(settings, "control-served")
+    assert run(settings).challengers.all[1].counters.predicted == 20
+    (note,) = read_json(settings, "control-served")
+    assert (note["op"], note["name"], note["events"]) == ("begin", "wide", 40)
 
 
 @pytest.mark.long

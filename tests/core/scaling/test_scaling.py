@@ -23,19 +23,21 @@ class Pair:
         self.slow = naive.NaiveScale(scales, memory, far, apart)
         self.n_renewed = self.n_filled = 0
 
-    def observe(self, x, n_members=0):
+    def observe(self, x, n_members=0, marked=False, counts=True):
         """One example, its gaps filled; a scale that is due is renewed.  Returns whether it was."""
         columns, values = np.array(list(x), np.int64), np.array(list(x.values()), np.float64)
         raw = raw_rows.one_row(columns, values)
-        starts, most, counted = np.zeros(2, np.int64), len(x) + len(self.fast.m), np.ones(1, bool)
+        starts, most, counted = np.zeros(2, np.int64), len(x) + len(self.fast.m), np.array([counts])
         filled = np.empty(most, np.int64), np.empty(most)
-        assert scaling.fill_block(self.fast, raw.indptr, columns, values, counted, starts, *filled) == 1
+        given = (raw.indptr, columns, values, counted, np.array([marked]))
+        assert scaling.fill_block(self.fast, *given, starts, *filled) == 1
         found = dict(zip(*(part[: starts[1]].tolist() for part in filled), strict=True))
-        expected = self.slow.filled(x)
+        expected = self.slow.filled(x, marked)
         assert list(found) == list(expected)
         np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9, atol=1e-12)
         self.n_filled += len(found) - len(x)
-        self.slow.observe(x)
+        if counts:
+            self.slow.observe(x, marked=marked)
         due = bool(self.fast.counts[DUE])
         assert due == self.slow.due, f"example {self.slow.n_seen}"
         if due:
@@ -211,6 +213,14 @@ def test_what_is_lacking_is_not_learned_and_0_where_zeros_are_left_out():
     pair = after(pixels, 300)
     assert pair.n_filled < 20  # before it is clear that values may be near 0
     assert (pair.fast.counts[SPARSE], pair.fast.counts[ACTIVE]) == (0, 1)
+    n_filled = pair.n_filled
+    pair.observe({0: 4.0}, marked=True, counts=False)
+    assert pair.n_filled == n_filled + 7
+    pair.observe({0: 4.0})
+    assert pair.n_filled == n_filled + 7  # what does not count leaves no trace
+    pair.observe({0: 4.0}, marked=True)
+    pair.observe({0: 4.0})
+    assert pair.n_filled == n_filled + 21
 
 
 def test_in_a_sparse_matrix_what_is_lacking_is_0():

@@ -2,12 +2,14 @@
 // Finding events: a list of those that hold some words and values, or that are like one; each is labelled in the list.
 
 let findingMore = null;    // the address of the older events in the list, if there are any
+let searches = 0;          // how often was searched: a search that another one has followed shows nothing
 
 const labelKeys = () => labels.flatMap((name, i) => classes.keys[i] ? [`${classes.keys[i].toUpperCase()} ${name}`] : []);
 
 function openFinding() {
   if (!$("finding").open) $("finding").showModal();
   $("finding-keys").textContent = [...labelKeys(), "= more like this", "Enter opens it", "/ back to the words", "Esc closes"].join(", ");
+  $("finding-like").hidden = !shown;
   $("query").select();
 }
 
@@ -21,33 +23,44 @@ async function findLike({ query_id: question, id }) {
 }
 
 async function fillFinding(wanted, like) {
+  const typed = $("query").value;
   $("finding-said").textContent = "Searching";
   $("finding-list").replaceChildren();
+  $("finding-more").hidden = true;
   const data = await moreFinding(wanted);
   if (!data) return;
-  const loading = data.is_loaded ? "" : " The service is still reading events: search again in a moment.";
   const what = like === undefined ? `${count(data.n_found)} of ${count(data.n_events)} events.` : `The events that are most like event ${like}.`;
-  $("finding-said").textContent = (data.found.length ? what : `None of ${count(data.n_events)} events.`) + loading;
-  if (data.found.length) $("finding-list").querySelector("button").focus();
+  $("finding-said").textContent = data.found.length ? what : `None of ${count(data.n_events)} events.`;
+  if (data.found.length && $("query").value === typed) $("finding-list").querySelector("button").focus();  // else a person types the next search
 }
 
 async function moreFinding(wanted) {
-  let reply;
-  try {
-    reply = await call(`/api/find?${wanted}`);
-  } catch (error) {
-    if (!(error instanceof Lost)) throw error;
-    reply = { ok: false, data: { error: error.message } };
-  }
-  const { ok, data } = reply;
-  $("finding-more").hidden = !ok || data.next === null;
-  if (!ok) {
-    $("finding-said").textContent = sentence(data.error);
-    return null;
-  }
+  const data = await found(wanted);
+  if (!data) return null;
+  $("finding-more").hidden = data.next === null;
   findingMore = `${wanted.replace(/&before=\d+$/, "")}&before=${data.next}`;
   $("finding-list").append(...data.found.map(foundItem));
   return data;
+}
+
+// What the server finds when it has read all events; null: it refuses, or the result is no longer wanted.
+async function found(wanted) {
+  const mine = ++searches;
+  for (;;) {
+    let reply;
+    try {
+      reply = await call(`/api/find?${wanted}`);
+    } catch (error) {
+      if (!(error instanceof Lost)) throw error;
+      reply = { ok: true, data: { is_loaded: false, error: error.message } };
+    }
+    if (mine !== searches || !$("finding").open) return null;
+    const { ok, data } = reply;
+    if (ok && data.is_loaded) return data;
+    $("finding-said").textContent = data.error ? sentence(data.error) : `Reading the events: ${count(data.n_events)} so far.`;
+    if (!ok) return null;
+    await pause(LULL);
+  }
 }
 
 function foundItem(one) {
@@ -72,7 +85,7 @@ async function labelFound(item, label) {
   keep(sent);
   const { ok, data } = await deliver(sent);
   $("finding-said").textContent = ok ? `Saved: ${label} for event ${one.id}.` : `Not saved: ${sentence(data.error)}`;
-  const renewed = foundItem(ok ? { ...one, op: "set", label } : one), hadFocus = item.contains(document.activeElement);
+  const renewed = foundItem(ok ? { ...one, op: "set", label, now: label } : one), hadFocus = item.contains(document.activeElement);
   item.replaceWith(renewed);
   if (hadFocus) renewed.firstChild.focus();
 }
@@ -116,6 +129,7 @@ $("finding").addEventListener("keydown", (event) => {
 });
 $("finding-open").addEventListener("click", openFinding);
 $("finding-go").addEventListener("click", search);
+$("finding-like").addEventListener("click", () => findLike(shown));
 $("finding-more").addEventListener("click", () => moreFinding(findingMore));
 $("finding-close").addEventListener("click", () => $("finding").close());
 $("finding").addEventListener("click", (event) => { if (event.target === $("finding")) $("finding").close(); });

@@ -100,8 +100,16 @@ def test_a_subject_that_the_log_does_not_have_is_named(tmp_path, config, call):
     code, out, _ = erase(call, config, "u3", "u99", by="user")
     assert code == 0
     assert "has user = 'u99'" in out[0]
-    assert "2 subjects: 1 event and" in out[1]
+    assert "1 of 2 subjects: 1 event and" in out[1]
     assert len(read(tmp_path / "log", "erasures")) == 1
+
+
+def test_an_id_that_the_log_does_not_have_is_asked_for_with_a_word(tmp_path, config, call):
+    append(tmp_path / "log", with_users(20))
+    code, out, _ = erase(call, config, "ada")
+    assert code == 0
+    assert "no event of the log has id = 'ada', and only a model that has kept it forgets it" in out[0]
+    assert "0 of 1 subject: 0 events" in out[1]
 
 
 def test_an_event_and_a_label_that_wait_are_forgotten(tmp_path, config, call):
