@@ -12,11 +12,12 @@ from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
 from ..answer import Given
 from ..history import Step
-from .images import FILES, shown_at
+from .images import FILES, file_of, shown_at
 
 _PREVIEW = 160  # characters
 _PREVIEW_VALUES = 4  # features in a preview, which is one line
 _THUMBNAIL = 64 << 10  # characters of an image inside the event
+_THUMBNAIL_FILE = 1 << 20  # bytes
 
 
 def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
@@ -87,8 +88,16 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
     image = whole["image"]
     return {
         "text": (whole["text"] or ("" if image else _values(shown.x)) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
-        "image": image if image and len(image) <= _THUMBNAIL and not image.startswith(FILES) else None,
+        "image": image if image and _is_small(image, str(shown.event[labelling.image]), labelling) else None,
     }
+
+
+def _is_small(image: str, name: str, labelling: LabellingSettings) -> bool:
+    """Whether lists can show many such images."""
+    if not image.startswith(FILES):
+        return len(image) <= _THUMBNAIL
+    found = file_of(name, labelling)
+    return found is not None and found[0].stat().st_size <= _THUMBNAIL_FILE
 
 
 def _fields(shown: Question, labelling: LabellingSettings) -> dict[str, str]:
