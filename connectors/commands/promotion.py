@@ -48,19 +48,22 @@ def _check(settings: Settings, name: str) -> None:
     if name not in settings.models():
         raise ConfigError(f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}")
     problems = [
-        f"{item.name}: {name!r} {_why_not(each, item.checkpoint.offsets['events'])}"
+        f"{item.name}: {name!r} {why}"
         for item in readable_state(settings.daemon.state_dir)
         for each in read_standings(item.checkpoint.blobs)
-        if each.name == name and (each.dropped or each.caught_up is not None)
+        if each.name == name and (why := _why_not(each, item.checkpoint.offsets["events"]))
     ]
     refuse(problems)
 
 
 def _why_not(standing: Standing, offset: int) -> str:
-    """Why a challenger cannot serve."""
+    """Why a challenger cannot serve; empty if it can."""
     if standing.dropped:
         return f"was dropped: {standing.dropped}"
-    return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
+    if standing.caught_up is not None:
+        return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
+    begun = standing.begun
+    return f"begins at offset {begun:,}, and the trainer is at {offset:,}; promote it later" if begun > offset else ""
 
 
 def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:

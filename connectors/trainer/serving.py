@@ -177,8 +177,7 @@ class Serving:
         name, serving = request.name or state.challengers.before, state.challengers.serving
         if name == serving:
             logger.info("partition %d: %r serves already, and goes on", self._number, name)
-        elif name not in {challenger.name for challenger in state.challengers.active}:
-            why = _why_not(state, name)
+        elif why := _why_not(state, name):
             logger.error("partition %d: %r cannot serve: it %s", self._number, name, why)
             name = serving
         if not is_answered:  # what changes nothing too, or a later run would follow it after all others
@@ -216,8 +215,11 @@ def _better(metric: str, state: State) -> list[Challenger]:
 
 
 def _why_not(state: State, name: str) -> str:
-    """Why a model cannot serve."""
+    """Why a model cannot serve; empty if it can."""
     for each in state.challengers.catching_up:
         if each.name == name:
             return f"is catching up, at offset {each.caught_up} of {state.offset}"
+    for each in state.challengers.active:
+        if each.name == name:
+            return f"begins at offset {each.begun}" if (each.begun or 0) > state.offset else ""
     return "is not in the shadow, or was dropped"

@@ -68,7 +68,7 @@ def read_state(folder: Path) -> list[Stored]:
         If a partition's checkpoints or models cannot be read.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such folder; name a trainer's daemon.state_dir")
+        raise ConfigError(f"{folder}: no such folder; name a trainer's daemon.state_dir, which its first run makes")
     matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
     read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
     stored = [item for item in read if item is not None]
