@@ -1,11 +1,9 @@
 """`WarmupScaler`, a scaler that learns from the first examples and then stays as it is."""
 
-import copy
 import math
 import numbers
 from collections.abc import Hashable
 from operator import mul, sub
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +17,13 @@ from streamsvm.core.saving.snapshot import require, require_array, require_finit
 from streamsvm.estimators.inputs.checks import not_a_number
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.copies import Saved
 
 KINDS = ("standard", "minmax")
 
 
 @fixed_parameters
-class WarmupScaler(base.MiniBatchTransformer):
+class WarmupScaler(Saved, base.MiniBatchTransformer):
     """Scale features by statistics of the first examples, then stop moving.
 
     The learners scale features themselves (see `LASVM`), so most pipelines need no scaler.  Use this one if the scale
@@ -71,10 +70,6 @@ class WarmupScaler(base.MiniBatchTransformer):
         self._n_seen = 0
         self._statistics: dict[Hashable, list[float]] = {}  # count, mean, sum of squared deviations, smallest, largest
         self._scales: dict[Hashable, tuple[float, float]] = {}  # shift and factor
-
-    def __copy__(self) -> Self:
-        """A deep copy: two scalers that shared statistics would both be wrong."""
-        return copy.deepcopy(self)
 
     @property
     def frozen(self) -> bool:
@@ -168,7 +163,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         return snapshot.pack("WarmupScaler", meta, {"statistics": statistics})
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "WarmupScaler":
+    def from_bytes(cls, data: bytes) -> Self:
         """Read a scaler that `to_bytes` wrote; a SnapshotError if the data are damaged or of another kind."""
         meta, arrays = snapshot.unpack(data, "WarmupScaler")
         with snapshot.reading("WarmupScaler"):
@@ -183,12 +178,3 @@ class WarmupScaler(base.MiniBatchTransformer):
                 scaler._statistics[name] = statistics
                 scaler._scales[name] = scaler._scale(statistics)
         return scaler
-
-    def save(self, path: str | Path) -> None:
-        """Write the scaler to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path) -> "WarmupScaler":
-        """Read the scaler from a file that `save` wrote."""
-        return cls.from_bytes(snapshot.read(path))

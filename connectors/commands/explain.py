@@ -16,6 +16,8 @@ from ..settings.sections import Settings
 from .shared.configuration import state_of
 from .shared.saved_model import read_model
 
+_EXAMPLE = '{"x": {"a": 1.5}}'
+
 
 def run(arguments: argparse.Namespace) -> None:
     config, path = state_of(arguments.model)
@@ -46,10 +48,14 @@ def _read(event: dict[Any, Any], settings: Settings) -> tuple[Any, dict[Any, Any
 def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
     """The events of a file of JSON lines, or of the standard input, each with its place."""
     name = "standard input" if file is None else str(file)
+    if file is None and sys.stdin.isatty():
+        print(f"type events, {_EXAMPLE} or their features, one a line; Ctrl-D ends them", file=sys.stderr)
     try:
         lines = sys.stdin.buffer.read() if file is None else file.read_bytes()
     except OSError as error:
         raise FileError(f"{name}: {error.strerror}") from None
+    if not lines.strip():
+        raise FileError(f"{name}: there is no event; write each on a line, such as {_EXAMPLE}")
     for number, line in enumerate(lines.splitlines(), 1):
         if line.strip():
             try:
@@ -57,7 +63,7 @@ def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
             except orjson.JSONDecodeError as error:
                 raise FileError(f"{name}, line {number}: {error}") from None
             if not isinstance(event, dict):
-                raise FileError(f"{name}, line {number}: an event is an object, such as " + '{"x": {"a": 1.5}}')
+                raise FileError(f"{name}, line {number}: an event is an object, such as {_EXAMPLE}")
             yield f"{name}, line {number}", event
 
 

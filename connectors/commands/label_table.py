@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..labelling.web.images import shown_at
 from ..logs.embedded import LocalLog
 from ..logs.reading import read
 from ..records.columns import Columns
@@ -70,7 +71,14 @@ def prepare(arguments: argparse.Namespace) -> Path:
     features = _RAW + (_WORDS if arguments.text and not _has_numbers(table, (arguments.id, arguments.known)) else "")
     config, settings = open_job(table, table.stem, arguments.set, features)
     columns = _columns(arguments, settings)
-    _require_shown(table, columns)
+    try:
+        _require_shown(table, columns)
+        if arguments.image:
+            _require_images(table, columns, settings)
+    except FileError:
+        if not settings.log.dir.exists():
+            config.unlink()  # The next call begins anew.
+        raise
     n_records = sum(1 for _ in read_events(table, "auto", columns))
     with LocalLog(settings.log.dir) as log:
         there = log.end_offsets(TOPIC).get(0, 0)
@@ -111,6 +119,8 @@ def _begin(config: Path, overrides: list[str], text: str) -> None:
     for flag in overrides:
         section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
         value = getattr(getattr(settings, section), key, None)
+        if isinstance(value, Path):  # relative to the configuration, so that a job can be moved
+            value = os.path.relpath(value, config.parent)
         if isinstance(value, str | int | float | tuple):
             line = f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
             text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
@@ -171,6 +181,19 @@ def _require_shown(table: Path, columns: Columns) -> None:
         if first and not any(event.get(part) for event in first):
             there = ", ".join(dict.fromkeys(name for event in first for name in event["x"]))
             raise FileError(f"{table}: no record has a field {column!r} to show; there are {there[:500]}")
+
+
+def _require_images(table: Path, columns: Columns, settings: Settings) -> None:
+    """Refuse names of files where none of the first ones is an image that the page can show."""
+    field, folder = settings.labelling.image, settings.labelling.image_folder
+    first = [json.loads(value).get(field) for value in islice(read_events(table, "auto", columns), LOOKED_AT)]
+    names = [name for name in first if isinstance(name, str) and name and ":" not in name]
+    if names and not any(shown_at(name, settings.labelling) for name in names):
+        where = f"the folder {folder} has no such image" if folder else "their folder is not known"
+        raise FileError(
+            f"{table}: {names[0]!r} names a file, but {where}. Set labelling.image_folder to the folder of the images; "
+            f"a relative path begins at {table.stem}-labels"
+        )
 
 
 def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 
 from ..logs.transport import TopicMismatch
-from ..records.promotions import Request
+from ..records.promotions import Request, write_promotion
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings, refuse
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not numbers:
             raise TopicMismatch(f"there is no topic {settings.log.topic!r}")
         for number in numbers:
-            log.produce(settings.log.control, Request(name).to_value(), partition=number)
+            log.produce(settings.log.control, write_promotion(Request(name)), partition=number)
         flush(log)
         ends = log.end_offsets(settings.log.control)
     _tell(settings, name, {number: ends[number] for number in numbers})
@@ -48,19 +48,22 @@ def _check(settings: Settings, name: str) -> None:
     if name not in settings.models():
         raise ConfigError(f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}")
     problems = [
-        f"{item.name}: {name!r} {_why_not(each, item.checkpoint.offsets['events'])}"
+        f"{item.name}: {name!r} {why}"
         for item in readable_state(settings.daemon.state_dir)
         for each in read_standings(item.checkpoint.blobs)
-        if each.name == name and (each.dropped or each.caught_up is not None)
+        if each.name == name and (why := _why_not(each, item.checkpoint.offsets["events"]))
     ]
     refuse(problems)
 
 
 def _why_not(standing: Standing, offset: int) -> str:
-    """Why a challenger cannot serve."""
+    """Why a challenger cannot serve; empty if it can."""
     if standing.dropped:
         return f"was dropped: {standing.dropped}"
-    return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
+    if standing.caught_up is not None:
+        return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
+    begun = standing.begun
+    return f"begins at offset {begun:,}, and the trainer is at {offset:,}; promote it later" if begun > offset else ""
 
 
 def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:

@@ -317,11 +317,11 @@ class Codec:
         return known
 
 
-Message = TypeVar("Message", Event, Label)
+Message = TypeVar("Message")
 
 
 def readable(records: Iterable[Record], decode: Callable[[Record], Message]) -> Iterator[tuple[Record, Message]]:
-    """The records that `Codec.decode`, or `Codec.decode_label`, can read; a trainer refuses the others, too."""
+    """The records that a function such as `Codec.decode` can read, with what it makes of them."""
     for record in records:
         with suppress(BadRecord):
             yield record, decode(record)

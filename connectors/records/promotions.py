@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from ..logs.reading import read_all
 from ..logs.transport import Record, Transport
+from .codec import readable
 from .formats.base import BadRecord
 from .split import Split
 
@@ -35,11 +36,6 @@ class Request(NamedTuple):
     """A model to serve; None: the one that served before."""
 
     name: str | None
-
-    def to_value(self) -> bytes:
-        """The request as the value of a record."""
-        fields = {"op": "rollback"} if self.name is None else {"op": "promote", "name": self.name}
-        return json.dumps(fields).encode()
 
 
 class Served(NamedTuple):
@@ -50,10 +46,6 @@ class Served(NamedTuple):
     events: int
     labels: int
 
-    def to_value(self) -> bytes:
-        """The answer as the value of a record."""
-        return json.dumps({"op": "serve", **self._asdict()}).encode()
-
 
 class Begun(NamedTuple):
     """A challenger that begins with these records: the offsets of the next event and of the next label."""
@@ -61,10 +53,6 @@ class Begun(NamedTuple):
     name: str
     events: int
     labels: int
-
-    def to_value(self) -> bytes:
-        """The note as the value of a record."""
-        return json.dumps({"op": "begin", **self._asdict()}).encode()
 
 
 class Divided(NamedTuple):
@@ -80,15 +68,19 @@ class Divided(NamedTuple):
         """Which challenger answers an event."""
         return Split(self.shares, by_key=self.by_key)
 
-    def to_value(self) -> bytes:
-        """The note as the value of a record."""
-        return json.dumps({"op": "divide", **self._asdict()}).encode()
-
 
 _OPS = {"promote": Request, "serve": Served, "begin": Begun, "divide": Divided}
 
+Promotion = Request | Served | Begun | Divided
 
-def read_promotion(record: Record) -> Request | Served | Begun | Divided:
+
+def write_promotion(said: Promotion) -> bytes:
+    """A request, an answer or a note as the value of a record."""
+    [op] = [op for op, kind in _OPS.items() if isinstance(said, kind)]
+    return json.dumps({"op": "rollback"} if said == Request(None) else {"op": op, **said._asdict()}).encode()
+
+
+def read_promotion(record: Record) -> Promotion:
     """A request, an answer or a note; BadRecord if a record is neither."""
     try:
         fields = json.loads(record.value or b"")
@@ -119,11 +111,7 @@ def _check_shares(found: Divided) -> None:
 def answered(log: Transport, requests: str, answers: str) -> dict[int, int]:
     """Offset after the last request that was answered, by partition: a run that follows only those ends there."""
     found = dict(log.start_offsets(requests))
-    for record in read_all(log, answers):
-        try:
-            said = read_promotion(record)
-        except BadRecord:
-            continue
+    for record, said in readable(read_all(log, answers), read_promotion):
         if isinstance(said, Served) and said.request is not None:
             found[record.partition] = max(found.get(record.partition, 0), said.request + 1)
     return found

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from streamsvm.validation import Interval
+
 from ..logs.reading import read_all
 from ..logs.transport import Transport
 from ..records.classes import ClassLabel
-from ..records.formats.base import BadRecord
+from ..records.codec import readable
 from ..records.labels import Place
 from ..records.people.annotators import PAUSE, Answer
 from ..records.people.label_history import Entry, Guess, LabelHistory, read_guesses
@@ -74,24 +76,10 @@ def read_answers(settings: Settings) -> dict[int, Answers]:
 
 def _statuses(log: Transport, topic: str) -> dict[int, dict[str, Any]]:
     newest = {record.partition: record for record in read_all(log, topic) if record.key == STATUS}
-    found = {}
-    for number, record in newest.items():
-        try:
-            found[number] = read_status(record)
-        except BadRecord:
-            continue
-    return found
+    return {record.partition: status for record, status in readable(newest.values(), read_status)}
 
 
 # --- how good the model is --------------------------------------------------------------------------------------------
-
-
-class Interval(NamedTuple):
-    """A value, and the bounds between which the true one lies with 95 % confidence; NaN if it is not known."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Quality(NamedTuple):

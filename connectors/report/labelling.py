@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from streamsvm.validation import Interval
+
 from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
 from .answers import (
     RECENT,
     Answers,
-    Interval,
     compared,
     corrections,
     pace,

@@ -122,14 +122,6 @@ class Request(NamedTuple):
     committee: Committee
 
 
-def by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
-    """The places of requests, by committee."""
-    places: dict[Committee, list[int]] = {}
-    for i, request in enumerate(requests):
-        places.setdefault(request.committee, []).append(i)
-    return places
-
-
 NO_MODELS = Committee([])
 _OF_PARTITION = re.compile("p([0-9]+)(?:@(.+))?")  # as `publication` names them
 

@@ -30,8 +30,9 @@ from ..settings import topics
 from ..settings.sections import Settings, refuse
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
+from ..trainer.rows import by_owner
 from ..trainer.state.quality.prequential import Progress
-from .committee import ModelTopic, Request, by_committee, misfit, models_of, unpack
+from .committee import ModelTopic, Request, misfit, models_of, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -365,7 +366,7 @@ class Scorer:
         events = [record for record in records if record.value is not None]
         requests = [request for record in events if (request := self._read(record)) is not None]
         answers: dict[int, Said] = {}
-        for committee, chosen in by_committee(requests).items():
+        for committee, chosen in by_owner(dict(enumerate(request.committee for request in requests))).items():
             said = committee.predict([requests[i].event.x for i in chosen], self._untaught)
             for i, answer in zip(chosen, said, strict=True):
                 if isinstance(answer, BadRecord):

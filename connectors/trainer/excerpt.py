@@ -7,6 +7,7 @@ from typing import Any
 
 from ..logs.reading import read
 from ..logs.transport import Transport
+from ..records.promotions import answered
 from ..records.times import is_known
 from ..settings.challengers import ChallengerSettings
 from ..settings.opening import backend_of, open_once
@@ -46,6 +47,15 @@ class Excerpt:
     def end_offsets(self, topic: str) -> dict[int, int]:
         ends = {number: end for number, (_, end) in self._spans.get(topic, {}).items()}
         return ends or self._log.end_offsets(topic)
+
+
+def control_spans(settings: Settings, log: Transport) -> Spans:
+    """The topics of control up to what trainers have answered: only that is followed again, where it was followed."""
+    if not settings.log.control:
+        return {}
+    requests, answers = settings.log.control_topics
+    ends = {requests: answered(log, requests, answers), answers: log.end_offsets(answers)}
+    return {topic: {number: (0, end) for number, end in found.items()} for topic, found in ends.items()}
 
 
 def offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> dict[int, int]:

@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +17,7 @@ from ..records.codec import Codec
 from ..records.erasures import Swap
 from ..records.formats.base import BadRecord
 from ..records.models import Model
+from ..records.promotions import Promotion, write_promotion
 from ..records.published import LOADING_SECONDS, Publisher
 from ..records.times import is_known
 from ..settings.sections import Settings
@@ -77,6 +78,8 @@ class Partition:
 
     Attributes
     ----------
+    processor : Processor
+        Does what is done with the records; it counts what it met since this process began.
     n_lost : int
         Records that were removed from the log before they were read, since this process began.
     n_unpublished : int
@@ -114,7 +117,7 @@ class Partition:
         self._first_model: Model | None = None  # None: an empty one
         self._settings = settings
         self._log = log
-        self._processor = Processor(settings, codec, log, number, is_silent=is_silent)
+        self.processor = Processor(settings, codec, log, number, is_silent=is_silent)
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
@@ -156,9 +159,9 @@ class Partition:
         check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
-        self._processor.attend(self.state)
+        self.processor.attend(self.state)
         self._begin_challengers(self.state)
-        self._has_asked = self._processor.resume(self.state)
+        self._has_asked = self.processor.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d of %s at offset %d",
             *(self.number, self.state.sequence, self.store.folder, self.state.offset),
@@ -218,7 +221,7 @@ class Partition:
                 return None
             self.state = State.new(self._settings, self.store, self.number, self._first_model)
             self._first_model = None
-            self._processor.attend(self.state)
+            self.processor.attend(self.state)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self._begin_challengers(self.state)
@@ -258,11 +261,14 @@ class Partition:
         return n_records
 
     def _new_serving(self) -> Serving:
-        topics = self._settings.log.control_topics
-        answer = partial(self._log.produce, topics[-1] if topics else "", partition=self.number)
-        items = [*map(self._input, topics)]
+        items = [*map(self._input, self._settings.log.control_topics)]
         is_past = getattr(self._log, "is_past", False)  # as an `Excerpt` says
-        return Serving(self._settings, items, self.number, answer, self._refuse_request, self.catch_up, is_past=is_past)
+        return Serving(
+            self._settings, items, self.number, self._answer, self._refuse_request, self.catch_up, is_past=is_past
+        )
+
+    def _answer(self, said: Promotion) -> None:
+        self._log.produce(self._settings.log.control_topics[-1], write_promotion(said), partition=self.number)
 
     def _may_consume(self, state: State) -> bool:
         """Follow the requests; return whether the next cut may be consumed, or a checkpoint comes first."""
@@ -289,24 +295,24 @@ class Partition:
             self.catch_up()
         if not self._has_erased and self._erasing.follow(state):
             self._note_erased()
-            self._has_asked = self._processor.resume(state) or self._has_asked  # withdraws questions
+            self._has_asked = self.processor.resume(state) or self._has_asked  # withdraws questions
         return not self._has_erased and self._erasing.swap is None
 
     @property
     def is_behind(self) -> bool:
         """Whether challengers have not yet followed through all cuts."""
-        shadow = self._processor.shadow
+        shadow = self.processor.shadow
         return shadow is not None and shadow.is_behind
 
     def work(self, seconds: float) -> None:
         """Let the challengers follow for so long."""
-        if self._processor.shadow and self.state:
-            self._processor.shadow.work(self.state, seconds)
+        if self.processor.shadow and self.state:
+            self.processor.shadow.work(self.state, seconds)
 
     def catch_up(self) -> None:
         """Let the challengers follow through all cuts."""
-        if self._processor.shadow and self.state:
-            self._processor.shadow.catch_up(self.state)
+        if self.processor.shadow and self.state:
+            self.processor.shadow.catch_up(self.state)
 
     def _note_erased(self) -> None:
         self._has_erased = self.wants_publication = True
@@ -323,13 +329,13 @@ class Partition:
         assert self._erasing
         if rebuilt is not None:
             self.state = self.state.replaced_by(rebuilt)
-            self._processor.attend(self.state)
+            self.processor.attend(self.state)
         self._erasing.swapped(self.state)
         self._note_erased()
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
-        self._processor.refuse(record, "request", error, state)
+        self.processor.refuse(record, "request", error, state)
 
     def read_on(self, events: int, labels: int) -> None:
         """Read on to later ends of both topics."""
@@ -362,40 +368,10 @@ class Partition:
         return {item.topic: item.lag for item in self._inputs()}
 
     @property
-    def refused(self) -> Mapping[str, int]:
-        """Number of records that were refused since this process began, by reason."""
-        return self._processor.refused
-
-    @property
     def odd_times(self) -> Counter[str]:
         """Number of records whose times are not what they say, since this process began; see `Times`."""
         n_doubted = self.state.join.n_doubted if self.state else 0
-        return self._processor.times.odd + Counter(doubted=n_doubted)
-
-    @property
-    def n_tombstones(self) -> int:
-        """Number of records without a value that were passed over since this process began."""
-        return self._processor.n_tombstones
-
-    @property
-    def n_empty(self) -> int:
-        """Number of events without features since this process began."""
-        return self._processor.n_empty
-
-    @property
-    def n_decided(self) -> int:
-        """Number of events that were decided since this process began."""
-        return self._processor.n_decided
-
-    def take_waits(self) -> list[float]:
-        """Seconds from events to their labels, for the labels that came since the last call."""
-        waits, self._processor.waits = self._processor.waits, []
-        return waits
-
-    @property
-    def drift(self) -> float:
-        """The largest drift of a feature; see `prequential.Drift`."""
-        return self._processor.drift.largest()
+        return self.processor.times.odd + Counter(doubted=n_doubted)
 
     def _inputs(self) -> list[Input]:
         return [self._events, self._labels] if self._labels else [self._events]
@@ -418,13 +394,13 @@ class Partition:
             error = BadRecord("killed-the-process", "the process was killed whenever it consumed this record")
             for record in (*events, *labels):
                 logger.error("passing over %s-%d-%d: it killed the process", *record[:3])
-                self._processor.refuse(record, "learn", error, state)
+                self.processor.refuse(record, "learn", error, state)
         else:
             erased = state.erased
             events = without(events, erased.events)
             n_earlier = sum(record.offset < self._learns_from for record in events)
-            self._processor.observe(events[:n_earlier], state)
-            self._processor.process(events[n_earlier:], without(labels, erased.labels), state)
+            self.processor.observe(events[:n_earlier], state)
+            self.processor.process(events[n_earlier:], without(labels, erased.labels), state)
         state.offset = max(state.offset, cut.events)  # a repeated cut may lie before lost records
         state.labels_offset = max(state.labels_offset, cut.labels)
         return len(events) + len(labels)
@@ -446,7 +422,7 @@ class Partition:
             n_errors=metrics.n_errors,
             lag=self._lag_then,
             age=max(time.time() - self._newest / 1000, 0.0),  # NaN stays NaN
-            shift=self.drift,
+            shift=self.processor.drift.largest(),
             **metrics.of_history(),
         )
 

@@ -35,12 +35,10 @@ from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question, as_set
-from ..records.models import Model
 from ..records.predictions import (
     ModelVersion,
     Prediction,
     Said,
-    predictions_of,
     send_prediction,
     source,
     with_verdict,
@@ -49,7 +47,7 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, numbered, teach
-from .rows import RawRows, Rows, by_entity, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
@@ -101,8 +99,6 @@ class Processor:
         Number of events that were decided.
     times : Times
         Gives the records their times.
-    waits : list
-        Seconds from events to their labels, until a caller empties the list.
     drift : Drift
         Drift of the features.
     shadow : Shadow or None
@@ -127,7 +123,7 @@ class Processor:
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
-        self.waits: list[float] = []
+        self._waits: list[float] = []
         self.drift = Drift()
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
@@ -177,6 +173,11 @@ class Processor:
             decoded, rows = self._decode_events(self._without_tombstones(events), state)
             if isinstance(rows, RawRows):
                 rows.observed(range(len(decoded)), state.models.to_observe(None))
+
+    def take_waits(self) -> list[float]:
+        """Seconds from events to their labels, for the labels that came since the last call."""
+        waits, self._waits = self._waits, []
+        return waits
 
     def attend(self, state: State) -> None:
         """Take a state in hand, a new one or that of a checkpoint."""
@@ -238,7 +239,7 @@ class Processor:
     def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
         """What is wrong with the rows that their models cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
-        for entity, own in by_entity(
+        for entity, own in by_owner(
             {i: record.key if self._is_keyed else None for i, record in enumerate(records)}
         ).items():
             problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
@@ -330,17 +331,14 @@ class Processor:
         """Produce the predictions of events; return them by place, and for challengers with the rows of the model."""
         found: dict[int, Said] = {}
         own, row_of = _NO_ROWS, {}
-        for entity, chosen in by_entity({place: item.entity for place, item in decoded.items()}).items():
+        for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
-            try:
-                chosen_rows = rows_at(own, [row for row, _ in taken.values()])
-                predicted = predictions_of(model, chosen_rows, to_be_learned=self._joins)
-                said = dict(zip(taken, predicted, strict=True))
-            except ValueError:
-                said = self._one_by_one(model, taken, own, state)
-            found |= {place: with_verdict(each, decider) for place, each in said.items()}
             row_of = {place: row for place, (row, _) in taken.items()}
+            said, refused = predicted(model, own, row_of, to_be_learned=self._joins)
+            for place, problem in refused.items():
+                self.refuse(decoded[place].record, "predict", problem, state)
+            found |= {place: with_verdict(each, decider) for place, each in said.items()}
         said_of = {place: found[place] for place in decoded if place in found}
         seen = []
         for place, prediction in said_of.items():
@@ -372,18 +370,6 @@ class Processor:
             if row in problems:
                 self.refuse(item.record, "predict", problems[row], state)
         return {place: (row, item) for row, (place, item) in enumerate(decoded.items()) if row not in problems}, numbers
-
-    def _one_by_one(
-        self, model: Model, taken: Mapping[int, tuple[int, Decoded]], rows: NamedRows, state: State
-    ) -> dict[int, Said]:
-        """Predictions by place; refuse the events that the model cannot take since it learned the ones before them."""
-        found: dict[int, Said] = {}
-        for place, (row, item) in taken.items():
-            try:
-                [found[place]] = predictions_of(model, rows_at(rows, [row]), to_be_learned=self._joins)
-            except ValueError as error:
-                self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
-        return found
 
     def _own_labels(self, here: list[tuple[int, Decoded, Said]], join: Join) -> list[Task]:
         """What to learn from the events that have their own labels."""
@@ -482,7 +468,7 @@ class Processor:
         """Teach the models; return the tasks of one model, and the rows of numbers that they refer to."""
         own: list[Task] = []
         numbers = _NO_ROWS
-        for entity, chosen in by_entity(dict(enumerate(task.lesson.entity for task in tasks))).items():
+        for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
             own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
             decider = state.models.decider(entity)
             before = decider.tallies if decider else {}
@@ -495,7 +481,7 @@ class Processor:
 
     def _note(self, first: list[Lesson], n_late: int, state: State) -> None:
         """Count what a cut has taught: the first lessons of its events, and labels of events that are forgotten."""
-        self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
+        self._waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
             _observe(first, state.metrics)
         if n_late:

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple, cast
 
 from ..logs.reading import read
 from ..logs.transport import Record, Transport
+from ..records.codec import readable
 from ..records.erasures import Erasure, Swap, read_request
-from ..records.formats.base import BadRecord
-from ..records.promotions import answered
 from ..runtime.numbers import MAX_INT32
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.challengers import FIRST, ChallengerSettings
 from ..settings.estimates import EstimateSettings
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from .excerpt import Excerpt, Spans
+from .excerpt import Excerpt, Spans, control_spans
 from .inputs import ReadAhead
 from .partition import Partition
 from .state.checkpoint import CheckpointStore
@@ -165,14 +164,8 @@ class Rerun:
         first = 0 if self._settings.features.raw else self._learns_from  # numbers of raw events depend on all before
         spans: Spans = {topics.topic: {number: (first, stage.events)}, topics.labels: {number: (0, stage.labels)}}
         with open_once(self._settings) as opened:
-            if topics.control:  # promotions happen again where they happened
-                requests, answers = topics.control_topics
-                for topic, ends in (
-                    (requests, answered(opened, requests, answers)),
-                    (answers, opened.end_offsets(answers)),
-                ):
-                    spans[topic] = {partition: (0, end) for partition, end in ends.items()}
-            log = cast(Transport, Quiet(cast(Transport, Excerpt(opened, spans)), self._is_erased))
+            excerpt = cast(Transport, Excerpt(opened, spans | control_spans(self._settings, opened)))
+            log = cast(Transport, Quiet(excerpt, self._is_erased))
             ahead = ReadAhead(self._settings.limits.read_ahead_bytes)
             store = CheckpointStore(self.folder, keep=1)
             codec = self._settings.codec()
@@ -223,11 +216,8 @@ def requests(log: Transport, topic: str, number: int, end: int | None = None) ->
     starts, ends = log.start_offsets(topic), log.end_offsets(topic)
     if number in starts:
         last = ends[number] if end is None else end
-        for record in read(log, topic, {number: starts[number]}, {number: last}):
-            try:
-                yield record.offset, read_request(record)
-            except BadRecord:
-                continue
+        records = read(log, topic, {number: starts[number]}, {number: last})
+        yield from ((record.offset, request) for record, request in readable(records, read_request))
 
 
 def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:

@@ -1,13 +1,16 @@
 """Events as rows of features, as their models take them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.features import Records
 
 from ..records.formats.base import BadRecord
 from ..records.models import Model
+from ..records.predictions import Said, predictions_of
+
+Owner = TypeVar("Owner")
 
 ONE_BY_ONE = 3  # rows that a model takes one by one in less time than as a batch
 
@@ -70,9 +73,31 @@ def _problem(x: dict, model: Model) -> BadRecord | None:
     return None
 
 
-def by_entity(entities: Mapping[int, bytes | None]) -> dict[bytes | None, list[int]]:
-    """Places by entity, each in order, from the entity of each place."""
-    places: dict[bytes | None, list[int]] = {}
-    for place, entity in entities.items():
-        places.setdefault(entity, []).append(place)
+def predicted(
+    model: Model, rows: NamedRows, row_of: Mapping[int, int], *, to_be_learned: bool
+) -> tuple[dict[int, Said], dict[int, BadRecord]]:
+    """What a model says of events by their places, given their rows; and why it cannot take the other ones.
+
+    If it cannot take one of them, they are taken one by one: it may have learned since they were looked at.
+    """
+    try:
+        found = predictions_of(model, rows_at(rows, list(row_of.values())), to_be_learned=to_be_learned)
+        return dict(zip(row_of, found, strict=True)), {}
+    except ValueError as error:
+        if len(row_of) == 1:
+            return {}, dict.fromkeys(row_of, BadRecord("bad-feature", str(error)))
+    said: dict[int, Said] = {}
+    refused: dict[int, BadRecord] = {}
+    for place, row in row_of.items():
+        one, problem = predicted(model, rows, {place: row}, to_be_learned=to_be_learned)
+        said |= one
+        refused |= problem
+    return said, refused
+
+
+def by_owner(owners: Mapping[int, Owner]) -> dict[Owner, list[int]]:
+    """Places by owner, each in order, from the owner of each place: an entity, or a committee."""
+    places: dict[Owner, list[int]] = {}
+    for place, owner in owners.items():
+        places.setdefault(owner, []).append(place)
     return places

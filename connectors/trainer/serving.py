@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.promotions import Begun, Divided, Request, Served, read_promotion
+from ..records.promotions import Begun, Divided, Promotion, Request, Served, read_promotion
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .inputs import Input
@@ -36,7 +36,7 @@ class Serving:
     number
         Number of the partition.
     answer
-        Called with the value of an answer, to write it.
+        Called with an answer, to write it.
     refuse
         Called with a record that is no request, and the reason.
     catch_up
@@ -50,7 +50,7 @@ class Serving:
         settings: Settings,
         items: Sequence[Input],
         number: int,
-        answer: Callable[[bytes], None],
+        answer: Callable[[Promotion], None],
         refuse: Callable[[Record, BadRecord, State], None],
         catch_up: Callable[[], None],
         *,
@@ -156,14 +156,14 @@ class Serving:
         wanted = state.challengers.wanted_split
         if self._is_past or not self.items or wanted == state.challengers.split:
             return False
-        self._answer(Divided(wanted.shares, wanted.by_key, state.offset, state.labels_offset).to_value())
+        self._answer(Divided(wanted.shares, wanted.by_key, state.offset, state.labels_offset))
         state.challengers.divide(wanted)
         return True
 
     def _note_beginnings(self, state: State) -> None:
         """Write where challengers begin, so that they begin there again whenever the log is read again."""
         for name in state.challengers.fresh if self.items and not self._is_past else ():
-            self._answer(Begun(name, state.offset, state.labels_offset).to_value())
+            self._answer(Begun(name, state.offset, state.labels_offset))
         state.challengers.fresh.clear()
 
     def _follow(self, state: State, request: Request | Begun | Divided, at: int, *, is_answered: bool) -> bool:
@@ -182,12 +182,11 @@ class Serving:
         name, serving = request.name or state.challengers.before, state.challengers.serving
         if name == serving:
             logger.info("partition %d: %r serves already, and goes on", self._number, name)
-        elif name not in {challenger.name for challenger in state.challengers.active}:
-            why = _why_not(state, name)
+        elif why := _why_not(state, name):
             logger.error("partition %d: %r cannot serve: it %s", self._number, name, why)
             name = serving
         if not is_answered:  # what changes nothing too, or a later run would follow it after all others
-            self._answer(Served(name, at, state.offset, state.labels_offset).to_value())
+            self._answer(Served(name, at, state.offset, state.labels_offset))
         if name != serving:
             self._change(state, name, at)
         return name != serving
@@ -203,7 +202,7 @@ class Serving:
             best = max(better, key=lambda each: each.comparison.gain(metric))
             logger.warning("partition %d: challenger %r is better in %s", self._number, best.name, metric)
             if self.items:
-                self._answer(Served(best.name, None, state.offset, state.labels_offset).to_value())
+                self._answer(Served(best.name, None, state.offset, state.labels_offset))
             self._change(state, best.name, -1)
         return bool(better)
 
@@ -221,8 +220,11 @@ def _better(metric: str, state: State) -> list[Challenger]:
 
 
 def _why_not(state: State, name: str) -> str:
-    """Why a model cannot serve."""
+    """Why a model cannot serve; empty if it can."""
     for each in state.challengers.catching_up:
         if each.name == name:
             return f"is catching up, at offset {each.caught_up} of {state.offset}"
+    for each in state.challengers.active:
+        if each.name == name:
+            return f"begins at offset {each.begun}" if (each.begun or 0) > state.offset else ""
     return "is not in the shadow, or was dropped"

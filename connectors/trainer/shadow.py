@@ -35,7 +35,7 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .inputs import record_size
 from .learning import Task, predict_and_teach, teach
-from .rows import rows_at
+from .rows import predicted, rows_at
 from .state.challengers import Challenger, Challengers
 from .state.lesson import Lesson
 from .state.quality.arms import Arms
@@ -56,6 +56,9 @@ class Seen(NamedTuple):
     said: Said
     value: bytes  # the prediction as it was written
     answering: str  # the name of the model that answers; empty if only one does
+
+
+Output = tuple[Seen, bytes]  # with the prediction of a challenger
 
 
 class Step(NamedTuple):
@@ -84,6 +87,8 @@ class Portion(NamedTuple):
         Keys of the events that wait for their labels after the cut.
     forgotten
         Keys of the events that the join has forgotten since the cut before.
+    arms
+        Count what each model answers; None if no challenger has had a share.
     seconds
         CPU time that the model that serves took.
     nbytes
@@ -96,6 +101,7 @@ class Portion(NamedTuple):
     asked: dict[int, Seen]
     kept: set[int]
     forgotten: list[int]
+    arms: Arms | None
     seconds: float
     nbytes: int
 
@@ -177,7 +183,8 @@ class Shadow:
         forgotten = self._forgotten.copy()
         self._forgotten.clear()  # the join has its `append`
         all_answered = ChainMap(state.challengers.answered, answered)
-        portion = Portion(steps, champion, all_answered, asked, kept, forgotten, seconds, nbytes)
+        arms = state.challengers.arms
+        portion = Portion(steps, champion, all_answered, asked, kept, forgotten, arms, seconds, nbytes)
         _keep(state.challengers.said, fresh, portion)
         return portion
 
@@ -193,9 +200,9 @@ class Shadow:
         while self._waiting:
             portion = self._waiting[0]
             for challenger in challengers.active:
-                yield from self._follow(challenger, portion, challengers.arms)
-            if challengers.arms is not None:
-                self._answer_rest(portion, challengers.serving, challengers.arms)
+                yield from self._follow(challenger, portion)
+            if portion.arms is not None:
+                self._answer_rest(portion, challengers.serving, portion.arms)
                 _keep(challengers.answered, portion.answered.maps[1], portion)
             self._waiting.popleft()
             self._nbytes -= portion.nbytes
@@ -209,18 +216,18 @@ class Shadow:
         for name in own.values():
             arms.answer(name)
         for lesson in (task.lesson for step in portion.steps for task in step.tasks):
-            _count(lesson, portion.champion.get(lesson.key), serving, portion, arms)
+            _count(lesson, portion.champion.get(lesson.key), serving, portion)
 
-    def _follow(self, challenger: Challenger, portion: Portion, arms: Arms | None) -> Iterator[None]:
+    def _follow(self, challenger: Challenger, portion: Portion) -> Iterator[None]:
         """Let a challenger take the steps of a cut."""
         fresh: dict[int, Said] = {}  # what it says about the events of the cut
         self._served[challenger.name] += portion.seconds
         steps = [few for step in portion.steps for few in _few(step)]
         while steps:
             begin, n = time.thread_time(), self._at_once[challenger.name] if self._pauses else _LARGEST_SLICE
-            outputs: list[tuple[Seen, bytes]] = []
+            outputs: list[Output] = []
             try:
-                self._take(challenger, steps[:n], portion, fresh, outputs, arms)
+                self._take(challenger, steps[:n], portion, fresh, outputs)
             except Exception as error:  # Whatever it is, the model that serves goes on.
                 challenger.drop(f"{type(error).__name__}: {error}")
             self._send(challenger, outputs, portion)
@@ -234,7 +241,7 @@ class Shadow:
             yield
         _keep(challenger.said, fresh, portion)
 
-    def _send(self, challenger: Challenger, outputs: list[tuple[Seen, bytes]], portion: Portion) -> None:
+    def _send(self, challenger: Challenger, outputs: list[Output], portion: Portion) -> None:
         """Send the predictions of a challenger: its answers, and what it says in the shadow."""
         for seen, value in outputs:
             is_answer = seen.answering == challenger.name
@@ -244,13 +251,7 @@ class Shadow:
                 del portion.asked[seen.record.offset]
 
     def _take(
-        self,
-        challenger: Challenger,
-        steps: list[Step],
-        portion: Portion,
-        fresh: dict[int, Said],
-        outputs: list[tuple[Seen, bytes]],
-        arms: Arms | None,
+        self, challenger: Challenger, steps: list[Step], portion: Portion, fresh: dict[int, Said], outputs: list[Output]
     ) -> None:
         """Take steps: those together that let each of their events be predicted and learned, and the others alone."""
         steps = [*_since(challenger.begun or 0, steps)]
@@ -263,26 +264,20 @@ class Shadow:
                 [seen], [task] = step.seen, step.tasks
                 fresh.setdefault(seen.event.key, said)
                 outputs.append((seen, self._written(challenger, seen, said, version)))
-                self._compare(challenger, task.lesson, own.get(task.lesson.key), portion, arms)
+                self._compare(challenger, task.lesson, own.get(task.lesson.key), portion)
                 version += 1
             taken += len(found)
             if len(found) < max(1, len(together)):
-                self._take_alone(challenger, steps[taken], portion, fresh, outputs, arms)
+                self._take_alone(challenger, steps[taken], portion, fresh, outputs)
                 taken += 1
 
     def _take_alone(
-        self,
-        challenger: Challenger,
-        step: Step,
-        portion: Portion,
-        fresh: dict[int, Said],
-        outputs: list[tuple[Seen, bytes]],
-        arms: Arms | None,
+        self, challenger: Challenger, step: Step, portion: Portion, fresh: dict[int, Said], outputs: list[Output]
     ) -> None:
         for seen, said in self._predicted(challenger, step):
             fresh.setdefault(seen.event.key, said)
             outputs.append((seen, self._written(challenger, seen, said, challenger.version)))
-        self._learn(challenger, step, ChainMap(challenger.said, fresh), portion, arms)
+        self._learn(challenger, step, ChainMap(challenger.said, fresh), portion)
 
     def _written(self, challenger: Challenger, seen: Seen, said: Said, version: int) -> bytes:
         """The record of a prediction by a challenger of this version."""
@@ -293,45 +288,30 @@ class Shadow:
     def _predicted(self, challenger: Challenger, step: Step) -> list[tuple[Seen, Said]]:
         """Predictions of the events that the challenger can take."""
         model, decider = challenger.models.model, challenger.models.decider(None)
-        try:
-            found = self._say(model, step.rows, [seen.row for seen in step.seen])
-            pairs = [*zip(step.seen, found, strict=True)]
-        except ValueError:
-            pairs = []
-            for seen in step.seen:
-                try:
-                    pairs.append((seen, self._say(model, step.rows, [seen.row])[0]))
-                except ValueError:
-                    challenger.counters.bad += 1
-        challenger.counters.predicted += len(pairs)
-        return [(seen, with_verdict(said, decider)) for seen, said in pairs]
+        row_of = {place: seen.row for place, seen in enumerate(step.seen)}
+        found, refused = predicted(model, step.rows, row_of, to_be_learned=bool(self._settings.log.labels))
+        challenger.counters.bad += len(refused)
+        challenger.counters.predicted += len(found)
+        return [(step.seen[place], with_verdict(said, decider)) for place, said in found.items()]
 
-    def _say(self, model: Any, rows: NamedRows, places: list[int]) -> list[Said]:
-        return predictions_of(model, rows_at(rows, places), to_be_learned=bool(self._settings.log.labels))
-
-    def _learn(
-        self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion, arms: Arms | None
-    ) -> None:
+    def _learn(self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion) -> None:
         tasks = []
         for task in step.tasks:
             lesson = task.lesson
             said = own.get(lesson.key)
-            self._compare(challenger, lesson, said, portion, arms)
+            self._compare(challenger, lesson, said, portion)
             tasks.append(task._replace(lesson=_own(lesson, said, challenger, step.rows_to_learn, task.row)))
         if tasks:
             limit = self._settings.limits.model_features
             _, refused = teach(tasks, step.rows_to_learn, None, challenger, limit)
             challenger.counters.bad += len(refused)
 
-    def _compare(
-        self, challenger: Challenger, lesson: Lesson, said: Said | None, portion: Portion, arms: Arms | None
-    ) -> None:
+    def _compare(self, challenger: Challenger, lesson: Lesson, said: Said | None, portion: Portion) -> None:
         """Compare what the challenger said with what the model that serves said, if this is the event's first label."""
         champion = portion.champion.get(lesson.key)
         if lesson.is_first and lesson.y is not None and said is not None and champion is not None:
             challenger.comparison.observe(lesson.y, champion, said)
-        if arms is not None:
-            _count(lesson, said, challenger.name, portion, arms)
+        _count(lesson, said, challenger.name, portion)
 
     def _judge_speed(self, challenger: Challenger) -> None:
         own, served, limit = self._seconds[challenger.name], self._served[challenger.name], challenger.settings.slowdown
@@ -366,10 +346,12 @@ def _is_plain(step: Step) -> bool:
     return is_own and lesson.is_first and lesson.y is not None and lesson.decision is None
 
 
-def _count(lesson: Lesson, said: Said | None, name: str, portion: Portion, arms: Arms) -> None:
+def _count(lesson: Lesson, said: Said | None, name: str, portion: Portion) -> None:
     """Count the first label of an event that the model of this name has answered, if it has."""
-    if lesson.is_first and lesson.y is not None and said is not None and portion.answered.get(lesson.key) == name:
-        arms.observe(name, lesson.y, said)
+    if portion.arms is None or not lesson.is_first or lesson.y is None or said is None:
+        return
+    if portion.answered.get(lesson.key) == name:
+        portion.arms.observe(name, lesson.y, said)
 
 
 def _keep(said: MutableMapping[int, Any], fresh: Mapping[int, Any], portion: Portion) -> None:

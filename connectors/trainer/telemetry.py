@@ -140,7 +140,7 @@ class Telemetry:
             self._metrics.set("streamsvm_lag_records", lag, topic=topic, partition=number)
         if state is None:
             return
-        self._metrics.observe("streamsvm_label_delay_seconds", partition.take_waits())
+        self._metrics.observe("streamsvm_label_delay_seconds", partition.processor.take_waits())
         sizes = state.models.sizes()
         gauges = {
             "pending_events": state.join.n_entries,
@@ -149,7 +149,7 @@ class Telemetry:
             "support_vectors": sizes.n_support,
             "members": sizes.n_members,
             **{f"rolling_{name}": value for name, value in state.metrics.gauges().items()},
-            "feature_drift": partition.drift,
+            "feature_drift": partition.processor.drift.largest(),
             "inputs_muted": state.alarms.inputs.muted,
         }
         if state.records is not None:
@@ -269,11 +269,11 @@ def _annotators(labelling: Labelling) -> dict[str, float]:
 def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     """All counts of a partition, by the name of the metric and a label."""
     counts: Counter[tuple[str, str]] = Counter()
-    state = partition.state
+    state, processor = partition.state, partition.processor
     if state is None:
         return counts
     counts["streamsvm_predictions_total", ""] = state.counters.predicted
-    counts["streamsvm_decided_total", ""] = partition.n_decided
+    counts["streamsvm_decided_total", ""] = processor.n_decided
     counts["streamsvm_learned_total", ""] = state.counters.learned
     for name in ("streamsvm_revised_members_total", "streamsvm_late_labels_total"):
         counts[name, ""] = state.counters.late
@@ -283,7 +283,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
     counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
     counts["streamsvm_unfit_values_total", ""] = state.records.n_unfit if state.records else 0
-    counts["streamsvm_events_without_features_total", ""] = partition.n_empty
+    counts["streamsvm_events_without_features_total", ""] = processor.n_empty
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n
     if state.labelling:
@@ -291,9 +291,9 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
             counts["streamsvm_questions_total", outcome] = n
     counts["streamsvm_alarms_total", ERRORS] = state.alarms.errors.n_alarms
     counts["streamsvm_alarms_total", INPUTS] = state.alarms.inputs.n_alarms
-    counts["streamsvm_tombstones_total", ""] = partition.n_tombstones
+    counts["streamsvm_tombstones_total", ""] = processor.n_tombstones
     for outcome, n in partition.odd_times.items():
         counts["streamsvm_odd_times_total", outcome] = n
-    for reason, n in partition.refused.items():
+    for reason, n in processor.refused.items():
         counts["streamsvm_bad_records_total", reason] = n
     return counts

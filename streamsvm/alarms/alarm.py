@@ -1,8 +1,6 @@
 """What both alarms share: the bets on each name's values, when an alarm is due, and how all of it is stored."""
 
-import hashlib
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +9,7 @@ from river import base
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require, require_array, require_finite
+from streamsvm.estimators.learner.copies import Saved
 from streamsvm.online.change import FIRST, SUMS, Values, Watched, nothing, observe
 
 FALSE_ALARM_RATE = 1e-7  # a record: a false alarm in one of a thousand streams of 10 000 records
@@ -19,7 +18,7 @@ PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
 OF_NAMES = ("table", "seen", "sums", "means")
 
 
-class Alarm(base.DriftDetector):
+class Alarm(Saved, base.DriftDetector):
     """A drift detector that bets on the rank of each value among earlier ones of the same name."""
 
     _both_sides: ClassVar[bool]
@@ -130,19 +129,6 @@ class Alarm(base.DriftDetector):
             alarm._state = _state_of(arrays, len(names))
             alarm._take_over(meta)
         return alarm
-
-    def digest(self) -> str:
-        """SHA-256 of the state: two alarms with the same digest continue alike."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
-
-    def save(self, path: str | Path) -> None:
-        """Write the alarm to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read the alarm from a file that `save` wrote."""
-        return cls.from_bytes(snapshot.read(path))
 
     def _own_content(self) -> dict[str, Any]:
         """What else this kind of alarm knows, as plain values."""

@@ -1,6 +1,5 @@
 """`ConformalClassifier`: a classifier that decides alone where that is safe."""
 
-import copy
 import hashlib
 from collections.abc import Hashable
 from pathlib import Path
@@ -20,6 +19,7 @@ from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import array_of_labels, is_frame, label_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.copies import Saved
 from streamsvm.online.outputs.recent import SIZE, corrected, is_better, new_recent, note_label
 from streamsvm.validation.streaming.wrapper import Rows
 
@@ -29,7 +29,7 @@ TWO = {False, True}  # the labels whose probabilities recent errors correct
 
 
 @fixed_parameters
-class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
+class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
     """Decide alone where that is safe, and say where a person must be asked.
 
     For each example it says which labels cannot be excluded.  If one is left, the example is *decided*.  Of the
@@ -114,10 +114,6 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
     @classmethod
     def _unit_test_params(cls) -> Any:
         yield {"model": LASVM()}
-
-    def __copy__(self) -> Self:
-        """A copy that shares neither the model nor what was learned."""
-        return copy.deepcopy(self)
 
     # ------------------------------------------------------------------------------------------------------- deciding
 
@@ -359,10 +355,6 @@ class ConformalClassifier(base.Wrapper, base.MiniBatchClassifier):
             snapshot.require_finite(arrays, "recent")
             self._is_better = is_better(self._recent)
         return self
-
-    def save(self, path: str | Path) -> None:
-        """Write the wrapper and its model to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:

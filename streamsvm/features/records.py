@@ -1,14 +1,12 @@
 """`Records`: raw records to numbers for a model, one at a time, in bounded memory."""
 
-import copy
-import hashlib
 import math
 import re
 import reprlib
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from river import base
@@ -20,6 +18,7 @@ from streamsvm.core.guesses import NUMBERS, N, learn_values
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.core.stream_warning import StreamWarning
+from streamsvm.estimators.learner.copies import Saved
 from streamsvm.features import saving
 from streamsvm.features.embedding import Embedder, Embedding
 from streamsvm.features.field import JUDGED, LONGEST_TEXT, Field
@@ -54,7 +53,7 @@ NAMES = (str, int, float, bool)  # types of names, as of a model's features
 
 
 @fixed_parameters
-class Records(base.Transformer):
+class Records(Saved, base.Transformer):
     """Turn raw records into numbers: tables, events and texts as they come.
 
     It takes dicts, also nested ones, and rows of data frames and of CSV files.  It finds out what each field is and
@@ -152,10 +151,6 @@ class Records(base.Transformer):
         self._guesses = np.zeros((16, NUMBERS))
         self._n_numbers = 0  # rows of the guesses in use
         self._no_values = np.zeros(0)  # NaN for each of them
-
-    def __copy__(self) -> Self:
-        """A deep copy: two transformers that shared fields would both be wrong."""
-        return copy.deepcopy(self)
 
     # --------------------------------------------------------------------------------------------------------- learning
 
@@ -486,14 +481,6 @@ class Records(base.Transformer):
             records._no_values = np.full(records._n_numbers, math.nan)
             snapshot.require(len(records._fields) == len(fields) <= records.max_fields, "too many fields, or one twice")
         return records
-
-    def digest(self) -> str:
-        """SHA-256 of what was learned: two transformers with the same digest continue alike."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
-
-    def save(self, path: str | Path) -> None:
-        """Write the transformer to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path, embed: dict[Hashable, str | Embedder] | None = None) -> "Records":

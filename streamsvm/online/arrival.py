@@ -16,6 +16,8 @@ P, G     inner products with the members, and within the block, or    see `block
          kernel values already, if `mapped`
 arrivals the example of the block that is in slot first + k           (B,) int64
 margins  f(x) of each example before it was learned                   (B,) float64
+before   what the model said of each example before it was learned:   (B, 1 + k)
+         f(x), and the first k numbers of the calibration             float64
 c        the scale of the features, see `scaling`                     `Scaling`
 own_id   whether the user gave the id: a member that has it already   bool
          makes the example a repetition
@@ -53,6 +55,7 @@ from streamsvm.core.storage import reserve
 
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
+NOTHING_BEFORE = np.zeros((0, 0))
 
 
 class Example(NamedTuple):
@@ -240,8 +243,11 @@ def learn_example(s, c, kernel, rule, features, lo, hi, id, born, own_id, notes)
 
 
 @compiled
-def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limit, margins):
-    """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many."""
+def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limit, margins, before):
+    """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many.
+
+    Without rows, `before` notes nothing.
+    """
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
     for t in range(block.sq.shape[0]):
@@ -249,7 +255,12 @@ def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limi
         if not has_room(s, e, limit):
             return t
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
+        if before.shape[0] > 0:
+            for k in range(1, before.shape[1]):
+                before[t, k] = calibration[k - 1]
         margins[t], slot = learn_query(rule, s, kernel, e, own_ids, calibration)
+        if before.shape[0] > 0:
+            before[t, 0] = margins[t]
         if slot >= 0:
             arrivals[slot - first] = t
             store_raw_of(s, slot, block, t)

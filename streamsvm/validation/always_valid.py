@@ -24,17 +24,10 @@ forecasters", Operations Research 72 (2024), use it for differences of losses, a
 
 import functools
 import math
-from typing import NamedTuple
+
+from streamsvm.validation.streaming.estimates import Interval
 
 _TIGHT_AT = 25.0  # value of V at which the bound is tightest: a few hundred to some thousand pairs of predictions
-
-
-class Interval(NamedTuple):
-    """A mean with its bounds."""
-
-    value: float
-    low: float
-    high: float
 
 
 class AlwaysValidMean:

@@ -107,6 +107,9 @@ def test_an_image_is_a_file_of_a_folder(make_office, visitor, tmp_path):
     press(page, "1", "e1")
     office.trainer.ask(2, event={"image": "b.png"})
     expect(page.locator("#no-image")).to_have_text("There is no such image: b.png")
+    wait_for(page, "!isBusy")
+    page.keyboard.press("h")
+    wait_for(page, "document.querySelector('#history-list .thumbnail')?.naturalWidth > 0")
 
 
 def test_instructions_stay_closed_until_they_change(make_office, visitor):

@@ -84,6 +84,7 @@ def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     page = visitor.open(office.url)
     wait_for(page, "!isBusy")
     page.get_by_role("button", name="Find events").click()
+    expect(page.get_by_text("Find those like the event on the page")).to_be_hidden()  # there is none
     page.get_by_label("Words and values").fill("free")
     page.get_by_role("button", name="Find", exact=True).click()
     page.locator("#finding-list button").click()
@@ -96,6 +97,11 @@ def test_a_found_event_is_seen_and_labelled_on_the_page(office, visitor):
     page.keyboard.press("/")
     page.locator("#finding-list button").click()
     assert shown(page) == "e4"
+    page.get_by_role("button", name="Find events").click()
+    page.get_by_text("Find those like the event on the page").click()
+    expect(page.locator("#finding-said")).to_have_text("The events that are most like event e4.")
+    page.keyboard.press("Escape")
+    wait_for(page, "!isBusy")
     page.keyboard.press("1")
     expect(page.locator("#said")).to_have_text("Saved: fraud for event e4.")
     assert office.trainer.labels() == {"e4": True}

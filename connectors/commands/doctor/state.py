@@ -6,12 +6,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from streamsvm.estimators.learner.snapshots import by_prefix
+
 from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.sections import ConfigError, Settings
 from ...trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
 from ...trainer.state.model_files import damaged_models, files_set_aside
-from ...trainer.state.state import split
 
 _GIB = 1 << 30
 _FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # free space below which the doctor warns, or reports a problem
@@ -37,7 +38,7 @@ def _models(folder: Path) -> Findings:
     """What is wrong with the models of keys of the newest checkpoint, and which were set aside."""
     with suppress(CheckpointError):
         found = load_newest(folder)
-        arrays = split(found[1].arrays).get("models") if found else None
+        arrays = by_prefix(found[1].arrays).get("models") if found else None
         damages = list(damaged_models(folder, arrays)) if arrays else []
         if damages:
             yield Finding.warning(

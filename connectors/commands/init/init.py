@@ -22,7 +22,7 @@ from ...runtime.folders import FileError, require_folder
 from ...runtime.text import plural, printable
 from ...settings import topics
 from ...settings.loading import load
-from ...settings.opening import backend_of, open_once
+from ...settings.opening import open_once
 from ...settings.sections import ConfigError, LogSettings, Settings
 from .fields import Field, Table
 from .roles import MOST_GUESSED, Roles, roles_of, roles_of_events
@@ -117,8 +117,8 @@ def _topic(arguments: argparse.Namespace) -> tuple[Origin, Iterator[Mapping[Any,
 
 def _values(settings: Settings, topic: str) -> list[bytes]:
     """The first records of a topic, as many of each partition."""
-    if not backend_of(settings).makes_topics and not topics.describe(settings, [topic]):
-        raise ConfigError(f"--topic {topic}: the broker has no such topic")
+    if not topics.describe(settings, [topic]):
+        raise ConfigError(f"--topic {topic}: the log has no such topic")
     with open_once(settings) as log:
         starts, ends = log.start_offsets(topic), log.end_offsets(topic)
         most = -(-RECORDS // max(1, len(starts)))

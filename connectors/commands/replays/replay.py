@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...logs.transport import TopicMismatch, Transport
-from ...records.promotions import answered
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.moments import Moment
 from ...runtime.process import Stop
@@ -17,7 +16,7 @@ from ...settings import topics
 from ...settings.loading import load
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings, refuse
-from ...trainer.excerpt import Excerpt, Spans, offsets_at
+from ...trainer.excerpt import Excerpt, Spans, control_spans, offsets_at
 from ...trainer.operate import operate
 from ...trainer.state.checkpoint import CheckpointError
 from ...trainer.state.state import State
@@ -161,8 +160,4 @@ def _spans(settings: Settings, first: Moment, last: Moment) -> Spans:
         if labels:
             starts, ends = log.start_offsets(labels), log.end_offsets(labels)
             spans[labels] = {number: (starts[number], ends[number]) for number in sorted(starts)}
-        if settings.log.control:  # only what trainers have answered is followed
-            requests, answers = settings.log.control_topics
-            starts, ends = log.start_offsets(requests), answered(log, requests, answers)
-            spans[requests] = {number: (start, ends[number]) for number, start in starts.items()}
-    return spans
+        return spans | control_spans(settings, log)

@@ -12,11 +12,12 @@ from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
 from ..answer import Given
 from ..history import Step
-from .images import FILES, shown_at
+from .images import FILES, file_of, shown_at
 
 _PREVIEW = 160  # characters
 _PREVIEW_VALUES = 4  # features in a preview, which is one line
 _THUMBNAIL = 64 << 10  # characters of an image inside the event
+_THUMBNAIL_FILE = 1 << 20  # bytes
 
 
 def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "image": image,
         "refused_image": address if image is None else None,
         "series": series if _is_series(series) else None,
-        "fields": _fields(shown.event, labelling),
+        "fields": _fields(shown, labelling),
         "margin": None if shown.reason in (FOUND, RECHECK) else shown.margin,
         "score": shown.score,
         "guess": None if shown.guess is None else str(shown.guess),
@@ -86,21 +87,31 @@ def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, A
     whole = question(shown, labelling)
     image = whole["image"]
     return {
-        "text": (whole["text"] or _values(shown.x) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
-        "image": image if image and len(image) <= _THUMBNAIL and not image.startswith(FILES) else None,
+        "text": (whole["text"] or ("" if image else _values(shown.x)) or ", ".join(_parts(whole["fields"])))[:_PREVIEW],
+        "image": image if image and _is_small(image, str(shown.event[labelling.image]), labelling) else None,
     }
 
 
-def _fields(event: Mapping[str, Any], labelling: LabellingSettings) -> dict[str, str]:
-    """The other fields of an event, such as those of `streamsvm produce --show`, as texts."""
-    others = {labelling.text, labelling.image, labelling.series}
-    text = event.get(labelling.text)  # the feature that it is, too, says nothing new
-    shown = {
+def _is_small(image: str, name: str, labelling: LabellingSettings) -> bool:
+    """Whether lists can show many such images."""
+    if not image.startswith(FILES):
+        return len(image) <= _THUMBNAIL
+    found = file_of(name, labelling)
+    return found is not None and found[0].stat().st_size <= _THUMBNAIL_FILE
+
+
+def _fields(shown: Question, labelling: LabellingSettings) -> dict[str, str]:
+    """The other fields of an event, such as those of `streamsvm produce --show`, as texts.
+
+    A text that is a feature, too, and the file that the event is named after say nothing new.
+    """
+    others, known = {labelling.text, labelling.image, labelling.series}, (shown.event.get(labelling.text), shown.id)
+    fields = {
         name: value
-        for name, value in event.items()
-        if name not in others and isinstance(value, str | int | float) and value != text
+        for name, value in shown.event.items()
+        if name not in others and isinstance(value, str | int | float) and value not in known
     }
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in shown.items()}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
 
 
 def _values(x: Mapping[str, float]) -> str:

@@ -16,7 +16,7 @@ from ...logs.reading import read_all
 from ...logs.transport import Record, Transport
 from ..class_changes import ClassChange, ClassChanges
 from ..classes import ClassLabel
-from ..codec import Codec
+from ..codec import Codec, readable
 from ..formats.base import BadRecord
 from ..labels import Label, Place, answered_question
 from ..times import event_time
@@ -181,13 +181,9 @@ def read_guesses(log: Transport, questions: str, predictions: str, wanted: Conta
         said = _prediction(record)
         if said is not None and said[0] in wanted:
             found[said[0]] = said[1]
-    for record in read_all(log, questions) if questions else ():
-        if record.value is None or record.key == STATUS:
-            continue
-        try:
-            asked = read_question(record)
-        except BadRecord:
-            continue
+    records = read_all(log, questions) if questions else ()
+    told = (record for record in records if record.value is not None and record.key != STATUS)
+    for _, asked in readable(told, read_question):
         if asked.place in wanted and not is_recheck(asked.query_id):
             found[asked.place] = Guess(asked.margin, asked.score, asked.reason, asked.asked_at, asked.guess)
     return found

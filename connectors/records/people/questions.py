@@ -158,7 +158,8 @@ def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
 def _write(question: Question) -> bytes:
     several = ("guess", "probabilities") if question.guess is not None or question.probabilities else ()
     lists = [name for name in ("speaking", "alike") if getattr(question, name)]
-    return _dump({name: getattr(question, name) for name in (*_QUESTION, *several, *lists)})
+    fields = {name: getattr(question, name) for name in (*_QUESTION, *several, *lists)}
+    return _dump(fields | {"x": dict(question.x)})  # JSON takes no other mapping
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

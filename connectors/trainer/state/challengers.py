@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from streamsvm.validation.always_valid import Interval
+from streamsvm.validation import Interval
 
 from ...records.classes import KnownClasses
 from ...records.predictions import Said

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamsvm import validation
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.validation import StreamingKFold, StreamingLOO
+from streamsvm.validation import Interval, StreamingKFold, StreamingLOO
 
 from ...records.classes import ClassLabel
 from ...records.models import Model
@@ -26,14 +26,6 @@ LOO, FOLDS = "loo", "folds"
 _HISTORY_LENGTH = 512  # points of a curve: more than a picture shows
 
 
-class Score(NamedTuple):
-    """An estimated value with its bounds."""
-
-    value: float
-    low: float
-    high: float
-
-
 class Estimate(NamedTuple):
     """The estimated quality of the model after `offset` events, from `n` predicted examples.
 
@@ -43,9 +35,9 @@ class Estimate(NamedTuple):
     kind: str
     offset: int
     n: int
-    error: Score
-    g_mean: Score
-    prbep: Score
+    error: Interval
+    g_mean: Interval
+    prbep: Interval
     seconds: float
 
     def encode(self, partition: int) -> bytes:
@@ -169,7 +161,7 @@ def read_history(rows: np.ndarray) -> list[Estimate]:
     """The history that `Estimates.to_array` gave."""
     history = []
     for is_folds, offset, n, *scores, seconds in rows.tolist():
-        error, g_mean, prbep = (Score(*scores[i : i + 3]) for i in (0, 3, 6))
+        error, g_mean, prbep = (Interval(*scores[i : i + 3]) for i in (0, 3, 6))
         history.append(Estimate(FOLDS if is_folds else LOO, int(offset), int(n), error, g_mean, prbep, seconds))
     return history
 
@@ -181,5 +173,4 @@ def _thinned(history: list[Estimate]) -> list[Estimate]:
 
 
 def _as_record(kind: str, offset: int, found: validation.Estimate) -> Estimate:
-    error, g_mean, prbep = (Score(*interval) for interval in (found.error, found.g_mean, found.prbep))
-    return Estimate(kind, offset, found.n, error, g_mean, prbep, found.seconds)
+    return Estimate(kind, offset, found.n, found.error, found.g_mean, found.prbep, found.seconds)

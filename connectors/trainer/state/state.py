@@ -15,6 +15,7 @@ from streamsvm.active import Action
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require_array
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.snapshots import by_prefix
 from streamsvm.features import Records
 
 from ...records.class_changes import ClassChange, ClassChanges
@@ -265,7 +266,7 @@ class State:
     def _from_checkpoint(
         cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
     ) -> "State":
-        parts = split(checkpoint.arrays)
+        parts = by_prefix(checkpoint.arrays)
         blobs = checkpoint.blobs
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         changes = read_changes(checkpoint)
@@ -439,12 +440,3 @@ def _leap(settings: Settings) -> int | None:
     if isinstance(window, timedelta):
         spans.append(window.total_seconds())
     return int(500 * min(spans)) if spans else None
-
-
-def split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays named ``part.name`` by part."""
-    parts: dict[str, dict[str, Any]] = {}
-    for key, array in arrays.items():
-        part, _, name = key.partition(".")
-        parts.setdefault(part, {})[name] = array
-    return parts

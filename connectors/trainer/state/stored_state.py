@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
+from streamsvm.estimators.learner.snapshots import by_prefix
 from streamsvm.estimators.learners import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
@@ -13,7 +14,7 @@ from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel, read_model
-from .state import CLASSES, read_classes, split
+from .state import CLASSES, read_classes
 
 _FOLDER = re.compile(r"p(\d+)")
 
@@ -48,7 +49,7 @@ class Stored(NamedTuple):
 
     def arrays(self, part: str) -> dict[str, Any]:
         """The arrays of a part of the state, by name; empty if the state lacks this part."""
-        return split(self.checkpoint.arrays).get(part, {})
+        return by_prefix(self.checkpoint.arrays).get(part, {})
 
 
 def read_state(folder: Path) -> list[Stored]:
@@ -67,7 +68,7 @@ def read_state(folder: Path) -> list[Stored]:
         If a partition's checkpoints or models cannot be read.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such folder; name a trainer's daemon.state_dir")
+        raise ConfigError(f"{folder}: no such folder; name a trainer's daemon.state_dir, which its first run makes")
     matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
     read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
     stored = [item for item in read if item is not None]
@@ -113,7 +114,7 @@ def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> Si
     is_multiclass = CLASSES in checkpoint.blobs
     if "model" in checkpoint.blobs:
         return SingleModel(*read_model(settings, checkpoint.blobs["model"], is_multiclass=is_multiclass))
-    arrays = split(checkpoint.arrays)["models"]
+    arrays = by_prefix(checkpoint.arrays)["models"]
     models = KeyedModels(
         settings,
         folder,

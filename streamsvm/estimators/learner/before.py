@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamsvm.online.foretelling import BEFORE, MARGIN, SIGMOID, THRESHOLD
+from streamsvm.online.outputs.calibration import CUT, RUN
 from streamsvm.online.outputs.sigmoid import probabilities
 
 
@@ -19,8 +19,8 @@ class Before:
     Attributes
     ----------
     table
-        Of each row the decision value, the state of the sigmoid, and the threshold, (n, 6) float64; NaN where the row
-        has not been learned.
+        Of each row the decision value, and the calibration up to the threshold, (n, 2 + CUT) float64; NaN where the
+        row has not been learned.
 
     Examples
     --------
@@ -37,19 +37,19 @@ class Before:
     """
 
     def __init__(self, n: int) -> None:
-        self.table = np.full((n, BEFORE), np.nan)
+        self.table = np.full((n, 2 + CUT), np.nan)
 
     @property
     def margins(self) -> np.ndarray:
         """The decision values, (n,)."""
-        return self.table[:, MARGIN]
+        return self.table[:, 0]
 
     @property
     def probabilities(self) -> np.ndarray:
         """The probabilities of True, (n,)."""
-        return probabilities(self.table[:, SIGMOID], self.margins)
+        return probabilities(self.table[:, 1 : 1 + RUN], self.margins)
 
     @property
     def thresholds(self) -> np.ndarray:
         """Above which decision value the prediction was True, (n,)."""
-        return self.table[:, THRESHOLD]
+        return self.table[:, 1 + CUT]

@@ -15,20 +15,12 @@ from streamsvm.core.saving import snapshot
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a snapshot: plain values, and arrays by name
 
 
-class Storable:
-    """Copying, unpickling and saving of models."""
-
-    def __setstate__(self, state: dict) -> None:
-        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
+class Saved:
+    """Copying and saving of what has snapshots."""
 
     def __copy__(self) -> Self:
         """A deep copy: two models that shared arrays, each with its own counts, would both be wrong."""
         return copy.deepcopy(self)
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically.
@@ -47,6 +39,36 @@ class Storable:
         True
         """
         snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read from a file that `save` wrote."""
+        return cls.from_bytes(snapshot.read(path))
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned: two with the same digest continue alike."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The whole as a snapshot."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote."""
+
+
+class Storable(Saved):
+    """Copying, unpickling and saving of models."""
+
+    def __setstate__(self, state: dict) -> None:
+        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
+        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return set()
 
     @classmethod
     def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:

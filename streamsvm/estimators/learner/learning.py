@@ -36,7 +36,6 @@ from streamsvm.estimators.learner.state import (
 )
 from streamsvm.online import arrival
 from streamsvm.online.arrival import learn_example
-from streamsvm.online.foretelling import MARGIN, foretell_block
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 
@@ -158,7 +157,7 @@ def learn_batch(
 ) -> np.ndarray:
     """Learn a batch of examples in sequence; return the margin of each before it was learned, (n,).
 
-    `before` receives what the model said of each; see `online.foretelling`.
+    `before` receives what the model said of each; see `online.arrival`.
     """
     n = n_rows(X)
     positive = arguments.labels_of(X, y, n)
@@ -290,7 +289,7 @@ def learn_queries(
     rows_of
         Gives the features of examples as the user did, for the reservoir; default: it does not note the block.
     told
-        Receives what the model says of each example before it is learned; see `online.foretelling`.
+        Receives what the model says of each example before it is learned; see `online.arrival`.
     """
     # 1. What does not change while the block is learned.
     now = state.window.now(block.born) if state.window else block.born
@@ -333,7 +332,7 @@ def learn_queries(
                 more = _part_of(told, slice(done, end))
                 n = _learn_part(state, block.part(done, end), margins[done:end], done, values_of, more)
                 if more is not None and leaving and n:
-                    more[0, MARGIN] = own_value  # what it says with the members that have left
+                    more[0, 0] = own_value  # what it says with the members that have left
                 done = learned(done, done + n)
             except BaseException:
                 before_it, done = done, learned(done, done + n_learned(margins[done:]))
@@ -374,5 +373,7 @@ def _learn_part(
     s, block = in_room(state), part.compiled()
     if state.keeps_all and before is None:
         return keep_block(s, state.kernel, block, part.own_ids, *products, limit, margins)
-    given = (s, state.kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins)
-    return arrival.learn_block(*given) if before is None else foretell_block(*given, before)
+    noted = arrival.NOTHING_BEFORE if before is None else before
+    return arrival.learn_block(
+        s, state.kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins, noted
+    )

@@ -33,7 +33,6 @@ A_RECORD = 300  # work of learning one record beside its kernel values, counted 
 LEAST_C, LARGEST_C, LEAST_GAMMA, LARGEST_GAMMA = 0.1, 1000.0, 1 / 64, 64.0
 FIRST_WINDOW, LARGEST_WINDOW, SHRINKS = 500, 2000, 4
 SAMPLE = 256  # members from which weights of the features are learned
-BEFORE_WEIGHTS = 2  # settings that are tried before: where they win, weights would delay them
 
 
 class Setting(NamedTuple):
@@ -57,11 +56,13 @@ class Setting(NamedTuple):
     weights: int = 0
 
     def neighbours(self, drifts: bool, weighs: bool = False) -> list["Setting"]:
-        """The settings one step away, those to try first in front."""
-        steps = self._steps(drifts)
+        """The settings one step away, those to try first in front.
+
+        Learned weights come first: where they win, they gain most, and C and gamma are then tuned for them.
+        """
         learned = [self._replace(weights=self.weights + 1)] if weighs else []
         without = [self._replace(weights=0)] if self.weights else []
-        return [*steps[:BEFORE_WEIGHTS], *learned, *steps[BEFORE_WEIGHTS:], *without]
+        return [*learned, *self._steps(drifts), *without]
 
     def _steps(self, drifts: bool) -> list["Setting"]:
         """The settings with another C, gamma or window."""

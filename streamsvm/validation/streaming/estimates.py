@@ -10,9 +10,10 @@ from streamsvm.validation.scores import g_mean
 
 
 class Interval(NamedTuple):
-    """An estimate, and bounds on what the complete computation would give.
+    """A value, and its bounds; NaN if it is not known.
 
-    The interval covers what was not computed.  It does not tell how far a sample of examples is from the stream.
+    Those of an `Estimate` are bounds on what the complete computation would give.  They cover what was not computed,
+    and do not tell how far a sample of examples is from the stream.
     """
 
     value: float

@@ -81,6 +81,7 @@ def test_a_flat_record_is_read_as_the_trainer_reads_it(tmp_path, call):
     [
         ("{", "events, line 1: "),
         ("[1]", "an event is an object"),
+        ("\n", "events: there is no event; write each on a line"),
         ('{"x": {"a": "high"}}', "feature 'a' is 'high'"),
     ],
 )

@@ -195,6 +195,11 @@ def test_a_topic_of_flat_records(tmp_path, call):
     assert settings.daemon.follow
 
 
+def test_a_topic_that_a_folder_does_not_have_is_refused(tmp_path, call):
+    code, _, err = call("init", "--topic", "visits", "--dir", tmp_path / "log", "--out", tmp_path / "app.toml")
+    assert (code, err) == (2, ["streamsvm: --topic visits: the log has no such topic"])
+
+
 def test_a_topic_of_events(tmp_path, call):
     events = [{"id": i, "x": {"job": "clerk" if i % 3 else "smith"}, "y": "no" if i % 4 else "yes"} for i in range(40)]
     append(tmp_path / "log", events)

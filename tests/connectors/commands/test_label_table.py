@@ -82,6 +82,20 @@ def test_a_field_that_the_table_lacks_is_refused(messages, tmp_path, option):
     assert not (tmp_path / "messages-labels" / "log").exists()
 
 
+def test_files_that_a_table_names_are_shown(tmp_path):
+    (tmp_path / "pets.csv").write_text("file,weight\na.png,4\n")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"an image")
+    given = (tmp_path / "pets.csv", "--image", "file")
+    with pytest.raises(FileError, match="names a file, but their folder is not known"):
+        label_table.prepare(arguments(*given))
+    with pytest.raises(FileError, match="pets-labels/photos has no such image"):
+        label_table.prepare(arguments(*given, "--set", "labelling.image_folder=photos"))
+    config = label_table.prepare(arguments(*given, "--set", "labelling.image_folder=../photos"))
+    assert 'image_folder = "../photos"' in config.read_text()
+    assert label_table.prepare(arguments(*given)) == config  # which knows the folder
+
+
 def test_a_job_goes_on_with_the_same_table_only(messages, tmp_path):
     label_table.prepare(arguments(messages, "--text", "body"))
     text = messages.read_text()

@@ -16,7 +16,7 @@ from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.replays.replay import replay
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.erasures import Erasure
-from streamsvm.connectors.records.promotions import Request
+from streamsvm.connectors.records.promotions import Request, write_promotion
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.model import ModelSettings
@@ -225,7 +225,7 @@ def test_it_cannot_serve_before_it_has_caught_up(tmp_path, capsys, caplog):
     settings = change(settings, log={"control": "control"})
     state = run_for(settings, 4)
     assert 0 < challenger_of(state).caught_up < 200
-    append(settings, [Request("c1").to_value()], "control")
+    append(settings, [write_promotion(Request("c1"))], "control")
     assert run_for(settings, 2).challengers.serving == "model"
     assert re.search(r"'c1' cannot serve: it is catching up, at offset \d+ of 200", caplog.text)
     path = tmp_path / "app.toml"
@@ -310,3 +310,16 @@ def test_a_model_that_predicts_nothing_learns_the_same(tmp_path, model):
     assert found[0].model.digest() == found[1].model.digest()
     assert found[0].counters.learned == found[1].counters.learned > 50
     assert found[0].counters.bad == found[1].counters.bad > 0
+
+
+def test_it_cannot_serve_before_it_begins(tmp_path, capsys, caplog):
+    _, settings = begin_later(tmp_path, late(SHADOWS[0], begin=230))
+    settings = change(settings, log={"control": "control"})
+    run(settings)
+    append(settings, [Request("c1").to_value()], "control")
+    assert run(settings).challengers.serving == "model"
+    assert "'c1' cannot serve: it begins at offset 230" in caplog.text
+    path = tmp_path / "app.toml"
+    path.write_text('[log]\ncontrol = "control"\n[[challenger]]\nname = "c1"\nbegin = 230\n')
+    assert cli.main(["promote", str(path), "c1"]) != 0
+    assert "'c1' begins at offset 230, and the trainer is at 200; promote it later" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.replays.replay import replay, replay_settings
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.records.models import unpack_model
-from streamsvm.connectors.records.promotions import Request
+from streamsvm.connectors.records.promotions import Request, write_promotion
 from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.loading import load
@@ -36,7 +36,7 @@ def promoting(folder, challengers=TWO, **changes):
 
 
 def ask(settings, name):
-    append(settings, [Request(name).to_value()], "control")
+    append(settings, [write_promotion(Request(name))], "control")
 
 
 def run(settings):
@@ -132,7 +132,7 @@ def test_a_replay_promotes_at_the_same_record_and_answers_nothing(tmp_path):
 def test_what_cannot_serve_is_passed_over(tmp_path, caplog):
     settings = promoting(tmp_path)
     append(settings, list(some_events(40)))
-    append(settings, [b"{", Request("nobody").to_value(), Request("model").to_value()], "control")
+    append(settings, [b"{", write_promotion(Request("nobody")), write_promotion(Request("model"))], "control")
     state = run(settings)
     assert state.challengers.serving == "model"
     assert "'nobody' cannot serve" in caplog.text

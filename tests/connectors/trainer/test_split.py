@@ -13,7 +13,7 @@ from shadows import alone, configure, fill, some_events, values
 from streamsvm.connectors.commands.replays.replay import replay, replay_settings
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.codec import key_of
-from streamsvm.connectors.records.promotions import Request
+from streamsvm.connectors.records.promotions import Request, write_promotion
 from streamsvm.connectors.runtime.numbers import MAX_INT64
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.challengers import ChallengerSettings
@@ -117,7 +117,7 @@ def test_a_replay_answers_the_same_and_so_does_a_promotion(tmp_path):
     settings = load(path, {}, ["daemon.follow=false"])
     keyed(settings, list(some_events(200))[:100])
     run(settings)
-    append(settings, [Request("c1").to_value()], "control")
+    append(settings, [write_promotion(Request("c1"))], "control")
     keyed(settings, list(some_events(200))[100:])
     state = run(settings)
     assert state.challengers.serving == "c1"
@@ -127,7 +127,7 @@ def test_a_replay_answers_the_same_and_so_does_a_promotion(tmp_path):
     replayed = replay(again, None, None, lambda: False)[0]
     assert values(again, "predictions-again") == values(settings, "predictions")
     assert list(replayed.challengers.arms) == list(state.challengers.arms)
-    append(settings, [Request(None).to_value()], "control")
+    append(settings, [write_promotion(Request(None))], "control")
     keyed(settings, [{**event, "id": event["id"] + 200} for event in some_events(60)])
     run(settings)
     names = by_whom(values(settings, "predictions"))
@@ -194,7 +194,7 @@ def test_scorers_answer_with_the_same_models(tmp_path):
     for said in read_json(settings, "scores"):
         model = models[said["model"]["name"]].model
         assert said["score"] == pytest.approx(model.predict_proba_one(events[said["id"]])[True])
-    append(settings, [Request("c1").to_value()], "control")
+    append(settings, [write_promotion(Request("c1"))], "control")
     run(settings)  # c1 serves, and "model" has no share
     more = [{**event, "id": event["id"] + 150} for event in some_events(60)]
     keyed(settings, more)

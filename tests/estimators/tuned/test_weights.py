@@ -11,6 +11,7 @@ from streamsvm import AutoLASVM, OneVsRest, SnapshotError
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.tuned import weights
+from streamsvm.estimators.tuned.tuning import Setting
 from streamsvm.export import describe
 
 N, NAMES = 5000, "abcdefghij"
@@ -44,6 +45,18 @@ def test_the_feature_that_decides_counts_most(taught):
     _, factor = taught.scale_of("b")
     assert factor == pytest.approx(found["b"] * taught._common.scale.of(1)[1])
     assert new().feature_weights_ == {}
+
+
+def test_weights_are_tried_before_other_settings():
+    champion = Setting(1.0, 0.25)
+    for drifts in (False, True):
+        assert champion.neighbours(drifts, weighs=True) == [
+            champion._replace(weights=1),
+            *champion.neighbours(drifts),
+        ]
+    weighed = champion._replace(weights=2)
+    first, *_, last = weighed.neighbours(drifts=True, weighs=True)
+    assert (first.weights, last) == (3, champion)
 
 
 def test_a_loop_and_batches_give_the_same_model(taught):

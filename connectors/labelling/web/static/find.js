@@ -9,6 +9,7 @@ const labelKeys = () => labels.flatMap((name, i) => classes.keys[i] ? [`${classe
 function openFinding() {
   if (!$("finding").open) $("finding").showModal();
   $("finding-keys").textContent = [...labelKeys(), "= more like this", "Enter opens it", "/ back to the words", "Esc closes"].join(", ");
+  $("finding-like").hidden = !shown;
   $("query").select();
 }
 
@@ -128,6 +129,7 @@ $("finding").addEventListener("keydown", (event) => {
 });
 $("finding-open").addEventListener("click", openFinding);
 $("finding-go").addEventListener("click", search);
+$("finding-like").addEventListener("click", () => findLike(shown));
 $("finding-more").addEventListener("click", () => moreFinding(findingMore));
 $("finding-close").addEventListener("click", () => $("finding").close());
 $("finding").addEventListener("click", (event) => { if (event.target === $("finding")) $("finding").close(); });

@@ -45,10 +45,29 @@ function historyItem(one) {
 
 function thumbnail(address) {
   const picture = element("img", undefined, "thumbnail");
-  picture.src = address;
   picture.alt = "";
   picture.referrerPolicy = "no-referrer";
+  if (!address.startsWith("/")) picture.src = address;
+  else {
+    picture.dataset.file = address;
+    inSight.observe(picture);
+  }
   return picture;
+}
+
+// Small copies of files are fetched when they come into sight.
+const inSight = new IntersectionObserver((seen) => {
+  for (const { isIntersecting, target } of seen) if (isIntersecting) {
+    inSight.unobserve(target);
+    fillThumbnail(target);
+  }
+});
+
+async function fillThumbnail(picture) {
+  const content = await fileAt(picture.dataset.file).catch(() => null);
+  if (!content) return;
+  picture.addEventListener("load", () => URL.revokeObjectURL(picture.src), { once: true });
+  picture.src = URL.createObjectURL(content);
 }
 
 // An answer as a list shows it.

@@ -20,12 +20,16 @@ function showImage(address, refused) {
 
 let fetched = "";          // the address of a file that was fetched
 
-// A file of the server's folder: the request carries the key, which an image's own request could not.
+// A file of the server's folder, null if there is none: the request carries the key, which an image's own request could not.
+async function fileAt(address) {
+  const reply = await fetch(address, { headers: sealed(), signal: AbortSignal.timeout(PATIENCE) });
+  return reply.ok ? reply.blob() : null;
+}
+
 async function fetchImage(address) {
   const question = shown;
   try {
-    const reply = await fetch(address, { headers: sealed(), signal: AbortSignal.timeout(PATIENCE) });
-    const content = reply.ok && await reply.blob();
+    const content = await fileAt(address);
     if (shown !== question) return;
     if (content) $("image").src = fetched = URL.createObjectURL(content);
     else noImage("This image cannot be shown: ", question.id);

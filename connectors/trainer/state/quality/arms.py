@@ -7,8 +7,7 @@ together; see `streamsvm.validation.AlwaysValidMean`.
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from streamsvm.validation import AlwaysValidMean
-from streamsvm.validation.always_valid import Interval
+from streamsvm.validation import AlwaysValidMean, Interval
 
 from ....records.classes import ClassLabel
 from ....records.predictions import Said

@@ -2,7 +2,7 @@
 
 import math
 
-from streamsvm.validation.always_valid import Interval
+from streamsvm.validation import Interval
 
 from ....records.classes import ClassLabel
 from ....records.predictions import Said

@@ -19,10 +19,9 @@ Arrays = dict[str, np.ndarray]
 
 
 class ClassScores(NamedTuple):
-    """How well the model knows one class: `n` of the events were of it, and `n_predicted` predicted as it."""
+    """How well the model knows one class: `n` of the events were of it."""
 
     n: int
-    n_predicted: int
     precision: float
     recall: float
     f1: float
@@ -73,7 +72,6 @@ class Confusion:
         return {
             label: ClassScores(
                 actual[k],
-                predicted[k],
                 metrics.Precision(self._matrix, label).get() if predicted[k] else np.nan,
                 metrics.Recall(self._matrix, label).get() if actual[k] else np.nan,
                 metrics.F1(self._matrix, label).get(),

@@ -42,6 +42,15 @@ def find(service, text):
     return service.find(text, None, 20)
 
 
+def test_lists_of_numbers_are_found_and_given_to_a_second_annotator(settings):
+    with LocalLog(settings.log.dir) as log:
+        log.produce("events", json.dumps({"id": "image", "x": [0.5] * 256, "text": "a cat"}).encode(), partition=0)
+    with opened(settings) as service:
+        (event,) = find(service, "cat").page.questions
+        assert (event.id, dict(event.x)) == ("image", {str(number): 0.5 for number in range(256)})
+        assert service.find_like(event.query_id, 3).n_events == 11
+
+
 def test_found_events_are_labelled_and_taken_back(settings):
     with opened(settings) as service:
         found = find(service, "noon amount > 1")

@@ -519,11 +519,12 @@ def test_the_history_comes_in_pages(client, desk):
     assert (content["is_all"], content["answers"][0]["text"]) == (True, None)
 
 
-def test_a_list_shows_small_images_and_some_values(client, desk):
+def test_a_list_shows_small_images_or_some_values(client, desk):
     desk.steps = [STEP]
-    desk.shown = replace(desk.shown, x={"none": 0.0, "a": 1.234567, "b": 2.0}, event={"image": IMAGE})
-    (item,) = client.json("GET", "/api/history")[1]["answers"]
-    assert (item["text"], item["image"]) == ("a 1.2346, b 2", IMAGE)
+    for event, words in (({"image": IMAGE, "file": desk.shown.id}, ""), ({}, "a 1.2346, b 2")):
+        desk.shown = replace(desk.shown, x={"none": 0.0, "a": 1.234567, "b": 2.0}, event=event)
+        (item,) = client.json("GET", "/api/history")[1]["answers"]
+        assert (item["text"], item["image"]) == (words, event.get("image"))
 
 
 def test_review_and_correction(client, desk):
