@@ -35,12 +35,10 @@ from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question, as_set
-from ..records.models import Model
 from ..records.predictions import (
     ModelVersion,
     Prediction,
     Said,
-    predictions_of,
     send_prediction,
     source,
     with_verdict,
@@ -49,7 +47,7 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, numbered, teach
-from .rows import RawRows, Rows, by_owner, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
@@ -336,14 +334,11 @@ class Processor:
         for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             model, decider = state.models.to_predict(entity), state.models.decider(entity)
-            try:
-                chosen_rows = rows_at(own, [row for row, _ in taken.values()])
-                predicted = predictions_of(model, chosen_rows, to_be_learned=self._joins)
-                said = dict(zip(taken, predicted, strict=True))
-            except ValueError:
-                said = self._one_by_one(model, taken, own, state)
-            found |= {place: with_verdict(each, decider) for place, each in said.items()}
             row_of = {place: row for place, (row, _) in taken.items()}
+            said, refused = predicted(model, own, row_of, to_be_learned=self._joins)
+            for place, problem in refused.items():
+                self.refuse(decoded[place].record, "predict", problem, state)
+            found |= {place: with_verdict(each, decider) for place, each in said.items()}
         said_of = {place: found[place] for place in decoded if place in found}
         seen = []
         for place, prediction in said_of.items():
@@ -375,18 +370,6 @@ class Processor:
             if row in problems:
                 self.refuse(item.record, "predict", problems[row], state)
         return {place: (row, item) for row, (place, item) in enumerate(decoded.items()) if row not in problems}, numbers
-
-    def _one_by_one(
-        self, model: Model, taken: Mapping[int, tuple[int, Decoded]], rows: NamedRows, state: State
-    ) -> dict[int, Said]:
-        """Predictions by place; refuse the events that the model cannot take since it learned the ones before them."""
-        found: dict[int, Said] = {}
-        for place, (row, item) in taken.items():
-            try:
-                [found[place]] = predictions_of(model, rows_at(rows, [row]), to_be_learned=self._joins)
-            except ValueError as error:
-                self.refuse(item.record, "predict", BadRecord("bad-feature", str(error)), state)
-        return found
 
     def _own_labels(self, here: list[tuple[int, Decoded, Said]], join: Join) -> list[Task]:
         """What to learn from the events that have their own labels."""

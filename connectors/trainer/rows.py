@@ -8,6 +8,7 @@ from streamsvm.features import Records
 
 from ..records.formats.base import BadRecord
 from ..records.models import Model
+from ..records.predictions import Said, predictions_of
 
 Owner = TypeVar("Owner")
 
@@ -70,6 +71,28 @@ def _problem(x: dict, model: Model) -> BadRecord | None:
     except ValueError as error:
         return BadRecord("bad-feature", str(error))
     return None
+
+
+def predicted(
+    model: Model, rows: NamedRows, row_of: Mapping[int, int], *, to_be_learned: bool
+) -> tuple[dict[int, Said], dict[int, BadRecord]]:
+    """What a model says of events by their places, given their rows; and why it cannot take the other ones.
+
+    If it cannot take one of them, they are taken one by one: it may have learned since they were looked at.
+    """
+    try:
+        found = predictions_of(model, rows_at(rows, list(row_of.values())), to_be_learned=to_be_learned)
+        return dict(zip(row_of, found, strict=True)), {}
+    except ValueError as error:
+        if len(row_of) == 1:
+            return {}, dict.fromkeys(row_of, BadRecord("bad-feature", str(error)))
+    said: dict[int, Said] = {}
+    refused: dict[int, BadRecord] = {}
+    for place, row in row_of.items():
+        one, problem = predicted(model, rows, {place: row}, to_be_learned=to_be_learned)
+        said |= one
+        refused |= problem
+    return said, refused
 
 
 def by_owner(owners: Mapping[int, Owner]) -> dict[Owner, list[int]]:

@@ -64,11 +64,14 @@ class Serving:
         self._catch_up = catch_up
         self._is_past = is_past
         self._is_current = False  # all records of the time before this process are here
+        self._has_read = False  # what comes now, this process has written, or its checkpoint has followed
+        self._is_new = False  # there is no checkpoint
         self._waiting: dict[int, Request | Begun | Divided] = {}  # by offset; below 0, what a trainer did by itself
         self._places: dict[int, Place] = {}  # of those that were answered
 
     def begin(self, state: State | None) -> None:
         """Read on from the first request that was not followed, and all answers."""
+        self._is_new = state is None
         first = 0 if state is None else state.challengers.next_request
         for item, offset in zip(self.items, (first, 0), strict=False):
             item.begin(max(offset, item.start))
@@ -100,6 +103,7 @@ class Serving:
         A run that repeats its cuts after a restart follows only what it has answered before.
         """
         self._read(state)
+        self._has_read = True
         self._note_beginnings(state)
         has_changed = False
         while (at := self._next) is not None:
@@ -136,14 +140,15 @@ class Serving:
                 self._places.setdefault(at, (found.events, found.labels))
 
     def _wait_for(self, note: Begun | Divided, at: int, state: State) -> None:
-        """Wait for the place of a note, unless it was passed."""
+        """Wait for the place of a note, unless it was passed: then the checkpoint has followed it, if there is one."""
         is_ahead = state.offset < note.events or state.labels_offset < note.labels
+        is_open = self._is_new or (state.offset, state.labels_offset) == (note.events, note.labels)
         if is_ahead:
             self._waiting[at] = note
             self._places[at] = (note.events, note.labels)
             if isinstance(note, Begun):
                 state.challengers.await_(note.name)
-        elif isinstance(note, Divided):
+        elif isinstance(note, Divided) and is_open and not self._has_read:
             state.challengers.divide(note.split)  # the last one holds
 
     def _divide(self, state: State) -> bool:

@@ -35,7 +35,7 @@ from ..records.predictions import (
 from ..settings.sections import Settings
 from .inputs import record_size
 from .learning import Task, predict_and_teach, teach
-from .rows import rows_at
+from .rows import predicted, rows_at
 from .state.challengers import Challenger, Challengers
 from .state.lesson import Lesson
 from .state.quality.arms import Arms
@@ -288,21 +288,11 @@ class Shadow:
     def _predicted(self, challenger: Challenger, step: Step) -> list[tuple[Seen, Said]]:
         """Predictions of the events that the challenger can take."""
         model, decider = challenger.models.model, challenger.models.decider(None)
-        try:
-            found = self._say(model, step.rows, [seen.row for seen in step.seen])
-            pairs = [*zip(step.seen, found, strict=True)]
-        except ValueError:
-            pairs = []
-            for seen in step.seen:
-                try:
-                    pairs.append((seen, self._say(model, step.rows, [seen.row])[0]))
-                except ValueError:
-                    challenger.counters.bad += 1
-        challenger.counters.predicted += len(pairs)
-        return [(seen, with_verdict(said, decider)) for seen, said in pairs]
-
-    def _say(self, model: Any, rows: NamedRows, places: list[int]) -> list[Said]:
-        return predictions_of(model, rows_at(rows, places), to_be_learned=bool(self._settings.log.labels))
+        row_of = {place: seen.row for place, seen in enumerate(step.seen)}
+        found, refused = predicted(model, step.rows, row_of, to_be_learned=bool(self._settings.log.labels))
+        challenger.counters.bad += len(refused)
+        challenger.counters.predicted += len(found)
+        return [(step.seen[place], with_verdict(said, decider)) for place, said in found.items()]
 
     def _learn(self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion) -> None:
         tasks = []

@@ -58,6 +58,8 @@ class RequestStorm:
         What is asked for, and when something is killed.
     erases
         Whether people are erased and states rebuilt, beside promotions.
+    config
+        The text of the configuration.
 
     Attributes
     ----------
@@ -65,10 +67,10 @@ class RequestStorm:
         The requests, by the word of the command.
     """
 
-    def __init__(self, folder, nursery, seed=0, *, erases=False):
+    def __init__(self, folder, nursery, seed=0, *, erases=False, config=CONFIG):
         self.folder, self.config, self._nursery = folder, folder / "app.toml", nursery
         folder.mkdir(parents=True, exist_ok=True)
-        self.config.write_text(CONFIG)
+        self.config.write_text(config)
         self.settings = load(self.config, {})
         self._rng = random.Random(seed)
         self._users = self._rng.sample(range(N_USERS), N_USERS)
@@ -147,7 +149,7 @@ class RequestStorm:
             for i in range(self._n_events, self._n_events + n):
                 a, b = (round(self._rng.gauss(0, 1), 3) for _ in "ab")
                 event = {"id": i, "x": {"a": a, "b": b}, "y": a * b > 0, "user": f"u{i % N_USERS}"}
-                log.produce("events", json.dumps(event).encode(), partition=i % N_PARTITIONS)
+                log.produce(self.settings.log.topic, json.dumps(event).encode(), partition=i % N_PARTITIONS)
             log.flush()
         self._n_events += n
 

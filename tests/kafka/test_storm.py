@@ -1,4 +1,4 @@
-"""A storm on a real broker, which is killed too and keeps what it has acknowledged: each output is there once.
+"""Storms on a real broker: each output is there once, and challengers begin, serve and share at one offset each.
 
 STREAMSVM_TEST_KILLS=N lets it last longer.
 """
@@ -6,6 +6,7 @@ STREAMSVM_TEST_KILLS=N lets it last longer.
 import os
 
 import pytest
+from challenger_storm import ChallengerStorm
 from storm import Storm
 
 from .app import settings_of
@@ -38,3 +39,12 @@ def test_a_storm_of_kills(tmp_path, nursery, private_broker, topics_of, client, 
 
     storm.run(nursery, N_KILLS, kill_broker)
     print(storm.check())
+
+
+@pytest.mark.long
+def test_a_storm_of_challengers(tmp_path, nursery, broker, client):
+    """Two trainers are killed while challengers catch up, answer shares and are promoted."""
+    storm = ChallengerStorm(tmp_path, nursery, seed=6, address=broker.bootstrap, client=client)
+    storm.run(N_KILLS, backlog=2000)
+    storm.check()
+    assert storm.asked["promote"] > 0, storm.asked

@@ -14,11 +14,13 @@ from streamsvm.connectors.commands.replays.replay import replay, replay_settings
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.codec import key_of
 from streamsvm.connectors.records.promotions import Request, write_promotion
+from streamsvm.connectors.runtime.numbers import MAX_INT64
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer import shadow, trainer
+from streamsvm.connectors.trainer.inputs import Input
 
 TWO = (
     ChallengerSettings("c1", share=0.4, model=ModelSettings(C=1.0)),
@@ -159,6 +161,24 @@ def test_a_replay_knows_when_shares_were_others_and_when_a_challenger_was_droppe
     replay(again, None, None, lambda: False)
     assert values(again, "predictions-again") == said
     assert len(read_json(settings, "control-served")) == len(notes)
+
+
+def one_request(item, end, take=Input.take):
+    """`Input.take`, with one request at a time."""
+    return take(item, item.records[0].offset + 1 if item.records and end == MAX_INT64 else end)
+
+
+def test_a_note_that_a_checkpoint_has_followed_changes_nothing_when_it_comes_again(tmp_path, monkeypatch):
+    """On Kafka, an open transaction of a process that was killed hides the notes after it for a while."""
+    settings = splitting(tmp_path)
+    for n, shares in ((20, (0.4, 0.2)), (40, (0.1, 0.3)), (60, (0.1, 0.3))):
+        append(settings, list(some_events(n))[n - 20 :])
+        own = tuple(replace(each, share=share) for each, share in zip(TWO, shares, strict=True))
+        if n == 60:
+            monkeypatch.setattr(Input, "take", one_request)
+        run(replace(settings, challenger=own))
+    notes = read_json(settings, "control-served")
+    assert [(note["shares"]["c1"], note["events"]) for note in notes] == [(0.4, 0), (0.1, 20)]
 
 
 def test_scorers_answer_with_the_same_models(tmp_path):

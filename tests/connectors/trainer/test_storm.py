@@ -1,7 +1,7 @@
 """Trainers and a producer are killed at random moments while both are at work: nothing is lost or double.
 
 STREAMSVM_TEST_KILLS=N lets the storms last longer; `python tests/helpers/storm.py --help` has more of them, and
-`request_storm.py` beside it.
+`request_storm.py` and `challenger_storm.py` beside it.
 """
 
 import os
