@@ -227,7 +227,7 @@ def cost_line(stream: Stream) -> list[str]:
     auto = AutoLASVM()
     spent = in_batches(auto, stream)
     alone = in_batches(LASVM(), stream)
-    champion = in_batches(Hindsight([auto.champion_]), stream)
+    champion = in_batches(Hindsight([auto.champion_._replace(weights=0)]), stream)
     late, known = slice(LATE, None), len(spent) > LATE
     ratios = [spent[late].mean() / other[late].mean() if known else None for other in (alone, champion)]
     return [f"{part.mean():.0f}" for part in (spent, alone)] + [shown(ratio, "{:.2f}") for ratio in ratios]
