@@ -316,7 +316,7 @@ def test_it_cannot_serve_before_it_begins(tmp_path, capsys, caplog):
     _, settings = begin_later(tmp_path, late(SHADOWS[0], begin=230))
     settings = change(settings, log={"control": "control"})
     run(settings)
-    append(settings, [Request("c1").to_value()], "control")
+    append(settings, [write_promotion(Request("c1"))], "control")
     assert run(settings).challengers.serving == "model"
     assert "'c1' cannot serve: it begins at offset 230" in caplog.text
     path = tmp_path / "app.toml"
