@@ -178,7 +178,8 @@ class ChallengerStorm(RequestStorm):
     def _finish(self):
         """Let each trainer consume all that there is, and end the transactions that it has left open."""
         for name in self._trainers or "a":
-            exit_code(self._trainer(name, "--set", "daemon.follow=false"), END_SECONDS)
+            process = self._trainer(name, "--set", "daemon.follow=false")
+            assert exit_code(process, END_SECONDS) == 0, self.said()[-2000:]
 
     def _request(self):
         words = ["erase", "erase", "promote"] if self._erases else ["promote", "promote", "rollback"]
