@@ -30,10 +30,10 @@ from streamsvm.connectors.settings.loading import load
 folder, port, death = sys.argv[1:]
 
 class Dying(LabellingService):
-    def answer(self, *arguments):
+    def answer(self, *arguments, **options):
         if death == "before":
             os._exit(9)
-        outcome = super().answer(*arguments)
+        outcome = super().answer(*arguments, **options)
         if death == "after":
             os._exit(9)
         return outcome
@@ -649,7 +649,7 @@ def test_json_of_the_page_is_what_the_browser_reads(office, visitor):
     expect(page.locator("#reason")).to_have_text(evil)
     expect(page.locator("#features th").first).to_have_text(evil)
     expect(page.locator("#features .badge")).to_have_text("▼ unusually low")
-    expect(page.locator("#no-image")).to_contain_text("not on the list of image hosts: " + image)
+    expect(page.locator("#no-image")).to_contain_text("There is no such image: " + image)
     expect(page.locator("#no-image a")).to_have_count(0)
     expect(page.locator("#series-block")).to_be_hidden()
     assert page.evaluate("window.hacked") is None

@@ -292,6 +292,7 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
     print(f"{membership}: {n_committed()} of {n} events were learned when the last trainer was killed")
     for process in running.values():
         process.end()
+    time.sleep(4)  # longer than the session: until then, b's partitions are b's
     said = app.run(*at_once, *(["group.instance=a"] if membership == "named" else []))
     assert [digest(said, number) for number in range(4)] == [digest(plain, number) for number in range(4)]
     expect_each_once(topics, load(app.config, {}).log.predictions, n)

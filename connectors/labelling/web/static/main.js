@@ -102,7 +102,7 @@ async function act(path, body, done) {
 }
 
 function answer(name) {
-  if (mayAct()) act("/api/answer", { label: name, alike: isForAll() }, name);
+  if (mayAct()) act("/api/answer", { label: name, ...(isForAll() ? { alike: true } : {}) }, name);
 }
 
 // The class that the box names: one that there is, the only one left, or a new one.

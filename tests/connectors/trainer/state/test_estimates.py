@@ -18,9 +18,10 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
-from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates, Score
+from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates
 from streamsvm.connectors.trainer.state.models import new_model
 from streamsvm.connectors.trainer.trainer import Trainer
+from streamsvm.validation import Interval
 
 ALWAYS = 1e9  # of the learning time
 
@@ -167,8 +168,8 @@ def test_the_history_stays_short():
 
 
 def test_a_score_that_is_none_is_null_in_a_record():
-    score = Score(float("nan"), float("nan"), float("nan"))
-    value = json.loads(Estimate("folds", 10, 0, score, score, Score(0.5, 0.5, 0.5), 0.1).encode(3))
+    score = Interval(float("nan"), float("nan"), float("nan"))
+    value = json.loads(Estimate("folds", 10, 0, score, score, Interval(0.5, 0.5, 0.5), 0.1).encode(3))
     assert value["error"] == {"value": None, "low": None, "high": None}
     assert (value["prbep"]["value"], value["partition"]) == (0.5, 3)
 
