@@ -38,7 +38,8 @@ def shown(page):
 
 def press(page, key, event):
     """Press a key that answers the question about this event, and wait until that is done."""
-    wait_for(page, "mayAct()")  # a question that has just replaced another one takes no key
+    # A question that has just replaced another one takes no key, nor does one below a list that is still closing.
+    wait_for(page, "mayAct() && !document.querySelector('dialog[open]')")
     page.keyboard.press(key)
     wait_for(page, "!isBusy && (!shown || shown.id !== known)", event)
 
