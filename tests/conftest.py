@@ -54,13 +54,13 @@ def pytest_collection_finish():
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen among the tests
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Let half of the workers begin with the tests with a broker, the longest first.
 
     These tests wait more than they compute, so the other half computes meanwhile. At the end they would keep one worker
     busy while the others have nothing.
     """
-    if os.environ.get("CI") == "true":
+    if os.environ.get("CI") == "true" and config.pluginmanager.has_plugin("rerunfailures"):
         again = pytest.mark.flaky(reruns=1)
         for item in items:
             if not RACING.isdisjoint(item.path.parts):
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Show why a test had to run again: a browser or a broker on a busy machine may be too slow, and it may be a fault."""
+    """Show why a test had to run again: the machine may be too busy, and the product may be at fault."""
     for report in terminalreporter.stats.get("rerun", ()):
         terminalreporter.section(f"failed once: {report.nodeid}", sep="_")
         terminalreporter.write_line(report.longreprtext)
