@@ -10,8 +10,8 @@ from .book import Book
 def with_others(book: Book, query_id: str, word: Word, now: int) -> Iterator[tuple[str, Given]]:
     """The answers for the near-duplicates of a question's event, if its answer is for all of them.
 
-    An event that something else was said of, or that has an open question of its own, is left out.  If questions want the
-    answers of several people, this is one of them: only an event that the same person has answered is left out.
+    An event that something else was said of, or that has an open question of its own, is left out.  If questions
+    want the answers of several people, this is one of them: only what the same person has answered is left out.
     """
     for other, place, given in _others(book, query_id, word.who):
         is_free = given is None or given.op == "retract"

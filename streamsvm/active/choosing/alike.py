@@ -186,7 +186,7 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
 
 
 def _bands_of(pieces: np.ndarray) -> list[bytes]:
-    """What texts that are alike have in common with a high probability: the smallest of their pieces in three orders."""
+    """What texts that are alike probably have in common: the smallest of their pieces in three orders."""
     if not len(pieces):
         return []
     least = _mixed(pieces ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)

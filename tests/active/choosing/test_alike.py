@@ -53,7 +53,7 @@ def test_texts_of_80_percent_are_found_nearly_always():
 
 def test_a_typing_error_in_a_short_text_makes_no_other_one():
     texts = ["running out of time, and of patience too", "Running out of tme - and of patience, too!", "running, no"]
-    assert near_duplicates([*texts, "时间不多了我们的耐心也快用完了请尽快回复这封邮件吧谢谢你了", "", "…"]).tolist() == [0, 0, 2, 3, 4, 5]
+    assert near_duplicates([*texts, "", "!"]).tolist() == [0, 0, 2, 3, 4]
 
 
 def test_a_copy_of_an_image_is_like_it_and_another_one_is_not():
