@@ -34,7 +34,9 @@ def following(book: Book, query_id: str, word: Word, now: int) -> Iterator[tuple
 
 def _others(book: Book, query_id: str, who: str) -> Iterator[tuple[str, Place, Given | None]]:
     shown = book.question(query_id)
-    for each in shown.alike if shown else ():
+    if shown is None:
+        return
+    for each in shown.alike:
         book.recall(each["query_id"])
         yield each["query_id"], Place(shown.partition, each["id"]), book.last(each["query_id"], who)
 
