@@ -157,7 +157,7 @@ class LabellingService(Answering):
             if spare is not None:
                 self._keep_spare(to, spare)
             self._book.pass_on(who, to, self._now())
-            self._reader.tell()
+            self._follower.tell()
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
