@@ -205,7 +205,7 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
             said = self.decide_one(x)
         elif said.known != guard.n and said.margin is not None and self._is_ours:
             others["margin"] = said.margin  # the model has changed since
-        number = given[1] if len(given) > 1 else others.get("id")
+        number: Any = given[1] if len(given) > 1 else others.get("id")
         if number is None:  # what the model counts; one without ids gets numbers
             number = getattr(self.model, "next_id", guard.n)
         self.model.learn_one(x, y, *given, **others)
