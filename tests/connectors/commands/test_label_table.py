@@ -1,7 +1,6 @@
 """`streamsvm label TABLE`: a whole labelling job of a file of texts, from one command."""
 
 import argparse
-import os
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from logged import read_json
 from streamsvm.connectors.commands import label_table
 from streamsvm.connectors.commands.arguments import processes
 from streamsvm.connectors.commands.label import answer_questions, oracle
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import ConfigError
@@ -18,10 +16,7 @@ from streamsvm.connectors.settings.sections import ConfigError
 WORDS = ("meeting", "lunch", "report", "plan", "team", "invoice", "travel", "notes", "agenda", "review")
 
 
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("haste")
 
 
 @pytest.fixture

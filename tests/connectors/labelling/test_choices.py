@@ -16,7 +16,6 @@ from fuse import Fuse, Killed, run_with
 from logged import append, change, read, read_json
 
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.choices import KEYS, Choices
 from streamsvm.connectors.labelling.history import History
 from streamsvm.connectors.labelling.label_studio.interface import ClassScore, Interface
@@ -36,13 +35,6 @@ from streamsvm.connectors.trainer import trainer
 
 CENTRES = {"cat": (0.0, 0.0), "dog": (4.0, 0.0), "bird": (0.0, 4.0)}
 OPEN = LabelSettings(classes=("cat", "dog", "bird"), max_classes=4)
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
 
 
 def configure(folder, **labelling):

@@ -18,22 +18,21 @@ from fuse import Fuse, Killed, run_with
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from logged import append_at as append
 from logged import change, read
+from logged import configure as base
 
 from streamsvm import LASVM
 from streamsvm.connectors.commands.doctor.state import check_state
 from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import OutputsLost, PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.models import unpack_model
 from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, operate, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
 from streamsvm.connectors.trainer.partition import Partition
@@ -54,12 +53,7 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", labels="labels"),
-        model=ModelSettings(C=10.0),
-        join=JoinSettings(ttl_seconds=60.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=96, window=50, follow=False),
-    )
+    settings = base(folder, log={"labels": "labels"}, join={"ttl_seconds": 60.0}, daemon={"checkpoint_records": 96})
     return change(settings, **changes)
 
 
@@ -124,17 +118,6 @@ def traffic(n, seed=0, n_keys=0):
         labels[offset] = (*labels[offset][:2], value)
     events[n // 3] = (*events[n // 3][:2], b"bad")
     return {"events": events, "labels": labels}
-
-
-def append(settings, rows, number=0, segment_bytes=1 << 20):
-    """Append (time, key, value) by topic."""
-    for topic, records in rows.items():
-        folder = settings.log.dir / topic / str(number)
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(Appender(folder, segment_bytes)) as appender:
-            for time, key, value in records:
-                value = value if isinstance(value, bytes | None) else json.dumps(value).encode()
-                appender.append(time, key, value, ())
 
 
 def predictions(settings):

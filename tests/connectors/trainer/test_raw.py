@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest, SnapshotError
 from streamsvm.connectors.commands.cli import main
@@ -22,9 +23,8 @@ from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import misfit
-from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import open_once
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.known_fields import known_fields
@@ -36,12 +36,7 @@ JOBS = ("clerk", "smith", "baker")
 
 
 def configure(folder, features=FLAT, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log"),
-        model=ModelSettings(C=10.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-    )
-    return change(settings, features=features, **changes)
+    return small(folder, features=features, **changes)
 
 
 def orders(n, seed=0):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read, read_json
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -18,8 +19,6 @@ from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import NO_MODELS
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LabelSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import telemetry, trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.trainer import Trainer
@@ -33,12 +32,7 @@ def run(settings):
 
 
 def configure(folder, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log"),
-        label=LabelSettings(classes=tuple(CENTRES)),
-        model=ModelSettings(C=10.0, cache_mb=1.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-    )
+    settings = small(folder, label={"classes": tuple(CENTRES)}, model={"cache_mb": 1.0})
     return change(settings, **changes)
 
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
-from logged import append, change, read, write_config
+from logged import append, configure, read, write_config
 from patience import Patience, exit_code
 
 from streamsvm import LASVM
@@ -23,8 +23,7 @@ from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.runtime.process import stop_on_signals
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
@@ -41,15 +40,6 @@ def run(settings, stop=lambda: False):
 def newest(settings):
     """The newest checkpoint of the only partition."""
     return load_newest(settings.daemon.state_dir / "p0")[1]
-
-
-def configure(folder, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log"),
-        model=ModelSettings(C=10.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-    )
-    return change(settings, **changes)
 
 
 def some_events(n, seed=0):

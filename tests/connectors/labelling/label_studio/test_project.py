@@ -4,7 +4,6 @@ import base64
 import http.server
 import json
 import logging
-import os
 import threading
 import time
 from dataclasses import replace
@@ -14,7 +13,6 @@ from asked import of_questions, until
 from logged import read_json
 from studio import CONFIG, REFRESH, TOKEN, Desk, Studio, Trainer, request
 
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.label_studio import project
 from streamsvm.connectors.labelling.label_studio.api import Api
 from streamsvm.connectors.labelling.label_studio.interface import Interface
@@ -30,9 +28,6 @@ from streamsvm.connectors.settings.sections import ConfigError, LabelSettings
 @pytest.fixture(autouse=True)
 def _haste(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(project, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(project, "_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import threading
 import time
 from dataclasses import replace
@@ -14,8 +13,7 @@ from logged import read_json
 from studio import Desk, Studio, Trainer, request
 
 from streamsvm import LASVM
-from streamsvm.connectors.labelling import follower
-from streamsvm.connectors.labelling.label_studio import models, project
+from streamsvm.connectors.labelling.label_studio import predictor, project
 from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.models import pack_model
@@ -30,10 +28,9 @@ DEEP = b'{"tasks": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 @pytest.fixture(autouse=True)
 def _haste(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    for module in (follower, project, models):
+    for module in (project, predictor):
         monkeypatch.setattr(module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(models, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(predictor, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
+from logged import configure as small
 from logged import read_json
 
 from streamsvm.connectors.commands.cli import main
@@ -16,7 +17,7 @@ from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates
 from streamsvm.connectors.trainer.state.models import new_model
@@ -31,12 +32,8 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 def configure(folder, topic="estimates", **estimates):
     given = {"loo": True, "folds": 4, "every": 40, "memory": 60, "share": ALWAYS} | estimates
-    return Settings(
-        log=LogSettings(dir=folder / "log", estimates=topic),
-        model=ModelSettings(C=5.0, gamma=0.5),
-        estimates=EstimateSettings(**given),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, follow=False),
-    )
+    model = {"C": 5.0, "gamma": 0.5}
+    return small(folder, log={"estimates": topic}, model=model, estimates=given, daemon={"window": 1000})
 
 
 def fill(settings, n=200, first=0):
