@@ -136,10 +136,11 @@ def _teach(
     return found, refused
 
 
-def foretells(state: Pupil, rows: NamedRows | list[dict]) -> bool:
-    """Whether a model can predict rows and learn them in one call."""
+def foretelling(state: Pupil, rows: NamedRows | list[dict]) -> OnlineSVM | None:
+    """The model, if it can predict rows and learn them in one call."""
     model = state.models.to_predict(None)
-    return isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows)
+    can = isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows)
+    return model if can else None
 
 
 def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[Said]:
@@ -159,9 +160,10 @@ def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[
     list
         What the model said of the first so many events: there may be none.  The next one has to be taken alone.
     """
-    if len(tasks) <= ONE_BY_ONE or not foretells(state, _rows_of(tasks, rows)):
+    model = foretelling(state, _rows_of(tasks, rows)) if len(tasks) > ONE_BY_ONE else None
+    if model is None:
         return []
-    model, given = state.models.to_predict(None), _Examples.of(tasks, rows)
+    given = _Examples.of(tasks, rows)
     n_seen, before = model.n_seen, Before(len(tasks))
     state.models.to_learn(None)  # notes that the model changes
     with suppress(ValueError):  # The example that is refused is the next one, and says why when it is taken alone.
