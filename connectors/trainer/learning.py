@@ -139,8 +139,9 @@ def _teach(
 def foretelling(state: Pupil, rows: NamedRows | list[dict]) -> OnlineSVM | None:
     """The model, if it can predict rows and learn them in one call."""
     model = state.models.to_predict(None)
-    can = isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows)
-    return model if can else None
+    if isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows):
+        return model
+    return None
 
 
 def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[Said]:

@@ -46,7 +46,7 @@ from ..records.predictions import (
 )
 from ..settings.sections import Settings
 from .asking import Asking
-from .learning import Refused, Task, foretells, numbered, predict_and_teach, teach
+from .learning import Refused, Task, foretelling, numbered, predict_and_teach, teach
 from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
@@ -168,9 +168,9 @@ class Processor:
         changes nothing.
         """
         has_steps = self._joins or self._is_keyed or self._asking or self.shadow or state.estimates
-        if has_steps or not (
-            decoded and self._drops_outputs and isinstance(rows, NamedRows) and foretells(state, rows)
-        ):
+        if has_steps or not (decoded and self._drops_outputs and isinstance(rows, NamedRows)):
+            return None
+        if foretelling(state, rows) is None:
             return None
         tasks = self._own_labels([(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)], state.join)
         said: list[Said] = [*predict_and_teach(tasks, rows, state)]
