@@ -119,9 +119,7 @@ def produce(command: argparse.ArgumentParser) -> None:
     command.add_argument("--raw", action="store_true", help="the rows are raw records; see above")
     command.add_argument("--time", metavar="COLUMN", help="column of an event's time, in raw records")
     command.add_argument(
-        "--text",
-        metavar="COLUMN",
-        help="column of a text that annotators read; it is a feature in raw records only",
+        "--text", metavar="COLUMN", help="column of a text that annotators read; it is a feature in raw records only"
     )
     command.add_argument("--image", metavar="COLUMN", help="column of an image's address that annotators see")
     command.add_argument("--series", metavar="COLUMN", help="column of numbers, as in '1 2 4', drawn as a curve")
