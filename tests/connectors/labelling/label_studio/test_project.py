@@ -42,8 +42,9 @@ def test_questions_become_tasks_once(settings, trainer, studio):
         until(lambda: len(studio.tasks) == 1)
         trainer.ask("q2")
         until(lambda: len(studio.tasks) == 2)
+    n_before = len(studio.requests)
     with Desk(settings, studio) as desk:
-        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[-2:])
+        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[n_before:])
         desk.service.wait(0.1)
     assert len(studio.tasks) == 2
     assert studio.find("q1")["data"] == {
