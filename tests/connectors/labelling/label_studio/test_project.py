@@ -42,8 +42,9 @@ def test_questions_become_tasks_once(settings, trainer, studio):
         until(lambda: len(studio.tasks) == 1)
         trainer.ask("q2")
         until(lambda: len(studio.tasks) == 2)
+    n_before = len(studio.requests)
     with Desk(settings, studio) as desk:
-        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[-2:])
+        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[n_before:])
         desk.service.wait(0.1)
     assert len(studio.tasks) == 2
     assert studio.find("q1")["data"] == {
@@ -57,6 +58,17 @@ def test_questions_become_tasks_once(settings, trainer, studio):
         "margin": -0.4,
         "reason": "boundary",
     }
+
+
+def test_an_image_that_is_a_file_goes_with_the_task(settings, trainer, studio, tmp_path):
+    (tmp_path / "a.png").write_bytes(b"pixels")
+    settings = replace(settings, labelling=replace(settings.labelling, image_folder=tmp_path))
+    trainer.ask("q1", event={"image": "a.png"})
+    trainer.ask("q2", event={"image": "none.png"})
+    with Desk(settings, studio):
+        until(lambda: len(studio.tasks) == 2)
+    images = [studio.find(name)["data"]["image"] for name in ("q1", "q2")]
+    assert images == ["data:image/png;base64,cGl4ZWxz", "none.png"]
 
 
 def test_tasks_of_closed_questions_go_unless_somebody_has_begun(settings, trainer, studio):
