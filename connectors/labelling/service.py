@@ -189,6 +189,15 @@ class LabellingService:
             self._book.queue.release(self._book.ballots.voter(who))
             self._reader.tell()
 
+    def rename(self, who: str, to: str) -> None:
+        """Let an annotator go on under another name, with their question unless they have answered it by that name."""
+        with self._changed:
+            spare = self._spares.pop(who, None)
+            if spare is not None:
+                self._keep_spare(to, spare)
+            self._book.pass_on(who, to, self._now())
+            self._reader.tell()
+
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
         with self._changed:

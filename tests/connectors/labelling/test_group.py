@@ -1,6 +1,7 @@
 """One answer for several near-duplicates: what is written, taken back and corrected."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from asked import Trainer, of_questions, until
@@ -122,3 +123,23 @@ def test_after_a_restart_they_still_go_together(settings, trainer):
         assert service.open() == []
         service.undo("ann")
     assert {name: y for name, (y, _) in holding(settings).items()} == dict.fromkeys("qrst")
+
+
+def test_of_several_people_each_answers_for_all_of_them(settings, trainer):
+    settings = replace(settings, labelling=replace(settings.labelling, answers_per_question=2))
+    ask(trainer, "r", "s")  # chosen before the answers to the first one came
+    with LabellingService(settings) as service:
+        until(lambda: len(service.open()) == 3)
+        service.answer("r", False, "page:bob")
+        service.answer("q", True, "page:ann", alike=True)
+        service.answer("q", True, "page:bob", alike=True)
+        said = sorted((label["id"], label["source"], label["y"]) for label in read_json(settings, "labels", 0))
+        bobs = [(f"event-{name}", "page:bob", name != "r") for name in "qrst"]
+        assert said == sorted([*((f"event-{name}", "page:ann", True) for name in "qrst"), *bobs])
+        assert [question.query_id for question in service.open()] == ["r"]  # they disagree
+        service.undo("page:bob")
+        newest = {(label["id"], label["source"]): label.get("y") for label in read_json(settings, "labels", 0)}
+        assert {name: y for (name, who), y in newest.items() if who == "page:bob"} == {
+            "event-q": None, "event-r": False, "event-s": None, "event-t": None,
+        }  # fmt: skip
+        assert all(y for (_, who), y in newest.items() if who == "page:ann")

@@ -146,6 +146,30 @@ def test_everybody_gets_another_question_and_the_same_again(settings, trainer):
         assert ids(service.open()) == ["q1", "q2"]
 
 
+def test_a_question_stays_in_front_of_an_annotator_who_types_a_name(settings, trainer):
+    trainer.ask("q1", "q2", "q3")
+    with opened(settings) as service:
+        service.next("page:#a")
+        assert service.next("page:#b").query_id == "q2"
+        service.release("page:#a")
+        service.rename("page:#b", "page:bob#b")
+        assert service.next("page:bob#b").query_id == "q2"
+        assert service.next("page:#b").query_id == "q1"
+        service.rename("page:bob#b", "page:#b")  # who has a question
+        assert service.next("page:cem#c").query_id == "q2"
+
+
+def test_a_name_that_has_answered_a_question_does_not_get_it_again(settings, trainer):
+    trainer.ask("q1", "q2")
+    with opened(replace(settings, labelling=LabellingSettings(answers_per_question=2))) as service:
+        service.answer("q1", True, "page:bob#a")
+        assert service.next("page:#b").query_id == "q1"
+        service.rename("page:#b", "page:bob#b")
+        assert service.next("page:bob#b").query_id == "q2"
+        service.rename("page:bob#b", "page:cem#b")
+        assert service.next("page:cem#b").query_id == "q2"
+
+
 def test_a_question_goes_to_somebody_else_when_its_lease_has_ended(settings, trainer):
     now = [1000.0]
     trainer.ask("q")

@@ -52,7 +52,7 @@ class Desk:
         self.shown = Question(
             "q1", 2**60 + 1, 0, {"a": 1.0}, dict(event), 0.5, 0.6, "seed", 1, 2, {}, {"ver": 1, "n_support": 1}
         )  # fmt: skip
-        self.said, self.released, self.steps = [], [], []
+        self.said, self.released, self.renamed, self.steps = [], [], [], []
         self.trouble = None
         self.version = 3
 
@@ -94,6 +94,9 @@ class Desk:
 
     def release(self, who):
         self.released.append(who)
+
+    def rename(self, who, to):
+        self.renamed.append((who, to))
 
     def stats(self):
         return dict(STATUS)
@@ -485,14 +488,14 @@ def test_answers(client, desk):
     assert desk.said == [
         ("answer", "q1", True, zoe), ("skip", "q2", nobody), ("ignore", "q3", nobody),
     ]  # fmt: skip
-    assert desk.released == [zoe]  # whose place somebody else has taken
+    assert desk.renamed == [(zoe, nobody)]
 
 
 def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
     monkeypatch.setattr(page_server, "_MAX_TABS", 2)
     for tab, name in [("a", "ann"), ("b", "bob"), ("a", "ann"), ("c", "cem"), ("b", "bea"), ("c", "cleo")]:
         client.json("POST", "/api/skip", {"query_id": "q1"}, {"X-Tab": tab, "X-Annotator": name})
-    assert desk.released == ["page:cem#c"]  # bob was forgotten before bea came
+    assert desk.renamed == [("page:cem#c", "page:cleo#c")]  # bob was forgotten before bea came
 
 
 def test_undo(client, desk):
