@@ -1,26 +1,16 @@
 """One answer for several near-duplicates: what is written, taken back and corrected."""
 
-import os
 from dataclasses import replace
 
 import pytest
-from asked import Trainer, of_questions, until
+from asked import Trainer, until
 from logged import read_json
 
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Unavailable
 
 ALIKE = [{"query_id": name, "id": f"event-{name}"} for name in ("r", "s", "t")]
-
-
-@pytest.fixture
-def settings(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
-    return of_questions(tmp_path)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The labelling service between questions and answers, and the oracles that use it."""
 
 import json
-import os
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -10,14 +9,14 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from asked import of_questions, until
+from asked import opened, until
 from hypothesis import given
 from hypothesis import strategies as st
 from logged import read_json
 from patience import Patience
 
 from streamsvm.active import QuestionBook
-from streamsvm.connectors.labelling import book, follower, history, log_thread
+from streamsvm.connectors.labelling import book, history, log_thread
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
@@ -34,18 +33,6 @@ from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.sections import LabelSettings, Settings
 
 SPAM = LabelSettings("spam", "ham")
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return of_questions(tmp_path)
 
 
 @pytest.fixture
@@ -88,14 +75,6 @@ class Trainer:
         self.log.produce("questions", data, key=key.encode(), partition=partition)
 
 
-@contextmanager
-def opened(settings, **options):
-    """A service that has read what there is."""
-    with LabellingService(settings, **options) as service:
-        until(lambda: service.stats()["loaded"])
-        yield service
-
-
 def answers(settings, partition=0):
     return read_json(settings, "labels", partition)
 
@@ -103,7 +82,7 @@ def answers(settings, partition=0):
 def tell(service, name, **fields):
     """Write an answer as another labelling service does, which the embedded log would not allow beside this one."""
     value = {"id": f"event-{name}", "op": "set", "query_id": name, **fields}
-    log = service._answering._writer._log
+    log = service._writer._log
     log.produce("labels", json.dumps(value).encode(), partition=0)
     log.flush()
 
