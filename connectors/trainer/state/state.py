@@ -314,7 +314,10 @@ class State:
         )
 
     def to_checkpoint(self, settings: Settings) -> tuple[Checkpoint, Iterator[dict[str, bytes]]]:
-        """The state under the next sequence number, and what challengers add to its blobs once they are here."""
+        """The state under the next sequence number, and what challengers add to its blobs once they are here.
+
+        No array of it changes when the state does.
+        """
         of_challengers = self.challengers.to_blobs()
         blobs = self.alarms.to_blobs() | next(of_challengers)
         parts = {
