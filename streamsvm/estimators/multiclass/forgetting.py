@@ -17,7 +17,7 @@ from streamsvm.estimators.learner.forgetting import forget, leave_out, relabel
 from streamsvm.estimators.learner.sharing import to_the_end
 from streamsvm.estimators.learner.state import State, slots_of
 from streamsvm.estimators.multiclass.learning import JointLearning
-from streamsvm.online.removal.leave_one_out_multiclass import LeaveOutSeveral, Part
+from streamsvm.validation.streaming.held_out_margins import LeftOut, Part
 
 TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one
 
@@ -72,7 +72,7 @@ class ForgettingModels(JointLearning):
         """A copy: these models have no reservoirs; see `OnlineSVM._without_reservoir`."""
         return copy.copy(self)
 
-    def leave_out(self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None) -> LeaveOutSeveral:
+    def leave_out(self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None) -> LeftOut:
         """Prepare to predict learned examples by the models without them; `validation.streaming` uses it.
 
         Parameters
@@ -90,7 +90,7 @@ class ForgettingModels(JointLearning):
             self._part(state, signs, examples, numbers, weights)
             for state, signs in zip(self._models.values(), signs_of, strict=True)
         ]
-        return LeaveOutSeveral(parts, numbers, places, self._leads)
+        return LeftOut(parts, numbers, places, self._leads)
 
     def _part(
         self, state: State, signs: np.ndarray, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray

@@ -24,6 +24,7 @@ from streamsvm.estimators.inputs.checks import (
 from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner import late, snapshots
+from streamsvm.estimators.learner.base import Margins
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Explanation, Part, of_classes
 from streamsvm.estimators.learner.state import batches
@@ -438,7 +439,7 @@ class OneVsRest(MulticlassSVM):
         others = next((sum(other.class_counts) for other in self._made.values()), 0)
         self._made[label] = self._new_model((others, 0))
 
-    def _signed(self, y: Any, margin: Any) -> late.Margins:
+    def _signed(self, y: Any, margin: Any) -> Margins:
         label = label_of(y)
         return {key: (key == label, f) for key, f in late.by_class(margin, self.labels).items()}
 
