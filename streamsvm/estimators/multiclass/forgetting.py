@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.core import arguments
 from streamsvm.core.storage import live_slots
-from streamsvm.estimators.inputs.checks import label_of, labels_of
+from streamsvm.estimators.inputs.checks import labels_for
 from streamsvm.estimators.learner import finishing, learning
 from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
 from streamsvm.estimators.learner.forgetting import forget, leave_out, relabel
@@ -139,11 +139,8 @@ class ForgettingModels(JointLearning):
         ValueError, TypeError
             If an id is not a signed 64-bit integer, or if a label is invalid.  The model then stays as it was.
         """
-        several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
-        numbers = arguments.numbers_of(ids, in_order=several)
-        labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
         found = 0
-        for user_id, label in zip(numbers.tolist(), labels, strict=True):
+        for user_id, label in labels_for(ids, y):
             known = self._slots_of(np.array([user_id])).get(user_id, [])
             relabelled = [self._relabel(number, label) for number in self._union.numbers[known].tolist()]
             found += any(relabelled)

@@ -18,7 +18,7 @@ from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Part
 from streamsvm.estimators.learner.state import State, batches, note
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass.binary_models import known_once
-from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.several import MulticlassSVM
 from streamsvm.estimators.multiclass.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
 from streamsvm.online.outputs.coupling import coupled, led_by
