@@ -14,12 +14,18 @@ from ..runtime.problems import Problems
 from . import checks
 from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
 from .checks import key
-from .decide import DecideSettings
-from .estimates import EstimateSettings
+from .estimates import DecideSettings, EstimateSettings
 from .labelling import LabellingSettings
 from .model import ModelSettings
-from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings, StateSettings
-from .schema import SchemaSettings
+from .processes import (
+    DaemonSettings,
+    GroupSettings,
+    HttpSettings,
+    MergerSettings,
+    SchemaSettings,
+    ScorerSettings,
+    StateSettings,
+)
 
 if TYPE_CHECKING:
     from streamsvm.features import Records

@@ -215,9 +215,9 @@ class Partition:
         self._begin(self._events.position, self._labels.position if self._labels else 0)
 
     def _prepare(self) -> State | None:
-        """The state; None until the first event has come."""
+        """The state; None until the first event has come, and all requests of the time before this process."""
         if self.state is None:
-            if not self._events.records:
+            if not self._events.records or not all(each.is_ready for each in self._followers):
                 return None
             self.state = State.new(self._settings, self.store, self.number, self._first_model)
             self._first_model = None
@@ -357,10 +357,9 @@ class Partition:
     def is_finished(self) -> bool:
         """Whether a trainer that does not follow has consumed all records that the log had at the beginning."""
         is_open = self._n_to_save or not all(each.is_finished for each in self._followers)
-        is_waiting = self.state is not None and is_open
-        return not is_waiting and all(
-            item.is_at_end and (not item.records or self.state is None) for item in self._inputs()
-        )
+        if self.state is None:  # labels alone make none
+            return self._events.is_at_end and not self._events.records
+        return not is_open and all(item.is_at_end and not item.records for item in self._inputs())
 
     @property
     def lag(self) -> dict[str, int]:

@@ -319,7 +319,12 @@ class Trainer:
         return any(catching_up.step() for catching_up in self._catching_up.values())
 
     def _swap(self, partition: Partition, swap: Swap) -> None:
-        """Go on with a rebuilt state; a trainer that has to end leaves that to its next run."""
+        """Go on with a rebuilt state; a trainer that has to end leaves that to its next run.
+
+        What the partition has noted must be durable before that: the rebuilt state follows it, too.
+        """
+        if not self._save(list(self._partitions.values())):
+            return
         with self._health.heartbeat.allow(LOADING_SECONDS):
             rebuilt = caught_up(partition, swap, self._settings, self._stop)
         if rebuilt is not None or not self._stop():

@@ -40,7 +40,7 @@ import numpy as np
 from river import compose
 
 from streamsvm.conformal import ConformalClassifier
-from streamsvm.conformal.classifier import TWO
+from streamsvm.conformal.guard import TWO
 from streamsvm.core import storage
 from streamsvm.core.kernels import LINEAR_KIND, NAMES
 from streamsvm.core.scaling import CUT, PLACES

@@ -182,7 +182,9 @@ class ChallengerStorm(RequestStorm):
             assert exit_code(process, END_SECONDS) == 0, self.said()[-2000:]
 
     def _request(self):
-        words = ["erase", "erase", "promote"] if self._erases else ["promote", "promote", "rollback"]
+        words = (
+            ["erase", "erase", "promote", "promote", "rollback"] if self._erases else ["promote", "promote", "rollback"]
+        )
         word = self._rng.choice(words)
         self.asked[word] += 1
         if word == "erase":

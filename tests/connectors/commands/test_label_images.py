@@ -2,7 +2,6 @@
 
 import base64
 import io
-import os
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from logged import read_json
 
 from streamsvm.connectors.commands import label_images
 from streamsvm.connectors.commands.label import answer_questions, oracle
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
 
@@ -19,10 +17,7 @@ from .test_label_table import arguments
 Image = pytest.importorskip("PIL.Image")
 
 
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("haste")
 
 
 def draw(path, size=(40, 30), bright=(0, 0, 0, 0), mode="RGB"):

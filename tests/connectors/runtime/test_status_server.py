@@ -460,7 +460,7 @@ def trickle(clients, seconds):
 
 @pytest.mark.long
 def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics, monkeypatch):
-    monkeypatch.setattr(serve, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 2.5)
     with (
         StatusServer(health, metrics, HttpSettings(connections=5)) as server,
         ExitStack() as stack,
@@ -470,7 +470,7 @@ def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, met
         answer, text = ask(server, "/healthz")
         assert (answer.status, text) == (503, "too many connections\n")
         assert answer.headers["Retry-After"] == "1"
-        trickle(clients, 1.5)
+        trickle(clients, 3.0)
         assert all(map(is_closed, clients))
         assert ask(server, "/healthz")[0].status == 200
         assert ask(server, "/healthz")[0].status == 200

@@ -10,6 +10,7 @@ import pytest
 from asked import until
 from fuse import Fuse, Killed
 from logged import change, read, read_json
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -24,8 +25,7 @@ from streamsvm.connectors.runtime.numbers import MAX_INT64
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, Member, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, LabelSettings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.publication import key_name
 from streamsvm.core.device.gpu import find_gpu
@@ -34,11 +34,7 @@ from streamsvm.core.device.gpu import find_gpu
 
 
 def configure(folder, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", model="model"),
-        model=ModelSettings(C=10.0),
-        daemon=DaemonSettings(batch=500, state_dir=folder / "state", follow=False),
-    )
+    settings = small(folder, log={"model": "model"}, daemon={"batch": 500, "checkpoint_records": 20_000})
     return change(settings, **changes)
 
 

@@ -4,17 +4,15 @@ import base64
 import http.server
 import json
 import logging
-import os
 import threading
 import time
 from dataclasses import replace
 
 import pytest
-from asked import of_questions, until
+from asked import until
 from logged import read_json
-from studio import CONFIG, REFRESH, TOKEN, Desk, Studio, Trainer, request
+from studio import CONFIG, REFRESH, TOKEN, Desk, Trainer, request
 
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.label_studio import project
 from streamsvm.connectors.labelling.label_studio.api import Api
 from streamsvm.connectors.labelling.label_studio.interface import Interface
@@ -22,34 +20,7 @@ from streamsvm.connectors.labelling.label_studio.project import LabelStudio
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import AccessDenied, Unavailable
-from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.sections import ConfigError, LabelSettings
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(project, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(project, "_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return of_questions(tmp_path, labelling=LabellingSettings(port=0))
-
-
-@pytest.fixture
-def studio():
-    with Studio() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
 
 
 @pytest.fixture
@@ -71,8 +42,9 @@ def test_questions_become_tasks_once(settings, trainer, studio):
         until(lambda: len(studio.tasks) == 1)
         trainer.ask("q2")
         until(lambda: len(studio.tasks) == 2)
+    n_before = len(studio.requests)
     with Desk(settings, studio) as desk:
-        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[-2:])
+        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[n_before:])
         desk.service.wait(0.1)
     assert len(studio.tasks) == 2
     assert studio.find("q1")["data"] == {

@@ -2,53 +2,28 @@
 
 import base64
 import json
-import os
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asked import of_questions, until
-from logged import read_json
-from studio import Desk, Studio, Trainer, request
+from asked import until
+from logged import change, read_json
+from studio import Desk, Trainer, request
 
 from streamsvm import LASVM
-from streamsvm.connectors.labelling import follower
-from streamsvm.connectors.labelling.label_studio import models, project
 from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.models import pack_model
 from streamsvm.connectors.records.published import Publisher
-from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.labelling import LabellingSettings
 
 SENT = json.loads((Path(__file__).parent / "data" / "label_studio.json").read_text())
 DEEP = b'{"tasks": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 
 
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    for module in (follower, project, models):
-        monkeypatch.setattr(module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(models, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
-
-
 @pytest.fixture
-def settings(tmp_path):
-    conf = of_questions(tmp_path, labelling=LabellingSettings(port=0))
-    return replace(conf, log=replace(conf.log, model="model"))
-
-
-@pytest.fixture
-def studio():
-    with Studio() as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield server
-        server.shutdown()
+def settings(settings):
+    return change(settings, log={"model": "model"})
 
 
 @pytest.fixture
