@@ -275,7 +275,12 @@ def test_the_commands(tmp_path, capsys):
     assert read_json(tmp_path / "log", "control") == [{"op": "promote", "name": "c1"}]
     assert cli.main(["run", str(path)]) == 0
     assert cli.main(["rollback", str(path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["challengers", str(path)]) == 0
+    assert capsys.readouterr().out.count("waits: the trainer follows it") == 1
     assert cli.main(["run", str(path)]) == 0
     capsys.readouterr()
     assert cli.main(["challengers", str(path)]) == 0
-    assert "'model' serves, at offset 30" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "'model' serves, at offset 30" in out
+    assert "waits" not in out

@@ -350,7 +350,7 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path, start):
     fill_all(settings, 1000)
     rng = random.Random(3)
     for goal in (50, 300, 550):
-        process = start(delay=0.04)
+        process = start(follow=True, delay=0.04)  # it would end by itself if we look too late
         wait_for(lambda: len(predictions_so_far(settings)) > goal, process)  # noqa: B023 - called at once
         time.sleep(0.05 * rng.random())
         process.kill()
