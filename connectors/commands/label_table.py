@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -95,15 +96,18 @@ def prepare(arguments: argparse.Namespace) -> Path:
     return config
 
 
-def open_job(source: Path, name: str, overrides: list[str], features: str = "") -> tuple[Path, Settings]:
+def open_job(
+    source: Path, name: str, overrides: list[str], features: str = "", given: Sequence[str] = ()
+) -> tuple[Path, Settings]:
     """The configuration of a job in the folder NAME-labels beside its source.
 
-    If it is not there, it is made; `features` are the sections that say what the features are.
+    If it is not there, it is made; `features` are the sections that say what the features are, and `given` are further
+    settings of a new job.
     """
     config = source.with_name(f"{name}-labels") / "app.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     if not config.exists():
-        _begin(config, overrides, _CONFIG + features)
+        _begin(config, [*given, *overrides], _CONFIG + features)
     return config, load(config, os.environ, overrides, with_model=False)
 
 
