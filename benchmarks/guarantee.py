@@ -32,7 +32,6 @@ from streamsvm import LASVM, OneVsRest
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import Guard
-from streamsvm.online.outputs.recent import corrected, is_better, new_recent, note_label
 
 try:
     import crepes
@@ -153,22 +152,14 @@ def probabilities(stream: Stream, X: np.ndarray, y: list) -> list[dict]:
 
 
 class Ours:
-    """The guard with the corrected probabilities, as `ConformalClassifier` has them."""
+    """The guard, as `ConformalClassifier` has it."""
 
     def __init__(self, alpha: float) -> None:
-        self.guard, self.recent = Guard(alpha, 1.0), new_recent()
+        self.guard = Guard(alpha, 1.0)
+        self.note = self.guard.note
 
     def decide(self, p: dict) -> Decision:
-        own = None
-        if p.keys() == {False, True}:
-            own = p[True], corrected(self.recent, p[True])
-            p = {False: 1 - own[1], True: own[1]} if is_better(self.recent) else p
-        return Decision(self.guard.labels(p), p, None, own, self.guard.n)
-
-    def note(self, t: int, said: Decision, y: Any) -> None:
-        self.guard.note(t, said, y)
-        if said.own is not None:
-            note_label(self.recent, *said.own, y)
+        return self.guard.decide(None, p)
 
 
 class Window:

@@ -5,20 +5,23 @@ what others read, in the book and the history, is guarded by the service's condi
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable
-from typing import Literal
+from contextlib import ExitStack, closing
+from typing import Literal, Self
 
 from ..logs.transport import Unavailable
 from ..records.class_changes import ClassChange
+from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
 from .answer import Given, Word
 from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
+from .follower import Follower
 from .group import following, with_others
-from .history import History, Step, Undone
-from .reader import Reader
+from .history import FILE, History, Step, Undone
 from .writer import AnswerWriter
 
 IDLE_SECONDS = 0.5  # without an answer, after which another process may write labels to an embedded log
@@ -27,55 +30,129 @@ Outcome = Literal["first", "repeated", "changed", "stale"]
 
 
 class Answering:
-    """Writes answers, and tells the book, the history and those who wait for changes.
+    """What `LabellingService` is built on: it writes answers, and tells those who wait for changes.
 
-    Parameters
-    ----------
-    settings
-        The configuration.
-    changed
-        Guards the book, the history and the reader.
-    book, history
-        The questions and answers that are remembered.
-    reader
-        Tells those who wait for changes.
-    finder
-        The events, of which a person may answer any.
-    now
-        The time in milliseconds since the epoch.
+    Parameters and errors are those of `LabellingService`.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        changed: threading.Condition,
-        book: Book,
-        history: History,
-        reader: Reader,
-        finder: Finder,
-        now: Callable[[], int],
-    ) -> None:
-        self._changed = changed
-        self._book, self._history, self._reader, self._finder = book, history, reader, finder
-        self._now = now
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        if not (settings.log.questions and settings.log.labels):
+            raise ValueError(
+                f"log.questions={settings.log.questions!r}, log.labels={settings.log.labels!r}: the labelling service "
+                "needs both topics"
+            )
+        self._settings = settings
+        self._clock = clock
+        self._changed = threading.Condition()  # guards the book, the history and the follower
         self._is_shared = backend_of(settings).has_groups  # others can write labels while this log is open
         self._writing = threading.Lock()  # guards the next two; taken before _changed if both are
         self._writer = AnswerWriter(settings)
         self._resting: threading.Timer | None = None
+        self._is_closing = False
+        self._resources = ExitStack()
 
-    def close(self) -> None:
-        """Close the log."""
+    def __enter__(self) -> Self:
+        backend = backend_of(self._settings)
+        self._resources.enter_context(backend.sole_labelling(self._settings.log.labels))
+        labelling = self._settings.labelling
+        history = History(self._settings.daemon.state_dir / FILE, several=labelling.answers_per_question > 1)
+        self._history = self._resources.enter_context(closing(history))
+        lease = int(1000 * labelling.lease_seconds)
+        self._book = Book(lease, labelling.answers_per_question, self._settings.codec(), self._clock, history)
+        self._follower = Follower(self._settings, self._book, self._changed)
+        self._follower.start()
+        self._finder = self._resources.enter_context(closing(Finder(self._settings)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._follower.close()
         with self._writing:
             if self._resting is not None:
                 self._resting.cancel()
             self._writer.close()
+        self._resources.close()
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def say(
+    def answer(
+        self,
+        query_id: str,
+        y: ClassLabel,
+        who: str,
+        *,
+        at: int | None = None,
+        place: Place | None = None,
+        alike: bool = False,
+    ) -> Outcome:
+        """Write a label; it is durable when this returns.
+
+        A question may be answered late, and more than once: the newest answer holds.
+
+        Parameters
+        ----------
+        query_id
+            Id of the question.
+        y
+            The class; with two, whether the event is positive.
+        who
+            Name of the annotator.
+        at
+            Time of the answer, in milliseconds since the epoch; None: now.
+        place
+            Where the answer goes if the service has forgotten the question; None: such a question is unknown.
+        alike
+            Whether the label is also for the near-duplicates of the event that nothing was said of, see
+            `Question.alike`. They are written first, so that a repetition after a failure completes them.
+
+        Returns
+        -------
+        Outcome
+            "first"; "changed": the label replaces another answer; "repeated": the same answer was given before, by
+            `who` or another annotator, and nothing was written; "stale": a newer answer holds, and nothing was written.
+
+        Raises
+        ------
+        UnknownQuestion
+            If there is no such question.
+        Unavailable
+            If the label cannot be written now: try again.
+        """
+        return self._write(query_id, Word("set", y, who), at, place, alike=alike)
+
+    def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+        """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
+        return self._write(query_id, Word("skip", None, who), at, place)
+
+    def ignore(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+        """Say that the event is useless, for example damaged; raises as `answer`."""
+        return self._write(query_id, Word("ignore", None, who), at, place)
+
+    def retract(self, query_id: str, who: str, *, place: Place | None = None) -> Outcome:
+        """Take a label back; raises as `answer`."""
+        return self._write(query_id, Word("retract", None, who), None, place)
+
+    def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: ClassLabel | None, who: str) -> Outcome:
+        """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
+        check_name(who)
+        with self._writing:
+            return self._replace(query_id, Word(op, y, who))
+
+    def decide(self, query_id: str, y: ClassLabel, who: str) -> Outcome:
+        """Give the label that holds, whatever the annotators of the question have said or will say; raises as `answer`.
+
+        It is no vote: the statistics of the annotators leave it out. `retract` and `undo` take it back.
+        """
+        check_name(who)
+        with self._writing:
+            return self._say(query_id, Word("decide", y, who), anew=True)
+
+    def _write(
         self, query_id: str, word: Word, at: int | None = None, place: Place | None = None, *, alike: bool = False
     ) -> Outcome:
-        """Write an answer, as `LabellingService.answer`."""
+        """Write an answer as `answer` does."""
         check_name(word.who)
         with self._writing:
             if alike:
@@ -84,24 +161,12 @@ class Answering:
                 self._change_class(ClassChange("restore", word.y, word.y, 0, ""), word.who)  # the class comes again
             return self._say(query_id, word, at, place)
 
-    def decide(self, query_id: str, word: Word) -> Outcome:
-        """Write a decision, also if the same person gave it before, and another answer holds."""
-        check_name(word.who)
-        with self._writing:
-            return self._say(query_id, word, anew=True)
-
-    def correct(self, query_id: str, word: Word) -> Outcome:
-        """Replace whatever was answered."""
-        check_name(word.who)
-        with self._writing:
-            return self._replace(query_id, word)
-
     def _tell_others(self, answers: Iterable[tuple[str, Given]], who: str) -> None:
         """Write answers about near-duplicates. They are no steps of their own: who takes the answer back, takes all."""
         if self._writer.pending:  # one of these may be about the same events
             self._flush()
         with self._changed:
-            self._reader.check()
+            self._follower.check()
             listed = list(answers)
         for query_id, given in listed:
             self._writer.append(query_id, given)
@@ -131,8 +196,8 @@ class Answering:
         if word.op == "set" and place is None:
             self._take_up_found(query_id)
         with self._changed:
-            self._reader.check()
-            if not self._reader.is_loaded:
+            self._follower.check()
+            if not self._follower.is_loaded:
                 raise Unavailable("the questions are still being read")
             self._book.recall(query_id)
             place = self._book.place(query_id) or place
@@ -154,7 +219,7 @@ class Answering:
     def _take_up_found(self, query_id: str) -> None:
         """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
         with self._changed:
-            self._reader.check()
+            self._follower.check()
             self._book.recall(query_id)
             if self._book.place(query_id) is not None:
                 return
@@ -184,8 +249,29 @@ class Answering:
 
     # --- taking back --------------------------------------------------------------------------------------------------
 
-    def undo(self, who: str, number: int | None) -> Undone | None:
-        """Take an answer back, as `LabellingService.undo`."""
+    def undo(self, who: str, number: int | None = None) -> Undone | None:
+        """Take back the newest answer of `who`: a label, a skip, an ignore or a correction.
+
+        Each further call takes back the one before it. A question without an earlier answer is open again, and
+        reserved for `who`; an answer that was corrected holds again.
+
+        Parameters
+        ----------
+        who
+            The annotator.
+        number
+            Number of the answer, from `undoable`; a repetition of a request then undoes nothing else. None: the newest.
+
+        Returns
+        -------
+        Undone
+            What became of it; None if there is nothing to undo.
+
+        Raises
+        ------
+        Unavailable
+            If this cannot be written now: try again.
+        """
         with self._writing:
             if self._writer.pending:  # one of these may turn out to be the newest answer of `who`
                 self._flush()
@@ -216,13 +302,36 @@ class Answering:
             self._history.pass_over(query_id, step.rev, who)
             if earlier is None and query_id in self._book.open:  # else its contents are forgotten
                 self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
-            self._reader.tell()
+            self._follower.tell()
         return Undone(step, "open" if earlier is None else "restored")
 
     # --- classes ------------------------------------------------------------------------------------------------------
 
     def change_class(self, change: ClassChange, who: str) -> None:
-        """Write a change of the classes, with its time and its author."""
+        """Rename, merge or remove a class, or let a removed one come again; it is durable when this returns.
+
+        Parameters
+        ----------
+        change
+            What changes; its time and its author are set here.
+        who
+            Name of the person.
+
+        Raises
+        ------
+        ValueError
+            If the trainer could not follow.
+        Unavailable
+            If the change cannot be written now: try again.
+        """
+        settings = self._settings
+        has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
+        has_more = settings.challenger or settings.decide.error or settings.estimates.loo or settings.estimates.folds
+        if has_more or not has_one:
+            raise ValueError(
+                'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
+                "tune itself, and without [decide], [estimates] and challengers"
+            )
         check_name(who)
         with self._writing:
             self._change_class(change, who)
@@ -235,7 +344,7 @@ class Answering:
         self._flush()
         with self._changed:
             self._book.note_change(change)
-            self._reader.tell()
+            self._follower.tell()
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
@@ -246,7 +355,7 @@ class Answering:
         with self._changed:
             for query_id, given in durable.items():
                 self._book.note(query_id, given)
-            self._reader.tell()
+            self._follower.tell()
 
     def _rest_soon(self) -> None:
         """Close the log after the last answer: while it is open, no other process can add labels to an embedded one."""
@@ -260,3 +369,6 @@ class Answering:
         with self._writing:
             if not self._writer.pending:
                 self._writer.close()
+
+    def _now(self) -> int:
+        return int(1000 * self._clock())

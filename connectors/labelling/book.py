@@ -212,6 +212,11 @@ class Book:
         """A question for `who` that they have not answered yet, which is then reserved for them."""
         return self.queue.assign(self.ballots.voter(who), now, self.ballots.answered(who, self.open))
 
+    def pass_on(self, who: str, to: str, now: int) -> None:
+        """Reserve the question of `who` for `to`, unless they have answered it or have another one."""
+        voters = self.ballots.voter(who), self.ballots.voter(to)
+        self.queue.pass_on(*voters, now, self.ballots.answered(to, self.open))
+
     def note(self, query_id: str, given: Given) -> None:
         """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
         self._write_down(query_id, given)

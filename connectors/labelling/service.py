@@ -11,28 +11,22 @@ because the trainer may not have read them yet. What can be undone or corrected 
 A damaged record of log.questions is counted and passed over with a warning; it is never shown.
 """
 
-import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Unavailable
 from ..records.class_changes import ClassChange
 from ..records.classes import ClassLabel
-from ..records.labels import Place
 from ..records.people.annotators import person
 from ..records.people.questions import Question, is_recheck, without_recheck
-from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .answer import Given, Word
-from .answering import Answering, Outcome
-from .book import Book, UnknownQuestion, check_name
-from .finding.finder import Finder
+from .answer import Given
+from .answering import Answering
+from .book import UnknownQuestion, check_name
 from .finding.index import Page
-from .follower import Follower
-from .history import FILE, History, Step, Undone, last_words
-from .reader import Reader
+from .history import Step, last_words
 
 _LOOKED_AT = 200  # disagreements
 _DRAWS = 20  # of random events, until one has no answer
@@ -80,7 +74,7 @@ class Dispute(NamedTuple):
     answers: list[Step]
 
 
-class LabellingService:
+class LabellingService(Answering):
     """Hands out questions and writes answers, inside a ``with`` block; any thread may call it.
 
     Every annotator has a name, such as "page:alice". It becomes the source of the annotator's labels.
@@ -103,41 +97,8 @@ class LabellingService:
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        if not (settings.log.questions and settings.log.labels):
-            raise ValueError(
-                f"log.questions={settings.log.questions!r}, log.labels={settings.log.labels!r}: the labelling service "
-                "needs both topics"
-            )
-        self._settings = settings
-        self._clock = clock
-        self._changed = threading.Condition()  # guards everything below
+        super().__init__(settings, clock)
         self._spares: dict[str, Question] = {}  # random events, by annotator: they need not wait for the trainer
-        self._is_closing = False
-        self._resources = ExitStack()
-
-    def __enter__(self) -> "LabellingService":
-        backend = backend_of(self._settings)
-        self._resources.enter_context(backend.sole_labelling(self._settings.log.labels))
-        labelling = self._settings.labelling
-        history = History(self._settings.daemon.state_dir / FILE, several=labelling.answers_per_question > 1)
-        self._history = self._resources.enter_context(closing(history))
-        lease = int(1000 * labelling.lease_seconds)
-        self._book = Book(lease, labelling.answers_per_question, self._settings.codec(), self._clock, history)
-        self._reader = Reader(self._book, self._changed, self._settings.log.labels)
-        self._follower = Follower(self._settings, self._reader)
-        self._follower.start()
-        self._finder = self._resources.enter_context(closing(Finder(self._settings)))
-        remembered = (self._book, history, self._reader, self._finder)
-        self._answering = Answering(self._settings, self._changed, *remembered, self._now)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._is_closing = True
-            self._changed.notify_all()
-        self._follower.close()
-        self._answering.close()
-        self._resources.close()
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -151,8 +112,8 @@ class LabellingService:
         """
         check_name(who)
         with self._changed:
-            self._reader.check()
-            if not self._reader.is_loaded:
+            self._follower.check()
+            if not self._follower.is_loaded:
                 return None
             spare = self._spares.get(who)
             if spare is not None and self._said(spare.query_id) is None:
@@ -187,13 +148,24 @@ class LabellingService:
         with self._changed:
             self._spares.pop(who, None)
             self._book.queue.release(self._book.ballots.voter(who))
-            self._reader.tell()
+            self._follower.tell()
+
+    def rename(self, who: str, to: str) -> None:
+        """Let an annotator go on under another name, with their question unless they have answered it by that name."""
+        with self._changed:
+            spare = self._spares.pop(who, None)
+            if spare is not None:
+                self._keep_spare(to, spare)
+            self._book.pass_on(who, to, self._now())
+            self._follower.tell()
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
         with self._changed:
-            self._reader.check()
-            return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._reader.is_loaded else []
+            self._follower.check()
+            return (
+                sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._follower.is_loaded else []
+            )
 
     def last_word(self, query_id: str, who: str | None = None) -> tuple[str, ClassLabel | None, str] | None:
         """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
@@ -221,86 +193,16 @@ class LabellingService:
             Number of changes so far.
         """
         with self._changed:
-            seen = self._reader.version if seen < 0 else seen
-            self._changed.wait_for(lambda: self._reader.version != seen or self._is_closing, seconds)
-            return self._reader.version
+            seen = self._follower.version if seen < 0 else seen
+            self._changed.wait_for(lambda: self._follower.version != seen or self._is_closing, seconds)
+            return self._follower.version
 
     def check(self) -> None:
         """Raise the error that has ended the reading of questions, if there is one."""
-        if self._reader.failure is not None:
-            raise self._reader.failure
-
-    # --- answers ------------------------------------------------------------------------------------------------------
-
-    def answer(
-        self,
-        query_id: str,
-        y: ClassLabel,
-        who: str,
-        *,
-        at: int | None = None,
-        place: Place | None = None,
-        alike: bool = False,
-    ) -> Outcome:
-        """Write a label; it is durable when this returns.
-
-        A question may be answered late, and more than once: the newest answer holds.
-
-        Parameters
-        ----------
-        query_id
-            Id of the question.
-        y
-            The class; with two, whether the event is positive.
-        who
-            Name of the annotator.
-        at
-            Time of the answer, in milliseconds since the epoch; None: now.
-        place
-            Where the answer goes if the service has forgotten the question; None: such a question is unknown.
-        alike
-            Whether the label is also for the near-duplicates of the event that nothing was said of, see
-            `Question.alike`. They are written first, so that a repetition after a failure completes them.
-
-        Returns
-        -------
-        Outcome
-            "first"; "changed": the label replaces another answer; "repeated": the same answer was given before, by
-            `who` or another annotator, and nothing was written; "stale": a newer answer holds, and nothing was written.
-
-        Raises
-        ------
-        UnknownQuestion
-            If there is no such question.
-        Unavailable
-            If the label cannot be written now: try again.
-        """
-        return self._answering.say(query_id, Word("set", y, who), at, place, alike=alike)
-
-    def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
-        """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
-        return self._answering.say(query_id, Word("skip", None, who), at, place)
-
-    def ignore(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
-        """Say that the event is useless, for example damaged; raises as `answer`."""
-        return self._answering.say(query_id, Word("ignore", None, who), at, place)
-
-    def retract(self, query_id: str, who: str, *, place: Place | None = None) -> Outcome:
-        """Take a label back; raises as `answer`."""
-        return self._answering.say(query_id, Word("retract", None, who), None, place)
-
-    def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: ClassLabel | None, who: str) -> Outcome:
-        """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
-        return self._answering.correct(query_id, Word(op, y, who))
+        if self._follower.failure is not None:
+            raise self._follower.failure
 
     # --- disagreements ------------------------------------------------------------------------------------------------
-
-    def decide(self, query_id: str, y: ClassLabel, who: str) -> Outcome:
-        """Give the label that holds, whatever the annotators of the question have said or will say; raises as `answer`.
-
-        It is no vote: the statistics of the annotators leave it out. `retract` and `undo` take it back.
-        """
-        return self._answering.decide(query_id, Word("decide", y, who))
 
     def is_tied(self, query_id: str) -> bool:
         """Whether enough people have answered a question, and disagree."""
@@ -331,33 +233,6 @@ class LabellingService:
 
     # --- classes ------------------------------------------------------------------------------------------------------
 
-    def change_class(self, change: ClassChange, who: str) -> None:
-        """Rename, merge or remove a class, or let a removed one come again; it is durable when this returns.
-
-        Parameters
-        ----------
-        change
-            What changes; its time and its author are set here.
-        who
-            Name of the person.
-
-        Raises
-        ------
-        ValueError
-            If the trainer could not follow.
-        Unavailable
-            If the change cannot be written now: try again.
-        """
-        settings = self._settings
-        has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
-        has_more = settings.challenger or settings.decide.error or settings.estimates.loo or settings.estimates.folds
-        if has_more or not has_one:
-            raise ValueError(
-                'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
-                "tune itself, and without [decide], [estimates] and challengers"
-            )
-        self._answering.change_class(change, who)
-
     def class_changes(self) -> list[ClassChange]:
         """How people have changed the classes, in order."""
         with self._changed:
@@ -374,31 +249,6 @@ class LabellingService:
         """The answer that `undo` takes back next."""
         with self._changed:
             return self._history.undoable(who)
-
-    def undo(self, who: str, number: int | None = None) -> Undone | None:
-        """Take back the newest answer of `who`: a label, a skip, an ignore or a correction.
-
-        Each further call takes back the one before it. A question without an earlier answer is open again, and
-        reserved for `who`; an answer that was corrected holds again.
-
-        Parameters
-        ----------
-        who
-            The annotator.
-        number
-            Number of the answer, from `undoable`; a repetition of a request then undoes nothing else. None: the newest.
-
-        Returns
-        -------
-        Undone
-            What became of it; None if there is nothing to undo.
-
-        Raises
-        ------
-        Unavailable
-            If this cannot be written now: try again.
-        """
-        return self._answering.undo(who, number)
 
     def history(self, who: str | None, before: int | None, n: int) -> list[Step]:
         """The answers that can be corrected: the last one to each question, newest first.
@@ -496,10 +346,7 @@ class LabellingService:
             return {
                 **self._book.stats(),
                 "disputes": len(self._history.disputes()) + sum(map(is_recheck, self._book.open)),
-                "loaded": self._reader.is_loaded,
-                "trainer": self._book.missing_trainer() if self._reader.is_loaded else None,
-                "trouble": self._reader.why_not(),
+                "loaded": self._follower.is_loaded,
+                "trainer": self._book.missing_trainer() if self._follower.is_loaded else None,
+                "trouble": self._follower.why_not(),
             }
-
-    def _now(self) -> int:
-        return int(1000 * self._clock())

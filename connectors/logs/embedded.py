@@ -139,7 +139,7 @@ class LocalLog:
     def start_offsets(self, topic: str) -> dict[int, int]:
         return {partition: begin(folder) for partition, folder in self._folders(topic).items()}
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
         return {partition: end(folder)[0] for partition, folder in self._folders(topic).items()}
 
     def close(self) -> None:

@@ -218,8 +218,11 @@ class Transport(Protocol):
     def start_offsets(self, topic: str) -> dict[int, int]:
         """The offset of the first record, by partition; empty for a topic that does not exist."""
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """The offset of the record to come, by partition; empty for a topic that does not exist."""
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
+        """The offset behind the last record that can be read, by partition; empty for a topic that does not exist.
+
+        With `unstable`, it is behind what an unfinished transaction still hides, too.
+        """
 
     def close(self) -> None:
         """Leave the group and close all connections; what was not flushed may be lost."""

@@ -23,9 +23,10 @@ goes on.
 """
 
 import json
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..logs.reading import read_all
+from ..logs.reading import read
 from ..logs.transport import Record, Transport
 from .codec import readable
 from .formats.base import BadRecord
@@ -108,10 +109,13 @@ def _check_shares(found: Divided) -> None:
         raise ValueError("by_key must be true or false")
 
 
-def answered(log: Transport, requests: str, answers: str) -> dict[int, int]:
-    """Offset after the last request that was answered, by partition: a run that follows only those ends there."""
+def answered(log: Transport, requests: str, answers: str, ends: Mapping[int, int]) -> dict[int, int]:
+    """Offset after the last request that has an answer before these ends, by partition.
+
+    A run that follows only what was followed ends there.
+    """
     found = dict(log.start_offsets(requests))
-    for record, said in readable(read_all(log, answers), read_promotion):
+    for record, said in readable(read(log, answers, log.start_offsets(answers), ends), read_promotion):
         if isinstance(said, Served) and said.request is not None:
             found[record.partition] = max(found.get(record.partition, 0), said.request + 1)
     return found

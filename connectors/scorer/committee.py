@@ -166,33 +166,17 @@ class PartitionModels:
         return self._committees[challenger]
 
 
-def _parts(name: str) -> tuple[int, str]:
-    """The number of the partition, and the challenger, of the name of a published model."""
-    found = _OF_PARTITION.fullmatch(name)
-    assert found
-    return int(found[1]), found[2] or ""
-
-
-class MergedModel:
+class MergedModel(PartitionModels):
     """The one model that a merger makes of those of all partitions."""
-
-    def __init__(self) -> None:
-        self._committee = NO_MODELS
-
-    def __bool__(self) -> bool:
-        return self._committee is not NO_MODELS
 
     def knows(self, name: str) -> bool:
         return name == MERGED
 
-    def put(self, snapshot: Snapshot, member: Member) -> None:
-        self._committee = Committee([member])
 
-    def drop(self, name: str) -> None:
-        self._committee = NO_MODELS
-
-    def choose(self, key: bytes | None, challenger: str = "") -> Committee:
-        return self._committee
+def _parts(name: str) -> tuple[int, str]:
+    """The number of the partition, and the challenger, of the name of a published model; 0 for that of a merger."""
+    found = _OF_PARTITION.fullmatch(name)
+    return (int(found[1]), found[2] or "") if found else (0, "")
 
 
 class KeyModels:
@@ -242,7 +226,7 @@ class KeyModels:
         return self._unpacked[name]
 
 
-def models_of(settings: Settings, device: str) -> PartitionModels | MergedModel | KeyModels:
+def models_of(settings: Settings, device: str) -> PartitionModels | KeyModels:
     """The models that these settings want events predicted with, before the first one has come."""
     if settings.scorer.model == "merged":
         return MergedModel()

@@ -27,109 +27,71 @@ def key(default: Any, check: Check, *, formerly: str = "") -> Any:
     return field(default=default, metadata={"check": check, "formerly": formerly})
 
 
+def _rule(is_right: Callable[[Any], object], wanted: str) -> Check:
+    return lambda value: None if is_right(value) else wanted
+
+
+def _between(low: float, high: float, wanted: str) -> Check:
+    return _rule(lambda value: low <= value <= high, wanted)
+
+
+def _matching(pattern: str, wanted: str, *, or_empty: bool = True) -> Check:
+    return _rule(lambda value: (or_empty and value == "") or re.fullmatch(pattern, value), wanted)
+
+
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
-
-def positive(value: float) -> str | None:
-    return None if value > 0 and math.isfinite(value) else "a positive number"
-
-
-def not_negative(value: float) -> str | None:
-    return None if value >= 0 and math.isfinite(value) else "a number, at least 0"
-
-
-def fraction(value: float) -> str | None:
-    return None if 0 <= value <= 1 else "a fraction between 0 and 1"
-
-
-def share(value: float) -> str | None:
-    return None if 0.0 < value < 1.0 else "a share between 0 and 1, without these"
-
-
-def up_to_a_half(value: float) -> str | None:
-    return None if 0 <= value <= 0.5 else "a number between 0 and 0.5"
+positive = _rule(lambda value: 0 < value < math.inf, "a positive number")
+not_negative = _rule(lambda value: 0 <= value < math.inf, "a number, at least 0")
+fraction = _between(0, 1, "a fraction between 0 and 1")
+share = _rule(lambda value: 0 < value < 1, "a share between 0 and 1, without these")
+up_to_a_half = _between(0, 0.5, "a number between 0 and 0.5")
+seconds = _between(0.001, _MAX_SECONDS, f"a number of seconds from 0.001 to {_MAX_SECONDS:g}")
+seconds_or_0 = _between(0, _MAX_SECONDS, f"a number of seconds from 0 to {_MAX_SECONDS:g}")
+megabytes = _between(1e-6, _MAX_MB, f"a number of megabytes from 0.000001 to {_MAX_MB:g}")
+port = _between(0, 65535, "a port: a number from 0 to 65535")
+width = _between(1, 2**20, "a number of columns, at least 1 and at most 2^20")
+max_classes = _rule(lambda value: value == 0 or 3 <= value <= MAX_CLASSES, f"0, or from 3 to {MAX_CLASSES}")
 
 
 def at_least(minimum: float) -> Check:
     """A count or a size that 32-bit counters can hold."""
-    return lambda value: None if minimum <= value <= MAX_INT32 else f"at least {minimum}, and at most {MAX_INT32}"
+    return _between(minimum, MAX_INT32, f"at least {minimum}, and at most {MAX_INT32}")
 
 
 def zero_or_at_least(minimum: int) -> Check:
     """A count, where 0 turns something off."""
-    return lambda value: (
-        None if value == 0 or minimum <= value <= MAX_INT32 else f"0, or at least {minimum} and at most {MAX_INT32}"
-    )
-
-
-def seconds(value: float) -> str | None:
-    return None if 0.001 <= value <= _MAX_SECONDS else f"a number of seconds from 0.001 to {_MAX_SECONDS:g}"
-
-
-def seconds_or_0(value: float) -> str | None:
-    return None if 0 <= value <= _MAX_SECONDS else f"a number of seconds from 0 to {_MAX_SECONDS:g}"
-
-
-def megabytes(value: float) -> str | None:
-    return None if 1e-6 <= value <= _MAX_MB else f"a number of megabytes from 0.000001 to {_MAX_MB:g}"
-
-
-def port(value: int) -> str | None:
-    return None if 0 <= value <= 65535 else "a port: a number from 0 to 65535"
+    wanted = f"0, or at least {minimum} and at most {MAX_INT32}"
+    return _rule(lambda value: value == 0 or minimum <= value <= MAX_INT32, wanted)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
 
+_TOPIC = "1 to 200 letters, digits, '.', '_' or '-'"
+topic = _matching(TOPIC_NAME.pattern, _TOPIC, or_empty=False)
+optional_topic = _matching(TOPIC_NAME.pattern, _TOPIC)
+host = _matching(  # An empty address would mean all addresses of the machine.
+    r"[\w.:%-]{1,255}",
+    "a name or an address, such as '127.0.0.1'; '0.0.0.0' is every address of this machine",
+    or_empty=False,
+)
+objects_url = _matching(
+    r"(s3|gs|az|abfss?)://[^/@\s]+(/[^?#\s]*)?|file:///[^?#\s]+",
+    "the URL of an object store without credentials, such as 's3://bucket/prefix'",
+)
+registry_url = _matching(
+    r"https?://[^/@\s?#]+(/[^?#\s]*)?", "an address without credentials, such as 'http://localhost:8081'"
+)
+function = _matching(r"[\w.]+:\w+", "a function, such as 'package.module:function'")
+thousands = _matching(r"[^-+.0-9]", "one sign, such as ','; '.' is the decimal point")
+image_hosts = _rule(  # Anything else could end a rule of the Content-Security-Policy and begin another.
+    lambda value: all(map(_IMAGE_HOST.fullmatch, value)),
+    "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'",
+)
+
 
 def one_of(*choices: str) -> Check:
-    return lambda value: None if value in choices else f"one of {', '.join(map(repr, choices))}"
-
-
-def topic(value: str) -> str | None:
-    return None if TOPIC_NAME.fullmatch(value) else "1 to 200 letters, digits, '.', '_' or '-'"
-
-
-def optional_topic(value: str) -> str | None:
-    return None if value == "" else topic(value)
-
-
-def host(value: str) -> str | None:
-    """An empty address would mean all addresses of the machine, so it is refused."""
-    is_right = re.fullmatch(r"[\w.:%-]{1,255}", value)
-    return None if is_right else "a name or an address, such as '127.0.0.1'; '0.0.0.0' is every address of this machine"
-
-
-def objects_url(value: str) -> str | None:
-    is_right = value == "" or re.fullmatch(r"(s3|gs|az|abfss?)://[^/@\s]+(/[^?#\s]*)?|file:///[^?#\s]+", value)
-    return None if is_right else "the URL of an object store without credentials, such as 's3://bucket/prefix'"
-
-
-def registry_url(value: str) -> str | None:
-    is_right = value == "" or re.fullmatch(r"https?://[^/@\s?#]+(/[^?#\s]*)?", value)
-    return None if is_right else "an address without credentials, such as 'http://localhost:8081'"
-
-
-def image_hosts(value: tuple[str, ...]) -> str | None:
-    """Sources of a Content-Security-Policy; anything else could end its rule and begin another."""
-    is_right = all(map(_IMAGE_HOST.fullmatch, value))
-    return (
-        None if is_right else "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'"
-    )
-
-
-def function(value: str) -> str | None:
-    return (
-        None if value == "" or re.fullmatch(r"[\w.]+:\w+", value) else "a function, such as 'package.module:function'"
-    )
-
-
-def thousands(value: str) -> str | None:
-    is_right = value == "" or (len(value) == 1 and value not in "+-.0123456789")
-    return None if is_right else "one sign, such as ','; '.' is the decimal point"
-
-
-def width(value: int) -> str | None:
-    return None if 1 <= value <= 2**20 else "a number of columns, at least 1 and at most 2^20"
+    return _rule(lambda value: value in choices, f"one of {', '.join(map(repr, choices))}")
 
 
 def kinds(value: dict[str, str]) -> str | None:
@@ -149,10 +111,6 @@ def classes(value: tuple[str | int, ...]) -> str | None:
     except ValueError as error:
         return f"a list of different classes: one {error}"
     return None if len(value) <= MAX_CLASSES else f"a list of at most {MAX_CLASSES} classes"
-
-
-def max_classes(value: int) -> str | None:
-    return None if value == 0 or 3 <= value <= MAX_CLASSES else f"0, or from 3 to {MAX_CLASSES}"
 
 
 def partitions(value: str) -> str | None:

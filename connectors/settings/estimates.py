@@ -1,4 +1,4 @@
-"""The section [estimates]: how the trainer estimates the error of its model."""
+"""The sections [estimates] and [decide]: how the error of the model is estimated, and which predictions count."""
 
 from dataclasses import dataclass
 
@@ -32,3 +32,21 @@ class EstimateSettings:
     memory: int = key(500, checks.at_least(1))
     keep: str = key("recent", checks.one_of("recent", "sample"))
     share: float = key(0.1, checks.not_negative)
+
+
+@dataclass(frozen=True)
+class DecideSettings:
+    """Decisions with a guarantee; see `streamsvm.conformal.ConformalClassifier`.
+
+    Each prediction then says whether it is decided, and which labels are left.  With `log.questions` and
+    ``labelling.selection = "undecided"``, the trainer asks people about what it does not decide, and checks a share of
+    its decisions.
+
+    Parameters
+    ----------
+    error
+        Largest share of the labelled events of each class that may be decided wrongly, at most 0.5.  0: nothing is
+        decided.
+    """
+
+    error: float = key(0.0, checks.up_to_a_half)

@@ -1,8 +1,9 @@
-"""The sections about a process: its group, its checkpoints and outputs, and what it serves over HTTP."""
+"""The sections about a process: its group, its checkpoints and outputs, what it serves, and the services it asks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..records.formats.registry.client import Place
 from . import checks
 from .checks import key
 
@@ -176,3 +177,29 @@ class DaemonSettings:
     log_format: str = key("text", checks.one_of("text", "json"))
     watchdog_seconds: float = key(300.0, checks.seconds_or_0)
     shutdown_seconds: float = key(20.0, checks.seconds)
+
+
+@dataclass(frozen=True)
+class SchemaSettings:
+    """The registry of the events' schemas, for ``log.format = "registry"``.
+
+    Parameters
+    ----------
+    registry
+        Address of the registry, such as ``"https://registry.example.org:8081"``.
+    user, password
+        User and password for basic authentication.  Empty: the trainer sends neither.  The environment may have the
+        password, as ``STREAMSVM_SCHEMA_PASSWORD``.
+    seconds
+        Seconds that the trainer waits for an answer of the registry, before it asks again.
+    """
+
+    registry: str = key("", checks.registry_url)
+    user: str = ""
+    password: str = field(default="", repr=False)
+    seconds: float = key(10.0, checks.seconds)
+
+    @property
+    def place(self) -> Place:
+        """The registry, for a client."""
+        return Place(self.registry, self.user, self.password, self.seconds)

@@ -14,12 +14,18 @@ from ..runtime.problems import Problems
 from . import checks
 from .challengers import FIRST, ChallengerSettings, ComparisonSettings, model_fingerprint
 from .checks import key
-from .decide import DecideSettings
-from .estimates import EstimateSettings
+from .estimates import DecideSettings, EstimateSettings
 from .labelling import LabellingSettings
 from .model import ModelSettings
-from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings, StateSettings
-from .schema import SchemaSettings
+from .processes import (
+    DaemonSettings,
+    GroupSettings,
+    HttpSettings,
+    MergerSettings,
+    SchemaSettings,
+    ScorerSettings,
+    StateSettings,
+)
 
 if TYPE_CHECKING:
     from streamsvm.features import Records
@@ -418,10 +424,7 @@ class Settings:
 
     def fingerprint(self) -> dict[str, Any]:
         """The settings that a checkpoint depends on, by dotted name: with another value, a model cannot go on."""
-        sections = {
-            "features": self.features.fingerprint(),
-            "label": self.label.fingerprint(),
-        }
+        sections = {"features": self.features.fingerprint(), "label": self.label.fingerprint()}
         values = model_fingerprint(self.model)
         values |= {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}

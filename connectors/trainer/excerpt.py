@@ -44,18 +44,24 @@ class Excerpt:
             number: max(starts.get(number, 0), start) for number, (start, _) in self._spans.get(topic, {}).items()
         } or starts
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
         ends = {number: end for number, (_, end) in self._spans.get(topic, {}).items()}
-        return ends or self._log.end_offsets(topic)
+        return ends or self._log.end_offsets(topic, unstable=unstable)
 
 
 def control_spans(settings: Settings, log: Transport) -> Spans:
-    """The topics of control up to what trainers have answered: only that is followed again, where it was followed."""
+    """The topics of control up to what trainers have answered: only that is followed again, where it was followed.
+
+    This waits for what an unfinished transaction still hides.
+    """
     if not settings.log.control:
         return {}
     requests, answers = settings.log.control_topics
-    ends = {requests: answered(log, requests, answers), answers: log.end_offsets(answers)}
-    return {topic: {number: (0, end) for number, end in found.items()} for topic, found in ends.items()}
+    ends = log.end_offsets(answers, unstable=True)
+    if ends != log.end_offsets(answers):
+        logger.info("waiting until a transaction ends that hides notes on %s", answers)
+    spans = {requests: answered(log, requests, answers, ends), answers: ends}
+    return {topic: {number: (0, end) for number, end in found.items()} for topic, found in spans.items()}
 
 
 def offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> dict[int, int]:

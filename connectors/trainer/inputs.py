@@ -69,6 +69,7 @@ class Input:
         self._batch = batch
         self._limit = max(_BUFFERED, 2 * batch)
         self._ahead = ahead or ReadAhead(0)
+        self._hidden = 0  # records before this offset have to be read before the log is exhausted
         self._wanted = 0  # records before this offset are polled, however much memory they take
         self._bytes = 0
         self.records: deque[Record] = deque()
@@ -109,6 +110,12 @@ class Input:
         if is_full and self.has_cut and self.has_all_below(self._wanted):
             self._log.pause(self.topic, self._number)
 
+    def wait_for_hidden(self) -> bool:
+        """Be exhausted only after what an unfinished transaction hides now; return whether there is one."""
+        self._hidden = self._log.end_offsets(self.topic, unstable=True).get(self._number, 0)
+        self.extend(self._hidden)
+        return self._hidden > self._log.end_offsets(self.topic).get(self._number, 0)
+
     def extend(self, end: int) -> None:
         """Read on to a later end."""
         if self._end is not None and end > self._end:
@@ -137,6 +144,8 @@ class Input:
     @property
     def is_exhausted(self) -> bool:
         """Whether every record that is known to be in the log was polled."""
+        if not self.has_all_below(self._hidden):
+            return False
         if self._end is None:
             return self.has_all_below(self._log.known_end(self.topic, self._number))
         return self.is_at_end

@@ -75,6 +75,10 @@ class Serving:
         first = 0 if state is None else state.challengers.next_request
         for item, offset in zip(self.items, (first, 0), strict=False):
             item.begin(max(offset, item.start))
+            if self._is_new and item.wait_for_hidden():  # A checkpoint has followed what its transaction has noted.
+                logger.info(
+                    "partition %d: waiting until a transaction ends that hides notes on %s", self._number, item.topic
+                )
 
     @property
     def is_ready(self) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
+new = tuple.__new__  # makes a named tuple of all its fields, in a third of the time of a call
+
 
 class Decision(NamedTuple):
     """What was said about an example; its late label needs it.

@@ -27,19 +27,23 @@ the level, the one-sided cap, errors of decisions in place of sets, and the boun
 """
 
 import math
-from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
-from math import exp, log
-from typing import NamedTuple
+from math import exp, log, nan
+from typing import Any, NamedTuple
 
-from streamsvm.conformal.decision import Decision
-from streamsvm.conformal.scores import WINDOW, Record, Scores
+import numpy as np
+
+from streamsvm.conformal.decision import Decision, new
+from streamsvm.conformal.past import Past, decision_of
+from streamsvm.online.outputs.past import SAID, SCORE, STEP, WINDOW, note_decision
+from streamsvm.online.outputs.recent import corrected, new_recent
 
 ETA, ETA_OF_AUDIT = 0.3, 0.1  # step; a smaller one if the labels of an audit weigh more than others
 CAP, LARGEST_LEVEL = 3.0, 0.5  # largest level: alpha times `CAP`, and never above the other
 GAIN = 0.5  # late labels: eta alpha (records of the class on their way) is at most this
 MATURE = 100  # labels that a model must know before scores of late labels count: earlier ones mislead
 POOLED, LEAST = 3.0, 5  # a common class borrows the scores of all until it has POOLED / alpha, if it has LEAST
+TWO = {False, True}  # the labels whose probabilities recent errors correct
 FEW = 3.0  # of two classes, one with fewer than FEW / alpha scores uses those by leave-one-out as well
 
 
@@ -62,34 +66,22 @@ class Tally(NamedTuple):
 class OfClass:
     """What the guard knows of a class."""
 
-    __slots__ = ("_tally", "level", "log_level", "n", "n_decided", "n_wrong", "records", "scores")
+    __slots__ = ("level", "log_level", "n", "n_decided", "n_wrong", "past", "threshold")
 
-    def __init__(self, alpha: float) -> None:
-        self.log_level = log(alpha)
-        self.level = alpha  # the same, for the decisions
-        self.scores = Scores()
-        self.records: deque[Record] = deque(maxlen=WINDOW)
+    def __init__(self, alpha: float, columns: Mapping[Hashable, int]) -> None:
+        self.past = Past(columns)
+        self.set_level(log(alpha))
         self.n = self.n_decided = self.n_wrong = 0
-        self._tally: Tally | None = None
 
     def set_level(self, log_level: float) -> None:
         """Take a level into use."""
         self.log_level, self.level = log_level, exp(log_level)
-
-    def count(self, n: int, is_alone: bool, is_wrong: bool) -> None:
-        """Count a labelled record, or take it back if n is -1."""
-        self.n += n
-        if is_alone:
-            self.n_decided += n
-            self.n_wrong += n * is_wrong
-        self._tally = None
+        self.threshold = self.past.threshold(self.level)
 
     @property
     def tally(self) -> Tally:
-        """How the class fares; the same object until that changes."""
-        if self._tally is None:
-            self._tally = Tally(self.n, self.n_decided, self.n_wrong)
-        return self._tally
+        """How the class fares."""
+        return new(Tally, (self.n, self.n_decided, self.n_wrong))
 
 
 class Guard:
@@ -107,12 +99,25 @@ class Guard:
         self.alpha, self.audit = alpha, audit
         self.eta = ETA if audit == 1.0 else ETA_OF_AUDIT
         self.classes: dict[Hashable, OfClass] = {}
-        self.pool = Scores()
+        self.columns: dict[Hashable, int] = {}  # the labels that had probabilities, with their numbers
+        self.pool = Past({})
         self.n = 0  # labelled records
+        self.recent = new_recent()
+        self.is_better = False  # whether recent errors correct the probabilities
         self.left_out: dict[Hashable, list[float]] = {}  # scores by leave-one-out, in order, while labels are few
+        self.few_until = min(WINDOW, 2.0 * FEW / alpha)  # labels
         self.highest = self._highest(1.0)
 
     # ------------------------------------------------------------------------------------------------------ deciding
+
+    def decide(self, margin: Any, p: Mapping[Hashable, float]) -> Decision:
+        """What is said about an example of which the model says this; see `ConformalClassifier.decide`."""
+        own = None
+        if p.keys() == TWO:
+            own = p[True], corrected(self.recent, p[True])
+            if self.is_better:
+                p = {False: 1.0 - own[1], True: own[1]}
+        return new(Decision, (self.labels(p), p, margin, own, self.n))
 
     def labels(self, p: Mapping[Hashable, float]) -> tuple[Hashable, ...]:
         """The labels that cannot be excluded, the most probable first."""
@@ -122,7 +127,7 @@ class Guard:
             own = self.classes.get(other)
             if own is None or self.left_out or len(self.classes) > 2:
                 return (best, other) if least >= self.threshold(other) else (best,)
-            return (best, other) if least >= own.scores.threshold(own.level) else (best,)
+            return (best, other) if least >= own.threshold else (best,)
         best = max(p, key=p.__getitem__, default=None)
         others = [c for c in p if c != best and p[c] >= self.threshold(c)]
         if best is None:
@@ -134,8 +139,7 @@ class Guard:
         own = self.classes.get(c)
         if own is None:
             return -1.0
-        scores = own.scores if len(self.classes) == 2 else self._scores_of(own)
-        found = scores.threshold(own.level)
+        found = self.pool.threshold(own.level) if self._borrows(own) else own.threshold
         return max(found, self._threshold_of_few(c, own)) if self.left_out else found
 
     def _threshold_of_few(self, c: Hashable, own: OfClass) -> float:
@@ -145,64 +149,82 @@ class Guard:
 
     def _has_few(self, own: OfClass) -> bool:
         """Whether a class has labels enough for leave-one-out, and too few scores to do without."""
-        return 1.0 / self.alpha <= own.n + 1 <= WINDOW and len(own.scores) < FEW / self.alpha
+        return 1.0 / self.alpha <= own.n + 1 <= WINDOW and own.past.n_scores < FEW / self.alpha
 
     @property
     def needs_few(self) -> bool:
         """Whether scores by leave-one-out can help one of two classes; not for long if it is rare."""
-        if self.n > WINDOW or self.n > 2.0 * FEW / self.alpha or len(self.classes) != 2:
+        if self.n > self.few_until or len(self.classes) != 2:
             return False
         return any(map(self._has_few, self.classes.values()))
 
-    def _scores_of(self, own: OfClass) -> Scores:
-        """The scores that a class is compared with: its own, or those of all classes while it has few and is common."""
+    def _borrows(self, own: OfClass) -> bool:
+        """Whether a class is compared with the scores of all: while it has few and is common."""
         k = len(self.classes)
-        if k > 2 and 2 * k * own.n >= self.n and LEAST <= len(own.scores) < POOLED / self.alpha:
-            return self.pool
-        return own.scores
+        return k > 2 and 2 * k * own.n >= self.n and LEAST <= own.past.n_scores < POOLED / self.alpha
 
     def would_decide(self, alpha: float) -> float:
         """The share of records like the last ones of each class that thresholds for this share of errors decide."""
-        thresholds = {c: own.scores.threshold(alpha) for c, own in self.classes.items()}
-        known = [own for own in self.classes.values() if own.records]
-        shares = [
-            sum(len(_left(record.said.p, thresholds)) == 1 for record in own.records) / len(own.records)
-            for own in known
-        ]
+        thresholds = np.full(len(self.columns), -1.0)
+        for c, own in self.classes.items():
+            if c in self.columns:
+                thresholds[self.columns[c]] = own.past.threshold(alpha)
+        known = [own for own in self.classes.values() if own.past.n]
+        shares = [_alone(own.past.given()[1][SAID:], thresholds).mean() for own in known]
         n = sum(own.n for own in known)
-        return sum(share * own.n for share, own in zip(shares, known, strict=True)) / n if n else math.nan
+        return float(sum(share * own.n for share, own in zip(shares, known, strict=True)) / n) if n else nan
 
     # ------------------------------------------------------------------------------------------------------ learning
 
-    def note(self, id: int, said: Decision, y: Hashable) -> None:
-        """Learn that the label of an example is y."""
-        delay = self.n - said.known
-        self._note(id, said, y, delay, counts=said.known >= MATURE or said.known >= delay)
+    def note(self, id: int, said: Decision, y: Hashable, delay: int | None = None, *, counts: bool = True) -> None:
+        """Learn that the label of an example is y.
 
-    def _note(self, id: int, said: Decision, y: Hashable, delay: int, *, counts: bool) -> None:
-        """Learn a label that came so many labels late; its score may not count."""
+        It came so many labels late, by default as many as came since the decision; and its score may not count.
+        """
+        if delay is None:
+            known = said.known
+            delay = self.n - known
+            counts = known >= delay or known >= MATURE
         own = self.classes.get(y)
         if own is None:
-            own = self.classes[y] = OfClass(self.alpha)
-        is_alone = len(said.labels) == 1
-        is_wrong = is_alone and said.labels[0] != y
-        own.count(1, is_alone, is_wrong)
+            own = self.classes[y] = OfClass(self.alpha, self.columns)
+        labels, p, columns = said.labels, said.p, self.columns
+        for c in p:
+            if c not in columns:
+                self.know([c])
+        is_alone = len(labels) == 1
+        is_wrong = is_alone and labels[0] != y
         self.n += 1
-        before = own.log_level
+        own.n += 1
         step, top = self.eta * (self.alpha - is_wrong), self.highest
         if is_alone:
+            own.n_decided += 1
+            own.n_wrong += is_wrong
             step /= self.audit
         if delay > 0:
             slow = self._slowed(delay * own.n / self.n)
             step, top = slow * step, self._highest(slow)
-        step += before
-        own.set_level(step if step < top else top)
-        p = said.p.get(y, 0.0) if counts else None
-        if p is not None:
-            own.scores.add(id, p)
-            if len(self.classes) > 2:
-                self.pool.add(id, p)
-        own.records.append(Record(id, said, p, own.log_level - before))
+        before, after = own.log_level, own.log_level + step
+        if after > top:
+            after = top
+        own.log_level, own.level = after, exp(after)
+        score = float(p.get(y, 0.0)) if counts else nan
+        alone = columns[labels[0]] if is_alone else -1
+        correction = (*said.own, y == 1) if said.own else (nan, nan, False)
+        past, step = own.past, after - before
+        state = past.table, past.write(id, p), past.n_scores, self.recent
+        past.n_scores, own.threshold, self.is_better = note_decision(*state, score, step, alone, own.level, *correction)
+        if len(self.classes) > 2 and counts:
+            pool = self.pool
+            state = pool.table, pool.write(id, {}), pool.n_scores, self.recent
+            pool.n_scores, _, _ = note_decision(*state, score, 0.0, -1, 0.0, nan, nan, False)
+
+    def know(self, labels: Iterable[Hashable]) -> None:
+        """Give numbers to the labels that have none."""
+        for c in labels:
+            self.columns.setdefault(c, len(self.columns))
+        for own in self.classes.values():
+            own.past.widen()
 
     def _slowed(self, on_their_way: float) -> float:
         """Factor on the step: the level must not run ahead of the errors that are still on their way."""
@@ -219,22 +241,22 @@ class Guard:
 
     def relabel(self, id: int, y: Hashable) -> None:
         """Correct the label of an example, if it is remembered."""
-        for record in self._take_back(id):
-            self._note(id, record.said, y, 0, counts=record.p is not None)
+        for column in self._take_back(id):
+            self.note(id, decision_of(column, self.columns), y, 0, counts=not math.isnan(column[SCORE]))
 
-    def _take_back(self, id: int) -> list[Record]:
+    def _take_back(self, id: int) -> list[np.ndarray]:
         found = []
         for c, own in self.classes.items():
-            here = [record for record in own.records if record.id == id]
-            for record in here:
-                own.records.remove(record)
-                own.count(-1, record.said.decided, record.said.is_wrong(c))
-                own.set_level(min(self.highest, own.log_level - record.step))
+            for column in own.past.take_out(id).T:
+                said = decision_of(column, self.columns)
+                own.n_decided -= said.decided
+                own.n_wrong -= said.is_wrong(c)
+                own.set_level(min(self.highest, own.log_level - float(column[STEP])))
+                own.n -= 1
                 self.n -= 1
-            if here:
-                own.scores.remove(id)
-                self.pool.remove(id)
-            found += here
+                found.append(column)
+        if found:
+            self.pool.take_out(id)
         return found
 
     # ------------------------------------------------------------------------------------------------------ the promise
@@ -253,7 +275,8 @@ class Guard:
         return self.alpha * m + self.excess + chance
 
 
-def _left(p: Mapping[Hashable, float], thresholds: Mapping[Hashable, float]) -> list[Hashable]:
-    """The labels that these thresholds do not exclude, with the most probable one."""
-    best = max(p, key=p.__getitem__, default=None)
-    return [c for c in p if c == best or p[c] >= thresholds.get(c, -1.0)]
+def _alone(p: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Whether these thresholds leave one label, of the probabilities (labels, records), NaN for one that is unknown."""
+    known = np.where(np.isnan(p), -1.0, p)
+    best = known.argmax(axis=0) == np.arange(len(p))[:, np.newaxis]
+    return ((known >= 0.0) & (best | (known >= thresholds[:, np.newaxis]))).sum(axis=0) == 1

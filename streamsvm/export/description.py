@@ -40,7 +40,7 @@ import numpy as np
 from river import compose
 
 from streamsvm.conformal import ConformalClassifier
-from streamsvm.conformal.classifier import TWO
+from streamsvm.conformal.guard import TWO
 from streamsvm.core import storage
 from streamsvm.core.kernels import LINEAR_KIND, NAMES
 from streamsvm.core.scaling import CUT, PLACES
@@ -169,7 +169,7 @@ def _learned(model: Any) -> Description:
     state = model._state
     if not model.n_support:
         raise ValueError("the model has no support vectors: it has not learned from both classes yet")
-    members, alpha = _support(state, len(model.feature_names))
+    members, alpha = _support(state, len(state.features.learned()))
     gamma = np.full(len(alpha), state.kernel.gamma)
     found = _described(state, [state], members, gamma, alpha[np.newaxis])
     return replace(found, threshold=model.decision_threshold)

@@ -3,8 +3,9 @@
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from streamsvm.conformal.classifier import TWO, ConformalClassifier
-from streamsvm.online.outputs.recent import USUAL_ERROR, B, E, W, is_better
+from streamsvm.conformal.classifier import ConformalClassifier
+from streamsvm.conformal.guard import TWO
+from streamsvm.online.outputs.recent import USUAL_ERROR, B, E, W
 
 
 class Guarantee(NamedTuple):
@@ -32,9 +33,9 @@ class Guarantee(NamedTuple):
 def guarantee_of(model: ConformalClassifier, labels: list[Hashable]) -> Guarantee:
     """The guarantee about these labels, in their order."""
     thresholds = [max(0.0, model._guard.threshold(label)) for label in labels]
-    if set(labels) != TWO or not is_better(model._recent):
+    if set(labels) != TWO or not model._guard.is_better:
         return Guarantee(float(model.error), thresholds, None)
-    intercept, slope = _line(model._recent.tolist())
+    intercept, slope = _line(model._guard.recent.tolist())
     return Guarantee(float(model.error), thresholds, (intercept if labels[1] else -intercept, slope))
 
 

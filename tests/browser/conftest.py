@@ -38,10 +38,29 @@ def shown(page):
 
 def press(page, key, event):
     """Press a key that answers the question about this event, and wait until that is done."""
-    # A question that has just replaced another one takes no key, nor does one below a list that is still closing.
-    wait_for(page, "mayAct() && !document.querySelector('dialog[open]')")
+    # A question that has just replaced another one takes no key, nor does one below a list that is open.
+    wait_for(page, "mayAct() && shown.id === known && !document.querySelector('dialog[open]')", event)
     page.keyboard.press(key)
     wait_for(page, "!isBusy && (!shown || shown.id !== known)", event)
+
+
+def name(page, who):
+    """Type an annotator's name, and wait until the page has asked for a question under this name."""
+    page.get_by_label("Your name").fill(who)
+    page.keyboard.press("Enter")
+    wait_for(page, "myName === known && seen >= 0 && !isBusy", who)
+
+
+def arrive(visitor, office, who):
+    """A new browser of an annotator with this name."""
+    page = visitor.open(office.url)
+    name(page, who)
+    return page
+
+
+def try_now(page):
+    """Click the button of the banner, which hides as soon as what waits has gone by itself."""
+    page.evaluate("$('again').click()")
 
 
 @pytest.fixture(scope="package")
@@ -86,9 +105,15 @@ class Visitor:
         self._contexts.append(context)
         return context
 
-    def open(self, url, context=None, **options):
-        """A new tab."""
+    def open(self, url, context=None, handlers=(), **options):
+        """A new tab.
+
+        The handlers answer requests in the server's place, by patterns of addresses. A page that is open already would
+        send some more requests past a new handler.
+        """
         page = (context or self.context(**options)).new_page()
+        for pattern, handler in dict(handlers).items():
+            page.route(pattern, handler)
         page.goto(url)
         return page
 

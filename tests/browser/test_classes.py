@@ -4,7 +4,7 @@ import pytest
 from asked import until
 from playwright.sync_api import expect
 
-from .conftest import press, shown, wait_for
+from .conftest import arrive, press, shown, wait_for
 
 TEN = [f"class {name}" for name in "ABCDEFGHIJ"]
 
@@ -28,13 +28,6 @@ def ask(office, numbers):
     for number in numbers:
         sure = dict.fromkeys(TEN, 0.0) | {"class B": 0.75, "class C": 0.25}
         office.trainer.ask(number, guess="class B", probabilities=sure, score=0.75, margin=0.25)
-
-
-def arrive(visitor, office, name):
-    page = visitor.open(office.url)
-    page.get_by_label("Your name").fill(name)
-    page.keyboard.press("Enter")
-    return page
 
 
 def test_thirty_questions_by_keyboard_undo_and_a_new_class(make_office_of_classes, visitor):

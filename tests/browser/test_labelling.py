@@ -6,6 +6,7 @@ import http.server
 import json
 import socket
 import threading
+import time
 
 import pytest
 from asked import Trainer, configure, until
@@ -15,7 +16,7 @@ from playwright.sync_api import expect
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.labelling.web.page import LabellingPage
 
-from .conftest import press, shown, wait_for
+from .conftest import arrive, name, press, shown, try_now, wait_for
 
 IDENT, SAID, TROUBLE = "#ident", "#said", "#trouble"
 
@@ -228,9 +229,6 @@ def test_five_undos_in_a_row_across_labels_and_skips(office, visitor):
 def test_an_undo_whose_reply_is_lost_undoes_one_answer(office, visitor):
     for number in range(3):
         office.trainer.ask(number)
-    page = visitor.open(office.url)
-    for _ in range(2):
-        press(page, "1", shown(page))
     lost = []
 
     def lose(route):
@@ -241,7 +239,9 @@ def test_an_undo_whose_reply_is_lost_undoes_one_answer(office, visitor):
         else:
             route.continue_()
 
-    page.route("**/api/undo", lose)
+    page = visitor.open(office.url, handlers={"**/api/undo": lose})
+    for _ in range(2):
+        press(page, "1", shown(page))
     page.keyboard.press("u")
     expect(page.locator(IDENT)).to_have_text("event e1")
     assert len(lost) == 2
@@ -308,10 +308,7 @@ def test_a_label_is_corrected_to_a_skip(office, visitor):
 def test_two_annotators_who_disagree(office, visitor):
     for number in range(2):
         office.trainer.ask(number)
-    zoe, bob = visitor.open(office.url), visitor.open(office.url)
-    for page, name in ((zoe, "Zoë"), (bob, "Bob")):
-        page.get_by_label("Your name").fill(name)
-        page.keyboard.press("Enter")
+    zoe, bob = arrive(visitor, office, "Zoë"), arrive(visitor, office, "Bob")
     event = shown(zoe)
     press(zoe, "1", event)
     shown(bob)
@@ -390,8 +387,7 @@ def test_two_tabs_share_the_work(office, visitor):
         office.trainer.ask(number)
     context = visitor.context()
     tabs = [visitor.open(office.url, context) for _ in range(2)]
-    tabs[0].get_by_label("Your name").fill("Zoë 12")  # whose digits are no answers
-    tabs[0].keyboard.press("Enter")
+    name(tabs[0], "Zoë 12")  # whose digits are no answers
     for _ in range(5):
         events = [shown(tab) for tab in tabs]
         assert events[0] != events[1]
@@ -406,6 +402,8 @@ def test_two_tabs_share_the_work(office, visitor):
 
 def test_who_goes_away_loses_the_question(make_office, visitor):
     office = make_office("labelling.lease_seconds=1.0")
+    now = time.time()
+    office.service._clock = lambda: now
     office.trainer.ask(1)
     context = visitor.context()
     context.clock.install()
@@ -413,9 +411,13 @@ def test_who_goes_away_loses_the_question(make_office, visitor):
     assert shown(first) == "e1"
     second = visitor.open(office.url)
     expect(second.locator("#rest-text")).to_contain_text("Other annotators have")
-    second.wait_for_timeout(1500)  # which is longer than the lease, but it is prolonged
+    for _ in range(2):
+        now += 0.8  # together longer than the lease, but it is prolonged
+        for _ in range(2):  # the first one may have been served before
+            first.wait_for_event("response", lambda response: "/api/next" in response.url)
     expect(second.locator("#rest-text")).to_contain_text("Other annotators have")
     context.clock.fast_forward(61_000)
+    office.service._clock = time.time
     assert shown(second) == "e1"
     press(second, "2", "e1")
     first.mouse.move(50, 50)
@@ -438,8 +440,7 @@ def test_a_duplicated_tab_gets_a_question_of_its_own(office, visitor):
 def test_a_lost_reply_is_asked_for_again(office, visitor):
     for number in range(2):
         office.trainer.ask(number)
-    page = visitor.open(office.url)
-    first, lost, is_down = shown(page), [], True
+    lost, is_down = [], True
 
     def lose(route):
         lost.append(route.request.post_data_json)
@@ -449,13 +450,15 @@ def test_a_lost_reply_is_asked_for_again(office, visitor):
         else:
             route.continue_()
 
-    page.route("**/api/answer", lose)
+    page = visitor.open(office.url, handlers={"**/api/answer": lose})
+    first = shown(page)
     page.keyboard.press("1")
     expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept in this browser")
     for key in "2siu":  # what is on its way is on its way
         page.keyboard.press(key)
+    expect(page.get_by_role("button", name="Try now")).to_be_visible()
     is_down = False
-    page.get_by_role("button", name="Try now").click()
+    try_now(page)
     expect(page.locator(IDENT)).not_to_have_text(f"event {first}")
     expect(page.locator("#banner")).to_be_hidden()
     assert len(lost) > 2
@@ -500,7 +503,7 @@ def test_the_server_is_killed_between_answer_and_reply(visitor, tmp_path, reques
     assert trainer.labels() == {first: True}
     expect(page.locator("#banner")).to_be_visible()
     serve("never")
-    page.get_by_role("button", name="Try now").click()
+    try_now(page)
     expect(page.locator("#banner")).to_be_hidden()
     second = shown(page)
     assert second != first

@@ -8,7 +8,7 @@ import pytest
 
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import CAP, ETA, ETA_OF_AUDIT, LARGEST_LEVEL, LEAST, POOLED, Guard
-from streamsvm.conformal.scores import WINDOW
+from streamsvm.online.outputs.past import WINDOW
 
 ALPHAS = (0.1, 0.02, 0.01)
 
@@ -149,9 +149,9 @@ def test_scores_of_a_young_model_do_not_count_if_labels_are_late():
     early = decide(guard, {0: 0.5, 1: 0.5})
     for t in range(150):
         guard.note(t, early, t % 2)
-    assert len(guard.classes[0].scores) == 1  # the first label was not late
+    assert guard.classes[0].past.n_scores == 1  # the first label was not late
     guard.note(150, decide(guard, {0: 0.5, 1: 0.5}), 0)
-    assert len(guard.classes[0].scores) == 2
+    assert guard.classes[0].past.n_scores == 2
 
 
 def test_an_audit_counts_each_of_its_errors_for_many():
@@ -184,11 +184,11 @@ def test_what_is_forgotten_or_corrected_is_taken_back():
             other.note(t, said, y)
     guard.forget([59, 1000])
     for c in (0, 1):
-        assert guard.classes[c].scores.ordered == other.classes[c].scores.ordered
+        np.testing.assert_array_equal(guard.classes[c].past.given()[1], other.classes[c].past.given()[1])
         assert guard.classes[c].log_level == pytest.approx(other.classes[c].log_level)
         assert guard.classes[c].tally == other.classes[c].tally
     before = guard.classes[0].tally.n, guard.classes[1].tally.n
-    c = next(c for c in (0, 1) if any(record.id == 7 for record in guard.classes[c].records))
+    c = next(c for c in (0, 1) if 7 in guard.classes[c].past.given()[0])
     guard.relabel(7, 1 - c)
     after = guard.classes[0].tally.n, guard.classes[1].tally.n
     assert sorted(np.subtract(after, before)) == [-1, 1]
@@ -232,5 +232,5 @@ def test_no_scores_by_leave_one_out_break_the_promise(alpha):
         guard.left_out = {0: [1.0], 1: [1.0]}
         said = decide(guard, {0: 1.0, 1: 0.0} if t > 0.7 * WINDOW else {0: 0.0, 1: 1.0})
         wrong.append(said.is_wrong(1))
-        guard._note(t, said, 1, 0, counts=False)
+        guard.note(t, said, 1, 0, counts=False)
     assert 0.5 * guard.excess < worst_excess(wrong, alpha) <= guard.excess

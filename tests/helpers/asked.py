@@ -1,10 +1,12 @@
 """Questions for the tests of whoever answers them: a trainer that only speaks, over the embedded log."""
 
+import contextlib
 import json
 import time
 
 from patience import Patience
 
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import DaemonSettings, LabelSettings, LogSettings, Settings
@@ -98,6 +100,14 @@ class Trainer:
     def write(self, key, value):
         payload = None if value is None else json.dumps(value).encode()
         self.log.produce(self._settings.log.questions, payload, key=key.encode(), partition=0)
+
+
+@contextlib.contextmanager
+def opened(settings, **options):
+    """A labelling service that has read what there is."""
+    with LabellingService(settings, **options) as service:
+        until(lambda: service.stats()["loaded"])
+        yield service
 
 
 def until(condition, seconds=30.0):

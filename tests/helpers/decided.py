@@ -1,35 +1,23 @@
 """Events for the tests of decisions, and the settings of a trainer that decides."""
 
-import contextlib
-import json
-
 import numpy as np
-from logged import change
+from logged import append_at, change
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest
 from streamsvm.conformal import ConformalClassifier
-from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 
 START = 1_700_000_000_000
 
 
 def configure(folder, classes=(), **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log"),
-        model=ModelSettings(cache_mb=1.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-    )
-    return change(settings, decide={"error": 0.1}, label={"classes": classes}, **changes)
+    settings = small(folder, model={"cache_mb": 1.0}, decide={"error": 0.1}, label={"classes": classes})
+    return change(settings, **changes)
 
 
 def append(settings, values, topic="events", partition=0, keys=(None,), start=START):
-    folder = settings.log.dir / topic / str(partition)
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(Appender(folder, 1 << 20)) as appender:
-        for i, value in enumerate(values):
-            appender.append(start + 10 * i, keys[i % len(keys)], json.dumps(value).encode(), ())
+    rows = [(start + 10 * i, keys[i % len(keys)], value) for i, value in enumerate(values)]
+    append_at(settings, {topic: rows}, partition)
 
 
 def events(n, classes=(), seed=5):

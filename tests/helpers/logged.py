@@ -3,13 +3,15 @@
 The place of a log is its folder, or the settings that name it.
 """
 
+import contextlib
 import json
 from dataclasses import replace
 
 import numpy as np
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import Settings
+from streamsvm.connectors.logs.segments import Appender
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 
 
 def config_text(**daemon):
@@ -43,11 +45,30 @@ def change(settings, **changes):
     return settings
 
 
+def configure(folder, **changes):
+    """Settings of a small trainer over an embedded log in this folder, with other values as a dict for each section."""
+    settings = Settings(
+        log=LogSettings(dir=folder / "log"),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
+    )
+    return change(settings, **changes)
+
+
 def append(where, values, topic="events", **options):
     """Append bytes, and other values as JSON."""
     with LocalLog(_folder(where)) as log:
         for value in values:
-            log.produce(topic, value if isinstance(value, bytes) else json.dumps(value).encode(), **options)
+            log.produce(topic, _encoded(value), **options)
+
+
+def append_at(where, rows, number=0, segment_bytes=1 << 20):
+    """Append (time, key, value) by topic; values are bytes, None, or something as JSON."""
+    for topic, records in rows.items():
+        folder = _folder(where) / topic / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(Appender(folder, segment_bytes)) as appender:
+            for time, key, value in records:
+                appender.append(time, key, _encoded(value), ())
 
 
 def read(where, topic="events", partition=None):
@@ -64,6 +85,18 @@ def read(where, topic="events", partition=None):
 def read_json(where, topic, partition=None):
     """The values of a topic's records."""
     return [json.loads(record.value) for record in read(where, topic, partition)]
+
+
+def predictions(settings, topic=None):
+    """The predictions by src; repeated ones must be the same to the byte."""
+    found = {}
+    for record in read(settings, topic or settings.log.predictions):
+        assert found.setdefault(json.loads(record.value)["src"], record.value) == record.value
+    return found
+
+
+def _encoded(value):
+    return value if isinstance(value, bytes | None) else json.dumps(value).encode()
 
 
 def _folder(where):

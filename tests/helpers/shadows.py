@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 from logged import append, change, read_json
+from logged import configure as small
 
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 
 SHADOWS = (
     ChallengerSettings("c1", model=ModelSettings(C=1.0)),
@@ -18,11 +18,7 @@ SHADOWS = (
 
 
 def configure(folder, challengers=SHADOWS, *, labels="", **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", labels=labels),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-        challenger=challengers,
-    )
+    settings = replace(small(folder, log={"labels": labels}), challenger=challengers)
     return change(settings, **changes)
 
 

@@ -4,12 +4,9 @@ import contextlib
 import json
 
 import numpy as np
+from logged import append_at, read
+from logged import configure as small
 
-from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.settings.labelling import LabellingSettings
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 
 START = 1_700_000_000_000
@@ -17,11 +14,12 @@ MINUTE = 60_000
 
 
 def configure(folder, **labelling):
-    return Settings(
-        log=LogSettings(dir=folder / "log", labels="labels", questions="questions"),
-        model=ModelSettings(C=10.0, gamma=0.5, cache_mb=1.0),
-        labelling=LabellingSettings(**{"stop": "never", "open": 4, **labelling}),
-        daemon=DaemonSettings(batch=8, state_dir=folder / "state", checkpoint_records=40, follow=False),
+    return small(
+        folder,
+        log={"labels": "labels", "questions": "questions"},
+        model={"gamma": 0.5, "cache_mb": 1.0},
+        labelling={"stop": "never", "open": 4, **labelling},
+        daemon={"batch": 8, "checkpoint_records": 40, "window": 1000},
     )
 
 
@@ -50,15 +48,14 @@ class World:
     @contextlib.contextmanager
     def appending(self, topic):
         """Append records, a minute apart."""
-        folder = self.settings.log.dir / topic / "0"
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(Appender(folder, 1 << 20)) as appender:
+        rows = []
 
-            def append(value):
-                self.clock += MINUTE
-                appender.append(self.clock, None, json.dumps(value).encode(), ())
+        def append(value):
+            self.clock += MINUTE
+            rows.append((self.clock, None, value))
 
-            yield append
+        yield append
+        append_at(self.settings, {topic: rows})
 
     def answer(self, *answers):
         with self.appending("labels") as append:
@@ -70,9 +67,7 @@ class World:
         return {"id": question["id"], "y": self.truth[question["id"]], "source": "truth"}
 
     def read(self, topic):
-        with LocalLog(self.settings.log.dir) as log:
-            log.seek(topic, 0, 0)
-            return list(iter_all(log))
+        return read(self.settings, topic, 0)
 
     def questions(self):
         """All that were ever asked, in order, by id."""
@@ -94,7 +89,6 @@ class World:
     def run(self):
         return trainer.run(self.settings)[0]
 
-
-def iter_all(log):
-    while records := log.poll(0.0, 10_000):
-        yield from records
+    def outcome(self, state):
+        """What must not depend on kills."""
+        return state.model.digest(), self.open(), list(self.questions()), self.status()

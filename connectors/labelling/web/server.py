@@ -100,13 +100,13 @@ class PageServer(HTTPServer):
         super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
 
     def arrive(self, tab: str, who: str) -> str:
-        """Remember who uses a tab now, and end the reservation of the tab's previous annotator."""
+        """Remember who uses a tab now; the question stays with the tab if its annotator types another name."""
         with self._lock:
             before, self._annotators[tab] = self._annotators.pop(tab, who), who
             if len(self._annotators) > _MAX_TABS:
                 del self._annotators[next(iter(self._annotators))]
         if before != who:
-            self.service.release(before)
+            self.service.rename(before, who)
         return who
 
     def leave(self, tab: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Protocol
+from types import ModuleType
 
 from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
@@ -12,32 +12,6 @@ from ..transport import AccessDenied, Committed, Shape, Unavailable
 from .log import ClusterLog
 from .options import KafkaOptions, servers
 from .security import identity, insecurities
-
-
-class Admin(Protocol):
-    """What a client's module `admin` can do; each function connects, and leaves no connection open."""
-
-    def describe_topics(self, options: Mapping[str, Any], names: list[str]) -> dict[str, Shape]:
-        """The shapes of those topics that exist."""
-
-    def create_topics(self, options: Mapping[str, Any], shapes: Mapping[str, Shape], replication: int | None) -> None:
-        """Create topics."""
-
-    def offsets_at(
-        self, options: Mapping[str, Any], topic: str, partitions: Iterable[int], time_ms: int
-    ) -> dict[int, int]:
-        """The offset of each partition's first record of that time or later."""
-
-    def delete_records(self, options: Mapping[str, Any], topic: str, partition: int, offset: int) -> None:
-        """Remove the records before an offset."""
-
-    def commit_offsets(
-        self, options: Mapping[str, Any], group: str, offsets: Mapping[tuple[str, int], Committed]
-    ) -> None:
-        """Commit offsets of a group without members."""
-
-    def describe_group(self, options: Mapping[str, Any], group: str) -> tuple[str, int]:
-        """The state of a group, as the broker calls it, and the number of its members."""
 
 
 class ClusterBackend(Backend):
@@ -54,7 +28,7 @@ class ClusterBackend(Backend):
     is_local = False
     makes_topics = False
     _log: type[ClusterLog]
-    _admin: Admin
+    _admin: ModuleType  # its functions do what `Backend` says, given the options of the client
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options

@@ -153,8 +153,8 @@ class ClusterLog(ABC):
     def start_offsets(self, topic: str) -> dict[int, int]:
         return self._reader.start_offsets(topic)
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        return self._reader.end_offsets(topic)
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
+        return self._reader.end_offsets(topic, unstable=unstable)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

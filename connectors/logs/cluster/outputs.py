@@ -112,8 +112,8 @@ class Outputs(ABC, Generic[Producer]):
         if self._producer is not None:
             try:
                 if not self._wait(self._producer, FLUSH_SECONDS):
-                    self._require_topics(self._topics)
-                    raise Unavailable(f"no acknowledgement within {FLUSH_SECONDS:g} seconds")
+                    silence = self._require_topics(self._topics)
+                    raise Unavailable(silence or f"no acknowledgement within {FLUSH_SECONDS:g} seconds")
             finally:
                 self._check_failure()
         self._backlog = 0
@@ -128,10 +128,14 @@ class Outputs(ABC, Generic[Producer]):
             self._close(self._producer, CLOSE_SECONDS)
             self._producer = None
 
-    def _require_topics(self, names: set[str]) -> None:
-        """Raise `TopicMismatch` if a topic was deleted: the client would wait for it without end."""
-        if self._why_silent(time.monotonic()):
-            return
+    def _require_topics(self, names: set[str]) -> str | None:
+        """Why the broker does not answer; if it does and a topic was deleted, raise `TopicMismatch`.
+
+        The client would wait for such a topic without end.
+        """
+        silence = self._why_silent(time.monotonic())
+        if silence:
+            return silence
         with suppress(Unavailable):
             missing = self._missing(names)
             if missing:
@@ -142,6 +146,7 @@ class Outputs(ABC, Generic[Producer]):
                     f"topic {min(missing)!r} was deleted while we wrote to it; "
                     "`streamsvm topics CONFIG.toml --create` creates it again"
                 )
+        return None
 
     # --- transactions -------------------------------------------------------------------------------------------------
 

@@ -52,8 +52,8 @@ class Reader(ABC):
         """The offset of the first record, by partition; empty for a topic that does not exist."""
 
     @abstractmethod
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """The offset of the record to come, by partition; empty for a topic that does not exist."""
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
+        """As of `transport.Transport`."""
 
     @abstractmethod
     def known_end(self, topic: str, partition: int) -> int:

@@ -73,8 +73,8 @@ class Outputs(AnyOutputs[KafkaProducer]):
                 f"a record for topic {topic!r} is too large: {error}; see kafka.max_request_size"
             ) from None
         except kafka.errors.KafkaTimeoutError as error:
-            self._require_topics({topic})
-            raise Unavailable(f"topic {topic!r} does not answer: {error}") from None
+            silence = self._require_topics({topic})
+            raise Unavailable(silence or f"topic {topic!r} does not answer: {error}") from None
         except kafka.errors.KafkaError as error:
             raise OutputsLost(f"topic {topic!r} cannot be written to: {error}") from None
         future.add_errback(partial(self._note_failure, topic))

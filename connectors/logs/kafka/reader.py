@@ -58,7 +58,11 @@ class Reader(AnyReader):
     def start_offsets(self, topic: str) -> dict[int, int]:
         return self._ask(self._consumer.beginning_offsets, topic)
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
+        if unstable:
+            options = client_options(self._options.client, KafkaConsumer) | {"isolation_level": "read_uncommitted"}
+            with translated(), KafkaConsumer(**options) as consumer:
+                return self._ask(consumer.end_offsets, topic)
         ends = self._ask(self._consumer.end_offsets, topic)
         self._ends |= {TopicPartition(topic, number): offset for number, offset in ends.items()}
         return ends

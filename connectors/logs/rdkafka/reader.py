@@ -24,7 +24,7 @@ from ..cluster.reader import AT_ONCE, Partition
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, PositionRefused, Record
 from .admin import ask_topics, described
-from .client import Administrator, close_soon, consumer_options, offsets_of, to_partitions
+from .client import Administrator, asking_consumer, close_soon, consumer_options, offsets_of, to_partitions
 from .errors import MISSING, is_refusal, ours, translated
 
 
@@ -112,9 +112,14 @@ class Reader(AnyReader):
             number: offset for (_, number), offset in offsets_of(self._asking, partitions, OFFSET_BEGINNING).items()
         }
 
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        ends = offsets_of(self._asking, [(topic, number) for number in self.partitions(topic)], OFFSET_END)
-        self._ends |= ends
+    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
+        partitions = [(topic, number) for number in self.partitions(topic)]
+        if unstable:
+            with asking_consumer(self._options.client, isolation_level="read_uncommitted") as consumer:
+                ends = offsets_of(consumer, partitions, OFFSET_END)
+        else:
+            ends = offsets_of(self._asking, partitions, OFFSET_END)
+            self._ends |= ends
         return {number: offset for (_, number), offset in ends.items()}
 
     def _ask_brokers(self, seconds: float) -> None:

@@ -85,8 +85,8 @@ class Candidates(StreamPool):
         self._transformer = records or scaler
         self._texts = NearDuplicates()
 
-    def alike(self, key: int, value: bytes, text: str) -> list[int]:
-        """The events whose text is almost the same as that of an event which was asked about.
+    def alike(self, key: int, value: bytes, text: str, image: str) -> list[int]:
+        """The events whose text, or image, is almost the same as that of an event which was asked about.
 
         Parameters
         ----------
@@ -94,13 +94,13 @@ class Candidates(StreamPool):
             Of the event.
         value
             Of its record.
-        text
-            The field with the text.
+        text, image
+            The fields with the text and the image.
         """
         for other in self.keys():
             if other not in self._texts:
-                self._texts.add(other, _text_of(super().rows([other])[0], text))
-        self._texts.add(key, _text_of(value, text))
+                self._texts.add(other, _shown_of(super().rows([other])[0], text, image))
+        self._texts.add(key, _shown_of(value, text, image))
         found = self._texts.like(key)
         self._texts.discard(key)
         return found
@@ -158,8 +158,9 @@ class Labelling:
         has_words = settings.log.format == "json" and self._undecided is None  # other formats have no texts for people
         words = labelling.seed_words if has_words else ()
         self._words = pattern_of(words) if words else None
-        self._has_alike = settings.log.format == "json" and labelling.answers_per_question == 1
-        self._text = labelling.text
+        self._first = frozenset() if self._undecided else frozenset(labelling.first)
+        self._has_alike = settings.log.format == "json"
+        self._text, self._image = labelling.text, labelling.image
         self._n_with_words = 0
         self.promises_recall = labelling.stop == "recall"
         self.votes = Votes(labelling.answers_per_question)
@@ -190,6 +191,8 @@ class Labelling:
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
+            if str(event.id) in self._first:
+                self.loop.suggest([event.key])
             self._look_for_words(event.key, value)
             if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
@@ -217,8 +220,9 @@ class Labelling:
             self.loop.suggest([key])
 
     def alike(self, key: int) -> list[int]:
-        """The candidates with almost the same text as an event that a question is open about."""
-        return self._candidates.alike(key, self.value_of(key), self._text) if self._has_alike else []
+        """The candidates with almost the same text or image as an event that a question is open about."""
+        shown = self._text, self._image
+        return self._candidates.alike(key, self.value_of(key), *shown) if self._has_alike else []
 
     def erase(self, keys: Sequence[int]) -> None:
         """Forget events that the join has erased; `refresh` withdraws the questions about them."""
@@ -258,7 +262,7 @@ class Labelling:
         elif is_recheck(query_id):
             self.rechecks.hear(query_id, label)
         decided = self.votes.hear(label, holding, time)
-        if decided is None and label.op != "retract":
+        if decided is None and label.op != "retract" and label.like is None:
             self.loop.suggest([label.key])  # found by a person, and others must answer, too
         return decided
 
@@ -326,6 +330,15 @@ def _text_of(value: bytes, name: str) -> str:
     """The text that people read of an event, from the value of its record; empty without one."""
     text = json.loads(value).get(name)
     return text if isinstance(text, str) else ""
+
+
+def _shown_of(value: bytes, text: str, image: str) -> str | list[float]:
+    """The text of an event, or the list of the grey values of its image; empty without both."""
+    event = json.loads(value)
+    said, numbers = event.get(text), event.get("x")
+    if isinstance(said, str) and said.strip():
+        return said
+    return numbers if event.get(image) and isinstance(numbers, list) else ""
 
 
 def _finished(model: Model) -> Model:

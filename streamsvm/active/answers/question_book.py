@@ -181,6 +181,27 @@ class QuestionBook:
         if question_id is not None:
             del self._open[question_id].holders[who]
 
+    def pass_on(self, who: str, to: str, now: int, without: Collection[str] = ()) -> None:
+        """Free the question that is assigned to an annotator, and assign it to another one who may have it.
+
+        Parameters
+        ----------
+        who
+            The annotator.
+        to
+            Who gets the question, unless they have one.
+        now
+            The time, in milliseconds.
+        without
+            Questions that they do not get, beside those that they have answered since they were opened.
+        """
+        question_id = self._held.get(who)
+        self.release(who)
+        if question_id is None or to in self._held or question_id in without:
+            return
+        if to not in self._open[question_id].said:
+            self._lend(question_id, to, now)
+
     def _lend(self, question_id: str, who: str, now: int) -> None:
         holders = self._open[question_id].holders
         if who not in holders and len(holders) >= self._open[question_id].wanted:

@@ -1,21 +1,23 @@
-"""Near-duplicates: texts that are almost the same, so that one answer is enough for all of them.
+"""Near-duplicates: texts or images that are almost the same, so that one answer is enough for all of them.
 
-Texts are compared by their pairs of adjacent words: two texts are alike if they share 80 % of them.  Of a long text,
-256 pairs stand for all.  Hashes find the texts that may be alike, so that not all pairs of texts are compared.  The
-memory of a text has a bound.  The result depends on the texts alone, not on the order in which they came.
+Texts are compared by their pieces, the runs of four letters or blanks: two texts are alike if they share 80 % of them.
+The pieces of an image are the places where its grey values rise or fall.  Of many pieces, 256 stand for all.  Hashes
+find what may be alike, so that not all pairs are compared.  The memory of a text has a bound.  The result depends on
+the texts alone, not on the order in which they came.
 """
 
 import re
-import zlib
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 
 import numpy as np
 
-LIKENESS = 0.8  # share of the pairs of words that two texts have in common
+LIKENESS = 0.8  # share of the pieces that two texts have in common
 MOST = 100  # texts that one answer may be for
 
-_PAIRS = 256  # of a text that are kept, those with the smallest hashes
+_PIECE = 4  # characters: a wrong letter in a text of 40 leaves 80 % of the pieces
+_PIECES = 256  # of a text that are kept, those with the smallest hashes
+_STEP = 0.05  # between two grey values, as a share of the image's range, that is a rise or a fall
 _BANDS, _ROWS = 8, 3  # texts with a likeness of 0.8 agree in one of 8 bands with a probability of 0.997
 _SEEDS = np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 _COMPARED = 5 * MOST  # texts that are compared with one
@@ -23,12 +25,12 @@ _WORD = re.compile(r"\w+")
 
 
 class NearDuplicates:
-    """Finds texts that are almost the same, among texts that come and go.
+    """Finds texts that are almost the same, or images, among those that come and go.
 
     Parameters
     ----------
     likeness
-        Share of the pairs of adjacent words that two texts must have in common, above 0 and at most 1.
+        Share of the pieces that two texts must have in common, above 0 and at most 1.
 
     Raises
     ------
@@ -55,42 +57,42 @@ class NearDuplicates:
         if not 0.0 < likeness <= 1.0:
             raise ValueError(f"likeness={likeness!r} must be above 0 and at most 1")
         self._likeness = likeness
-        self._pairs: dict[int, np.ndarray] = {}  # sorted hashes
+        self._pieces: dict[int, np.ndarray] = {}  # sorted hashes
         self._bands: dict[bytes, set[int]] = {}  # keys
 
     def __len__(self) -> int:
         """Number of texts."""
-        return len(self._pairs)
+        return len(self._pieces)
 
     def __contains__(self, key: object) -> bool:
         """Whether there is a text with this key."""
-        return key in self._pairs
+        return key in self._pieces
 
-    def add(self, key: int, text: str) -> None:
-        """Take in a text; one without words is like no other."""
+    def add(self, key: int, text: str | Sequence[float]) -> None:
+        """Take in a text, or the grey values of an image; one without words is like no other."""
         self.discard(key)
-        pairs = _pairs_of(text)
-        self._pairs[key] = pairs
-        for band in _bands_of(pairs):
+        pieces = _pieces_of(text) if isinstance(text, str) else _steps_of(text)
+        self._pieces[key] = pieces
+        for band in _bands_of(pieces):
             self._bands.setdefault(band, set()).add(key)
 
     def discard(self, key: int) -> None:
         """Take a text out, if it is there."""
-        pairs = self._pairs.pop(key, None)
-        if pairs is None:
+        pieces = self._pieces.pop(key, None)
+        if pieces is None:
             return
-        for band in _bands_of(pairs):
+        for band in _bands_of(pieces):
             self._bands[band].discard(key)
             if not self._bands[band]:
                 del self._bands[band]
 
     def like(self, key: int, n: int = MOST) -> list[int]:
         """The keys of the texts that are like one of them, the most alike first: `n` at most."""
-        pairs = self._pairs[key]
-        near = set().union(*(self._bands[band] for band in _bands_of(pairs))) - {key}
+        pieces = self._pieces[key]
+        near = set().union(*(self._bands[band] for band in _bands_of(pieces))) - {key}
         found = []
         for other in nsmallest(_COMPARED, near):
-            share = _likeness(pairs, self._pairs[other])
+            share = _likeness(pieces, self._pieces[other])
             if share >= self._likeness:
                 found.append((-share, other))
         return [other for _, other in nsmallest(n, found)]
@@ -107,7 +109,7 @@ def near_duplicates(texts: Sequence[str] | Iterable[str], *, likeness: float = L
     texts
         The texts, one for each row.
     likeness
-        Share of the pairs of adjacent words that two texts must have in common, above 0 and at most 1.
+        Share of the pieces that two texts must have in common, above 0 and at most 1.
 
     Returns
     -------
@@ -155,11 +157,25 @@ def checked_groups(alike: Iterable[int] | None, n: int) -> dict[int, list[int]]:
     return {row: group for group in rows.values() if len(group) > 1 for row in group}
 
 
-def _pairs_of(text: str) -> np.ndarray:
-    """The hashes of the pairs of adjacent words, sorted; of a text of one word, the hash of this word."""
-    words = np.array([zlib.crc32(word.encode()) for word in _WORD.findall(text.casefold())], np.uint64)
-    pairs = words[:-1] * np.uint64(0x100000001) ^ (words[1:] << np.uint64(16)) if len(words) > 1 else words
-    return np.unique(_mixed(pairs))[:_PAIRS]
+def _pieces_of(text: str) -> np.ndarray:
+    """The hashes of the runs of four characters, sorted, of a text in small letters with single blanks."""
+    plain = " ".join(_WORD.findall(text.casefold()))
+    code = np.frombuffer(plain.encode("utf-32-le", "replace"), np.uint32).astype(np.uint64)
+    length = min(_PIECE, len(code))
+    n = len(code) - length + bool(length)
+    hashed = np.zeros(n, np.uint64)
+    for place in range(length):
+        hashed = hashed * np.uint64(0x100000001B3) ^ code[place : place + n]  # FNV
+    return np.unique(_mixed(hashed))[:_PIECES]
+
+
+def _steps_of(values: Sequence[float]) -> np.ndarray:
+    """The hashes of the places where values rise, and of those where they fall, sorted."""
+    grey = np.asarray(values, np.float64)
+    steps, place = np.diff(grey), np.arange(len(grey) - 1, dtype=np.uint64) << np.uint64(1)
+    least = _STEP * np.ptp(grey) if len(grey) else 0.0
+    rising, falling = place[steps > least], place[steps < -least] | np.uint64(1)
+    return np.unique(_mixed(np.concatenate([rising, falling])))[:_PIECES]
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:
@@ -169,18 +185,18 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _bands_of(pairs: np.ndarray) -> list[bytes]:
-    """What texts that are alike have in common with a high probability: the smallest of their pairs in three orders."""
-    if not len(pairs):
+def _bands_of(pieces: np.ndarray) -> list[bytes]:
+    """What texts that are alike probably have in common: the smallest of their pieces in three orders."""
+    if not len(pieces):
         return []
-    least = _mixed(pairs ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)
+    least = _mixed(pieces ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)
     return [bytes([number]) + band.tobytes() for number, band in enumerate(least)]
 
 
 def _likeness(a: np.ndarray, b: np.ndarray) -> float:
-    """The share of the pairs of two texts that both have, estimated by the smallest ones of a long text."""
+    """The share of the pieces of two texts that both have, estimated by the smallest ones of a long text."""
     both = np.intersect1d(a, b, assume_unique=True)
-    if max(len(a), len(b)) < _PAIRS:
+    if max(len(a), len(b)) < _PIECES:
         return len(both) / (len(a) + len(b) - len(both))
-    union = np.union1d(a, b)[:_PAIRS]
+    union = np.union1d(a, b)[:_PIECES]
     return np.count_nonzero(both <= union[-1]) / len(union)

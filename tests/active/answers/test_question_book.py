@@ -312,6 +312,15 @@ class Machine(RuleBasedStateMachine):
         self.leases = {question: lease for question, lease in self.leases.items() if lease[0] != who}
         self.book.release(who)
 
+    @rule(who=WHO, to=WHO)
+    def pass_on(self, who, to):
+        held = {name: question for question, (name, _) in self.leases.items()}
+        question = held.pop(who, None)
+        self.leases = {question: lease for question, lease in self.leases.items() if lease[0] != who}
+        if question is not None and to not in held and all(name != to for name, _, _ in self.answers[question]):
+            self.leases[question] = (to, self.now + LEASE)
+        self.book.pass_on(who, to, self.now)
+
     @rule(who=WHO)
     def hand_out(self, who):
         held = [question for question, lease in self.leases.items() if lease[0] == who]

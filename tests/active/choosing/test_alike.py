@@ -1,7 +1,6 @@
 """Near-duplicates: what is found, by the slow way of comparing all texts; and what one answer for several does."""
 
 import re
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,13 +16,13 @@ TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=14).map(" ".join), min_siz
 
 
 def naive_likeness(a: str, b: str) -> float:
-    """The share of the pairs of words that two texts have in common."""
+    """The share of the runs of four characters that two texts have in common."""
 
-    def pairs(text: str) -> set[tuple[str, ...]]:
-        words = re.findall(r"\w+", text.casefold())
-        return set(pairwise(words)) if len(words) > 1 else {(word,) for word in words}
+    def runs(text: str) -> set[str]:
+        plain = " ".join(re.findall(r"\w+", text.casefold()))
+        return {plain[i : i + 4] for i in range(max(1, len(plain) - 3))} - {""}
 
-    both, either = pairs(a) & pairs(b), pairs(a) | pairs(b)
+    both, either = runs(a) & runs(b), runs(a) | runs(b)
     return len(both) / len(either) if either else 0.0
 
 
@@ -44,12 +43,29 @@ def test_what_is_found_is_alike_and_what_is_equal_is_found(texts):
 def test_texts_of_80_percent_are_found_nearly_always():
     rng, n_found = np.random.default_rng(0), 0
     for trial in range(200):
-        words = [f"w{number}" for number in rng.integers(10**6, size=21)]
+        letters = rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 100)
         near = NearDuplicates()
-        near.add(1, " ".join(words))
-        near.add(2, " ".join([*words[:20], *(f"{trial}" for _ in range(2))]))  # 19 of 22 pairs
+        near.add(1, "".join(letters))
+        near.add(2, "".join([*letters[:90], *f"{trial:010}"]))  # 87 of 107 runs
         n_found += near.like(1) == [2]
     assert n_found >= 198
+
+
+def test_a_typing_error_in_a_short_text_makes_no_other_one():
+    texts = ["running out of time, and of patience too", "Running out of tme - and of patience, too!", "running, no"]
+    assert near_duplicates([*texts, "", "!"]).tolist() == [0, 0, 2, 3, 4]
+
+
+def test_a_copy_of_an_image_is_like_it_and_another_one_is_not():
+    rng, near = np.random.default_rng(0), NearDuplicates()
+    images = rng.random((20, 16, 16)).cumsum(axis=1)
+    for number, image in enumerate(images):
+        near.add(number, image.ravel().tolist())
+        near.add(100 + number, (0.8 * image + 0.002 * rng.normal(size=image.shape)).ravel().tolist())  # darker, noisy
+    assert all(near.like(number) == [100 + number] for number in range(20))
+    near.add(-1, [0.5] * 256)
+    near.add(-2, [0.7] * 256)
+    assert near.like(-1) == []  # nothing rises or falls
 
 
 def test_what_is_found_does_not_depend_on_the_order_of_coming():
@@ -71,7 +87,7 @@ def test_memory_and_answers_have_bounds():
     near.add(-1, long)
     near.add(-2, long + " and more")
     assert near.like(-1) == [-2]
-    assert near._pairs[-1].nbytes <= 2048
+    assert near._pieces[-1].nbytes <= 2048
     for key in range(2 * MOST):
         near.add(key, "the same text as always")
     assert len(near.like(0)) == MOST

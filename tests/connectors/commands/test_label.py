@@ -18,17 +18,14 @@ from studio import CONFIG, TOKEN, Studio
 from streamsvm.connectors.commands import label
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.commands.shared import long_running
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 
 
 @pytest.fixture(autouse=True)
-def _haste(monkeypatch):
+def _haste(haste, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

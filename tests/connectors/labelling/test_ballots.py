@@ -1,7 +1,6 @@
 """The labelling service when a question wants the answers of several people."""
 
 import json
-import os
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -21,12 +20,6 @@ from streamsvm.connectors.settings.labelling import LabellingSettings
 
 ANN, BOB, CEM = "page:ann#1111", "page:bob#2222", "terminal:cem"
 ANN_AGAIN = "page:ann#9999"
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
 
 
 @contextmanager

@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from asked import Trainer, of_questions, until
-from fuse import Fuse, Killed, run_with
+from fuse import killed_anywhere
 from logged import append, change, read, read_json
 
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.choices import KEYS, Choices
 from streamsvm.connectors.labelling.history import History
 from streamsvm.connectors.labelling.label_studio.interface import ClassScore, Interface
@@ -36,13 +35,6 @@ from streamsvm.connectors.trainer import trainer
 
 CENTRES = {"cat": (0.0, 0.0), "dog": (4.0, 0.0), "bird": (0.0, 4.0)}
 OPEN = LabelSettings(classes=("cat", "dog", "bird"), max_classes=4)
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
 
 
 def configure(folder, **labelling):
@@ -134,15 +126,7 @@ def test_killed_while_it_asks_it_ends_the_same(tmp_path, monkeypatch):
         append(settings, [{**event, "id": f"later-{event['id']}"} for _, event in some_events(8)])
         return settings
 
-    settings, fuse = prepared("whole"), Fuse()
-    state = run_with(settings, fuse, monkeypatch)[0]
-    expected = come_to(settings, state)
-    for place in range(1, fuse.steps + 1, 3):
-        settings = prepared(str(place))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        state = trainer.run(settings)[0]
-        assert come_to(settings, state) == expected, f"killed at step {place}"
+    killed_anywhere(prepared, lambda settings, states: come_to(settings, states[0]), 3, monkeypatch)
 
 
 # --- choices ----------------------------------------------------------------------------------------------------------

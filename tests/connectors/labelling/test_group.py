@@ -1,25 +1,16 @@
 """One answer for several near-duplicates: what is written, taken back and corrected."""
 
-import os
+from dataclasses import replace
 
 import pytest
-from asked import Trainer, of_questions, until
+from asked import Trainer, until
 from logged import read_json
 
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Unavailable
 
 ALIKE = [{"query_id": name, "id": f"event-{name}"} for name in ("r", "s", "t")]
-
-
-@pytest.fixture
-def settings(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
-    return of_questions(tmp_path)
 
 
 @pytest.fixture
@@ -122,3 +113,23 @@ def test_after_a_restart_they_still_go_together(settings, trainer):
         assert service.open() == []
         service.undo("ann")
     assert {name: y for name, (y, _) in holding(settings).items()} == dict.fromkeys("qrst")
+
+
+def test_of_several_people_each_answers_for_all_of_them(settings, trainer):
+    settings = replace(settings, labelling=replace(settings.labelling, answers_per_question=2))
+    ask(trainer, "r", "s")  # chosen before the answers to the first one came
+    with LabellingService(settings) as service:
+        until(lambda: len(service.open()) == 3)
+        service.answer("r", False, "page:bob")
+        service.answer("q", True, "page:ann", alike=True)
+        service.answer("q", True, "page:bob", alike=True)
+        said = sorted((label["id"], label["source"], label["y"]) for label in read_json(settings, "labels", 0))
+        bobs = [(f"event-{name}", "page:bob", name != "r") for name in "qrst"]
+        assert said == sorted([*((f"event-{name}", "page:ann", True) for name in "qrst"), *bobs])
+        assert [question.query_id for question in service.open()] == ["r"]  # they disagree
+        service.undo("page:bob")
+        newest = {(label["id"], label["source"]): label.get("y") for label in read_json(settings, "labels", 0)}
+        assert {name: y for (name, who), y in newest.items() if who == "page:bob"} == {
+            "event-q": None, "event-r": False, "event-s": None, "event-t": None,
+        }  # fmt: skip
+        assert all(y for (_, who), y in newest.items() if who == "page:ann")

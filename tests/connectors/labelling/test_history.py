@@ -1,6 +1,5 @@
 """Undoing, reviewing and correcting answers, also after a restart."""
 
-import os
 import stat
 import tempfile
 from contextlib import contextmanager
@@ -8,30 +7,19 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from asked import Trainer, of_questions, until
+from asked import Trainer, of_questions, opened, until
 from hypothesis import given
 from hypothesis import settings as options
 from hypothesis import strategies as st
 from logged import read_json
 
-from streamsvm.connectors.labelling import book, follower, history
+from streamsvm.connectors.labelling import book, history
 from streamsvm.connectors.labelling.history import FILE, History
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.records.labels import Place
 from streamsvm.connectors.runtime.folders import FileError
 
 WORDS = {"1": ("set", True), "2": ("set", False), "s": ("skip", None), "i": ("ignore", None)}
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.01)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return of_questions(tmp_path)
 
 
 @contextmanager
@@ -42,13 +30,6 @@ def asked(settings, n, **fields):
         trainer.ask(number, **fields)
     yield trainer
     trainer.close()
-
-
-@contextmanager
-def opened(settings):
-    with LabellingService(settings) as service:
-        until(lambda: service.stats()["loaded"])
-        yield service
 
 
 def press(service, keys, who="page:ann#1"):

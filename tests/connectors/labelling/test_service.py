@@ -1,7 +1,6 @@
 """The labelling service between questions and answers, and the oracles that use it."""
 
 import json
-import os
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -10,14 +9,14 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from asked import of_questions, until
+from asked import opened, until
 from hypothesis import given
 from hypothesis import strategies as st
 from logged import read_json
 from patience import Patience
 
 from streamsvm.active import QuestionBook
-from streamsvm.connectors.labelling import book, follower, history, log_thread
+from streamsvm.connectors.labelling import answering, book, history, log_thread
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
@@ -34,18 +33,6 @@ from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.sections import LabelSettings, Settings
 
 SPAM = LabelSettings("spam", "ham")
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return of_questions(tmp_path)
 
 
 @pytest.fixture
@@ -88,14 +75,6 @@ class Trainer:
         self.log.produce("questions", data, key=key.encode(), partition=partition)
 
 
-@contextmanager
-def opened(settings, **options):
-    """A service that has read what there is."""
-    with LabellingService(settings, **options) as service:
-        until(lambda: service.stats()["loaded"])
-        yield service
-
-
 def answers(settings, partition=0):
     return read_json(settings, "labels", partition)
 
@@ -103,7 +82,7 @@ def answers(settings, partition=0):
 def tell(service, name, **fields):
     """Write an answer as another labelling service does, which the embedded log would not allow beside this one."""
     value = {"id": f"event-{name}", "op": "set", "query_id": name, **fields}
-    log = service._answering._writer._log
+    log = service._writer._log
     log.produce("labels", json.dumps(value).encode(), partition=0)
     log.flush()
 
@@ -144,6 +123,30 @@ def test_everybody_gets_another_question_and_the_same_again(settings, trainer):
         service.release("ann")
         assert service.next("cem").query_id == "q1"
         assert ids(service.open()) == ["q1", "q2"]
+
+
+def test_a_question_stays_in_front_of_an_annotator_who_types_a_name(settings, trainer):
+    trainer.ask("q1", "q2", "q3")
+    with opened(settings) as service:
+        service.next("page:#a")
+        assert service.next("page:#b").query_id == "q2"
+        service.release("page:#a")
+        service.rename("page:#b", "page:bob#b")
+        assert service.next("page:bob#b").query_id == "q2"
+        assert service.next("page:#b").query_id == "q1"
+        service.rename("page:bob#b", "page:#b")  # who has a question
+        assert service.next("page:cem#c").query_id == "q2"
+
+
+def test_a_name_that_has_answered_a_question_does_not_get_it_again(settings, trainer):
+    trainer.ask("q1", "q2")
+    with opened(replace(settings, labelling=LabellingSettings(answers_per_question=2))) as service:
+        service.answer("q1", True, "page:bob#a")
+        assert service.next("page:#b").query_id == "q1"
+        service.rename("page:#b", "page:bob#b")
+        assert service.next("page:bob#b").query_id == "q2"
+        service.rename("page:bob#b", "page:cem#b")
+        assert service.next("page:cem#b").query_id == "q2"
 
 
 def test_a_question_goes_to_somebody_else_when_its_lease_has_ended(settings, trainer):
@@ -700,19 +703,22 @@ def test_another_writer_of_labels_is_named(settings, trainer):
             service.answer("q", True, "ann")
 
 
-def test_others_add_labels_while_no_answer_comes(settings, trainer):
-    trainer.ask("q1", "q2")
+def test_others_add_labels_while_no_answer_comes(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2", "q3")
     with opened(settings) as service, LocalLog(settings.log.dir) as other:
+        monkeypatch.setattr(answering, "IDLE_SECONDS", 600)
         service.answer("q1", True, "ann")
         with pytest.raises(AlreadyInUse):
             other.produce("labels", b"{}")
+        monkeypatch.setattr(answering, "IDLE_SECONDS", 0.1)
+        service.answer("q2", True, "ann")
         is_written, patience = False, Patience(10)
         while not is_written and patience.lasts:
             with suppress(AlreadyInUse):
                 other.produce("labels", b"{}")
                 is_written = True
         other.close()
-        assert service.answer("q2", True, "ann") == "first"
+        assert service.answer("q3", True, "ann") == "first"
 
 
 def test_settings_without_questions_are_refused(settings):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from logged import append, change, read_json
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest, merge
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -16,21 +17,15 @@ from streamsvm.connectors.records.published import Publisher, Shelf, read_newest
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, ScorerSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer import trainer
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", model="model", merged="merged"),
-        model=ModelSettings(C=10.0),
-        daemon=DaemonSettings(batch=64, state_dir=folder / "state", follow=False),
-        scorer=ScorerSettings("merged"),
-    )
-    return change(settings, **changes)
+    topics, daemon = {"model": "model", "merged": "merged"}, {"batch": 64, "checkpoint_records": 20_000}
+    return change(small(folder, log=topics, daemon=daemon, scorer={"model": "merged"}), **changes)
 
 
 def some_events(n, first=0):

@@ -10,6 +10,7 @@ import pytest
 from asked import until
 from fuse import Fuse, Killed
 from logged import change, read, read_json
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -24,8 +25,7 @@ from streamsvm.connectors.runtime.numbers import MAX_INT64
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, Member, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, LabelSettings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.publication import key_name
 from streamsvm.core.device.gpu import find_gpu
@@ -34,11 +34,7 @@ from streamsvm.core.device.gpu import find_gpu
 
 
 def configure(folder, **changes):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", model="model"),
-        model=ModelSettings(C=10.0),
-        daemon=DaemonSettings(batch=500, state_dir=folder / "state", follow=False),
-    )
+    settings = small(folder, log={"model": "model"}, daemon={"batch": 500, "checkpoint_records": 20_000})
     return change(settings, **changes)
 
 
@@ -71,6 +67,14 @@ def sources(settings):
 def train(settings):
     """The states of a trainer that has consumed all there is, and published."""
     return trainer.run(change(settings, daemon={"follow": False, "start": "earliest"}))
+
+
+def trained(folder, n=60, **changes):
+    """The settings of a trainer that has consumed so many events."""
+    settings = configure(folder, **changes)
+    fill(settings, some_events(n))
+    train(settings)
+    return settings
 
 
 def expected(state, events, key=None):
@@ -172,9 +176,7 @@ def test_the_trace_context_of_an_event_goes_along(tmp_path):
 
 
 def test_a_second_run_goes_on_behind_the_first(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(100))
-    train(settings)
+    settings = trained(tmp_path, 100)
     assert scorer.run(settings) == 100
     assert scorer.run(settings) == 0
     fill(settings, some_events(30, 100))
@@ -216,9 +218,7 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
 
 def test_metrics_and_health(tmp_path, monkeypatch):
     monkeypatch.setattr(scorer, "LOOK_SECONDS", 0.0)
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
 
     def steps(run):
         assert run.health.unready == "starting"
@@ -243,9 +243,7 @@ def test_a_scorer_needs_a_topic_of_models(tmp_path):
 
 
 def test_two_scorers_do_not_write_to_one_embedded_log(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(30))
-    train(settings)
+    settings = trained(tmp_path, 30)
     with LocalLog(settings.log.dir) as log:
         log.produce(settings.log.scores, b"")
         with pytest.raises(AlreadyInUse):
@@ -365,9 +363,7 @@ def test_a_scorer_that_does_not_follow_does_not_wait_for_a_model(tmp_path):
 
 
 def test_models_of_the_other_kind_are_none(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path)
     with pytest.raises(TopicMismatch, match=r"daemon\.per = 'key'"):
         scorer.run(change(settings, daemon={"per": "key"}))
 
@@ -588,9 +584,7 @@ def test_a_model_of_another_kind_is_refused_once(tmp_path, caplog, kind, changes
 
 
 def test_a_model_of_another_kind_comes_again_and_again(tmp_path, caplog):
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
     stranger = pack_model(taught("more"), None, {})
 
     def steps(run):
@@ -684,9 +678,7 @@ def test_killed_at_any_step_it_predicts_every_event_at_least_once(tmp_path, monk
 
 
 def test_nothing_is_committed_before_it_is_durable(tmp_path, monkeypatch):
-    settings = configure(tmp_path, daemon={"checkpoint_records": 10, "batch": 10})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"checkpoint_records": 10, "batch": 10})
     effects = []
     for name in ("produce", "flush", "commit"):
         original = getattr(LocalLog, name)
@@ -703,9 +695,7 @@ def test_nothing_is_committed_before_it_is_durable(tmp_path, monkeypatch):
 
 
 def test_it_begins_at_the_end_of_the_log_if_told_so(tmp_path):
-    settings = configure(tmp_path, daemon={"start": "latest", "follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"start": "latest", "follow": True})
 
     def steps(run):
         fill(settings, some_events(10, 60))  # after its beginning, and before it has read the models
@@ -716,9 +706,7 @@ def test_it_begins_at_the_end_of_the_log_if_told_so(tmp_path):
 
 
 def test_it_ends_where_the_log_ended_when_it_began(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path)
 
     def steps(run):
         yield
@@ -794,9 +782,7 @@ def failing(function, n_times, error):
 @pytest.mark.long
 @pytest.mark.parametrize("verb", ["poll", "flush"])
 def test_a_log_that_is_away_is_waited_for(tmp_path, monkeypatch, verb):
-    settings = configure(tmp_path, daemon={"follow": True, "checkpoint_records": 1})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True, "checkpoint_records": 1})
 
     def steps(run):
         yield from cycles(50, settings, until=60)
@@ -815,9 +801,7 @@ def test_a_log_that_is_away_is_waited_for(tmp_path, monkeypatch, verb):
 
 
 def test_a_position_that_the_log_refuses_is_sought_again(tmp_path, monkeypatch):
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
 
     def steps(run):
         yield from cycles(50, settings, until=60)
@@ -831,9 +815,7 @@ def test_a_position_that_the_log_refuses_is_sought_again(tmp_path, monkeypatch):
 
 
 def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
 
     def steps(run):
         yield from cycles(50, settings, until=60)

@@ -5,6 +5,7 @@ import json
 import os
 from operator import itemgetter
 
+import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
 from world import World, configure
@@ -23,10 +24,10 @@ def repeated(folder, n=24, **labelling):
     return world
 
 
-def for_all(world, question):
+def for_all(world, question, who="ann"):
     """The answers of a person who answers for all of a group."""
-    answer = world.right(question) | {"query_id": question["query_id"], "source": "ann"}
-    others = [each | {"y": answer["y"], "source": "ann", "like": answer["query_id"]} for each in question["alike"]]
+    answer = world.right(question) | {"query_id": question["query_id"], "source": who}
+    others = [each | {"y": answer["y"], "source": who, "like": answer["query_id"]} for each in question["alike"]]
     return [*others, answer]
 
 
@@ -81,11 +82,43 @@ def test_who_takes_them_back_is_asked_about_them_again(tmp_path):
     assert all("id" in asked for asked in world.open())
 
 
-@pytest.mark.parametrize("labelling", [{"answers_per_question": 2}, {"text": "body"}])
-def test_where_several_must_answer_or_no_text_is_shown_there_are_none(tmp_path, labelling):
-    world = repeated(tmp_path, n=16, **labelling)
+def test_where_no_text_is_shown_there_are_none(tmp_path):
+    world = repeated(tmp_path, n=16, text="body")
     world.run()
     assert not any("alike" in question for question in world.open())
+
+
+def test_images_are_alike_by_their_grey_values(tmp_path):
+    world, rng = World(configure(tmp_path, open=1), n=0), np.random.default_rng(0)
+    images = rng.random((2, 64))
+    with world.appending("events") as append:
+        for i in range(8):
+            grey = images[i % 2] + 0.004 * rng.random(64)
+            append({"id": f"e{i}", "x": grey.round(3).tolist(), "image": f"{i}.png"})
+        append({"id": "table", "x": {"a": 1.0}, "image": "8.png"})
+    world.run()
+    (question,) = world.open()
+    i = int(question["id"][1:])
+    assert {each["id"] for each in question["alike"]} == {f"e{j}" for j in range(i % 2, 8, 2)} - {f"e{i}"}
+
+
+def test_where_two_must_answer_both_may_answer_for_all(tmp_path):
+    world = repeated(tmp_path, answers_per_question=2)
+    for _ in range(40):
+        world.run()
+        question = world.open()[0]
+        if "alike" in question:
+            break
+        world.answer(*(world.right(question) | {"query_id": question["query_id"], "source": who} for who in "ab"))
+    n_labels, n_asked = world.status()["labels"], world.status()["asked"]
+    world.answer(*for_all(world, question, "ann"))
+    world.run()
+    assert world.status()["labels"] == n_labels
+    assert len({each["id"] for each in question["alike"]} & {each["id"] for each in world.open()}) < 2  # not suggested
+    world.answer(*for_all(world, question, "bob"))
+    world.run()
+    assert world.status()["labels"] == n_labels + 6
+    assert world.status()["asked"] <= n_asked + 2
 
 
 @pytest.mark.long

@@ -1,17 +1,14 @@
 """Labels that come late to the trainer: it fits the probabilities to what it had predicted."""
 
-import contextlib
-import json
 from collections import deque
 
 import numpy as np
 import pytest
+from logged import append_at as append
 from logged import change
+from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest
-from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 
 START = 1_700_000_000_000  # milliseconds
@@ -19,22 +16,8 @@ LATE = 25  # events from an event to its label
 
 
 def configure(folder, classes, algorithm="lasvm"):
-    settings = Settings(
-        log=LogSettings(dir=folder / "log", labels="labels"),
-        model=ModelSettings(algorithm=algorithm, cache_mb=1.0),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
-    )
-    return change(settings, label={"classes": classes}) if classes else settings
-
-
-def append(settings, rows):
-    """Append (time, key, value) by topic."""
-    for topic, records in rows.items():
-        folder = settings.log.dir / topic / "0"
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(Appender(folder, 1 << 20)) as appender:
-            for time, key, value in records:
-                appender.append(time, key, json.dumps(value).encode(), ())
+    model = {"algorithm": algorithm, "cache_mb": 1.0}
+    return small(folder, log={"labels": "labels"}, model=model, label={"classes": classes})
 
 
 def stream(n, classes):

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from logged import configure as small
 
 from streamsvm import StreamWarning
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 
 RARE = ModelSettings(C=1.0, gamma=0.5, scaling="none", pos_weight="balanced", threshold="gmean")
@@ -18,11 +18,8 @@ N_LABELLED, N = 900, 1000
 
 
 def configure(folder, **model):
-    return Settings(
-        log=LogSettings(dir=folder / "log", model="model"),
-        model=replace(RARE, **model),
-        daemon=DaemonSettings(batch=50, state_dir=folder / "state", follow=False),
-    )
+    settings = small(folder, log={"model": "model"}, daemon={"batch": 50, "checkpoint_records": 20_000, "window": 1000})
+    return replace(settings, model=replace(RARE, **model))
 
 
 def fill(settings, y=None):

@@ -7,7 +7,6 @@ import pytest
 from asked import until
 from fuse import Fuse, Killed, run_with
 from logged import change, read
-from registry import Registry
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Unavailable
@@ -16,16 +15,9 @@ from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.schema import SchemaSettings
+from streamsvm.connectors.settings.processes import SchemaSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
-
-
-@pytest.fixture
-def registry():
-    server = Registry()
-    yield server
-    server.close()
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from logged import append_at
+from logged import configure as small
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import METRICS, Metrics
-from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.telemetry import Telemetry
 from streamsvm.connectors.trainer.trainer import Trainer
 
@@ -29,13 +29,8 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **daemon):
-    return Settings(
-        log=LogSettings(dir=folder / "log", labels="labels"),
-        join=JoinSettings(ttl_seconds=100.0),
-        daemon=DaemonSettings(
-            **{"batch": 8, "state_dir": folder / "state", "checkpoint_records": 40, "follow": False, **daemon}
-        ),
-    )
+    daemon = {"batch": 8, "checkpoint_records": 40, "window": 1000, **daemon}
+    return small(folder, log={"labels": "labels"}, join={"ttl_seconds": 100.0}, daemon=daemon)
 
 
 def fill(settings, n, partition=0, first=0):
@@ -44,15 +39,10 @@ def fill(settings, n, partition=0, first=0):
     rows = {"events": [], "labels": []}
     for i in range(first, first + n):
         x = {"a": float(rng.normal()), "b": float(rng.normal())}
-        rows["events"].append((START + 1000 * i, b"bad" if i % 10 == 9 else {"id": i, "x": x}))
+        rows["events"].append((START + 1000 * i, None, b"bad" if i % 10 == 9 else {"id": i, "x": x}))
         if i % 2 == 0:
-            rows["labels"].append((START + 1000 * i + 10_000, {"id": i, "y": x["a"] > 0}))
-    for topic, records in rows.items():
-        folder = settings.log.dir / topic / str(partition)
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(Appender(folder, 1 << 20)) as appender:
-            for time, value in records:
-                appender.append(time, None, value if isinstance(value, bytes) else json.dumps(value).encode(), ())
+            rows["labels"].append((START + 1000 * i + 10_000, None, {"id": i, "y": x["a"] > 0}))
+    append_at(settings, rows, partition)
 
 
 @contextlib.contextmanager
@@ -91,9 +81,7 @@ def test_every_counter_is_there_before_anything_is_counted(tmp_path):
 def test_labels_that_can_never_meet_an_event_are_counted(tmp_path, caplog):
     settings = configure(tmp_path)
     fill(settings, 20)
-    with contextlib.closing(Appender(settings.log.dir / "labels" / "0", 1 << 20)) as appender:
-        for i in (1, 3):
-            appender.append(START + 30_000, None, json.dumps({"id": str(i), "y": True}).encode(), ())
+    append_at(settings, {"labels": [(START + 30_000, None, {"id": id_, "y": True}) for id_ in ("1", "3")]})
     _, found = run(settings)
     assert found["streamsvm_stranger_labels_total"] == 2
     assert [record.args[0] for record in caplog.records if "different ids" in record.getMessage()] == ["1"]
@@ -136,9 +124,7 @@ def test_what_a_model_follows_is_counted(tmp_path):
     settings = configure(tmp_path)
     settings = replace(settings, join=replace(settings.join, ttl_seconds=60.0))
     fill(settings, 100)
-    with contextlib.closing(Appender(settings.log.dir / "labels" / "0", 1 << 20)) as appender:
-        for i in (98, 0):
-            appender.append(START + 110_000, None, json.dumps({"id": i, "op": "retract"}).encode(), ())
+    append_at(settings, {"labels": [(START + 110_000, None, {"id": i, "op": "retract"}) for i in (98, 0)]})
     _, found = run(settings)
     assert found['streamsvm_labels_total{outcome="undone"}'] == 1
     assert found["streamsvm_revised_members_total"] == found["streamsvm_late_labels_total"] == 1

@@ -3,12 +3,18 @@
 
 async function openDisputes() {
   if (document.querySelector("dialog[open]")) return;
-  let reply;
-  try { reply = await call("/api/disputes"); } catch (error) { return failed(error); }
-  const { disputes } = reply.data;
+  $("disputes-said").textContent = "";
+  $("disputes-list").replaceChildren();
+  $("disputes").showModal();
+  try { showDisputes((await call("/api/disputes")).data.disputes); } catch (error) {
+    $("disputes").close();
+    failed(error);
+  }
+}
+
+function showDisputes(disputes) {
   $("disputes-said").textContent = disputes.length ? "Choose one to decide it. What you decide holds; it is no vote." : "There are none.";
   $("disputes-list").replaceChildren(...disputes.map(disputeItem));
-  $("disputes").showModal();
   $("disputes-list").querySelector("button")?.focus();
 }
 
@@ -24,16 +30,10 @@ function disputeItem(one) {
 }
 
 async function openDispute(one) {
-  $("disputes").close();
-  await idle();
-  busy(true);
-  overtake();
-  try {
-    const { data } = await call(`/api/review?query_id=${encodeURIComponent(one.query_id)}`);
+  await visit($("disputes"), one, ({ data }) => {
     show(data.question ?? { ...FORGOTTEN, query_id: one.query_id, id: one.id }, one.answers, one);
     say("");
-  } catch (error) { failed(error); }
-  busy(false);
+  });
 }
 
 $("open-disputes").addEventListener("click", openDisputes);

@@ -91,18 +91,11 @@ async function labelFound(item, label) {
 }
 
 // The event on the page, where everything that is known of it is seen.
-async function showFound({ query_id: id, id: event }) {
-  $("finding").close();
-  await idle();
-  busy(true);
-  overtake();
-  try {
-    const { ok, data } = await call(`/api/review?query_id=${encodeURIComponent(id)}`);
+async function showFound(one) {
+  await visit($("finding"), one, ({ ok, data }) => {
     if (ok && data.question) show(data.question, data.answers);
-    else say(`Event ${event} cannot be found any more.`);
-  } catch (error) { failed(error); }
-  busy(false);
-  if (!reviewed) hurry();
+    else say(`Event ${one.id} cannot be found any more.`);
+  });
 }
 
 function findingKey(event) {

@@ -2,6 +2,8 @@
 // Earlier answers: a list in pages, and one of them on the page again, to be corrected.
 
 let older = null;          // the number of the oldest answer in the list, if there are older ones
+let pages = 0;             // how often a page was asked for: one that another has followed is not shown
+let visiting = null;       // stops the request for an earlier question, while there is one
 
 async function openHistory() {
   if ($("history").open) return;
@@ -16,7 +18,7 @@ async function fillHistory() {
 }
 
 async function moreHistory() {
-  const before = older === null ? "" : `&before=${older}`;
+  const before = older === null ? "" : `&before=${older}`, mine = ++pages;
   let reply;
   try {
     reply = await call(`/api/history?of=${$("history-of").value}${before}`);
@@ -24,6 +26,7 @@ async function moreHistory() {
     $("history").close();
     return failed(error);
   }
+  if (mine !== pages) return;
   const { answers, is_all: isAll } = reply.data;
   $("history-list").append(...answers.map(historyItem));
   $("history-empty").hidden = $("history-list").childElementCount > 0;
@@ -78,25 +81,34 @@ function given(one) {
 
 const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, fields: {}, margin: null, score: null, guess: null };
 
-async function review({ query_id: id, id: event }) {
-  $("history").close();
+async function review(one) {
+  const { query_id: id, id: event } = one;
+  await visit($("history"), one, ({ ok, data }) => {
+    if (!ok || !data.answers.length) return say(`Event ${event} has no answer any more.`);
+    show(data.question ?? { ...FORGOTTEN, query_id: id, id: event }, data.answers);
+    say(data.question ? "" : `What event ${event} was is forgotten; its answer can be corrected.`);
+  });
+}
+
+// Go from a list to one of its events, and show what the server says of it. To leave meanwhile shows nothing.
+async function visit(list, { query_id: id }, showReply) {
+  list.close();
+  visiting?.abort();
+  const mine = visiting = new AbortController();
   await idle();
   busy(true);
   overtake();
   try {
-    const { ok, data } = await call(`/api/review?query_id=${encodeURIComponent(id)}`);
-    if (!ok || !data.answers.length) say(`Event ${event} has no answer any more.`);
-    else {
-      show(data.question ?? { ...FORGOTTEN, query_id: id, id: event }, data.answers);
-      say(data.question ? "" : `What event ${event} was is forgotten; its answer can be corrected.`);
-    }
-  } catch (error) { failed(error); }
+    showReply(await call(`/api/review?query_id=${encodeURIComponent(id)}`, { stop: mine.signal }));
+  } catch (error) { if (!mine.signal.aborted) failed(error); }
+  if (visiting === mine) visiting = null;
   busy(false);
   if (!reviewed) hurry();
 }
 
 // Leave an earlier answer as it is.
 async function leave() {
+  visiting?.abort();
   if (!reviewed || isBusy) return;
   busy(true);
   await next();

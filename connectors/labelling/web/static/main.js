@@ -97,8 +97,8 @@ async function act(path, body, done) {
   else if (isCorrection) say(`Corrected: event ${question.id} is now ${body.label ?? done.toLowerCase()}.`);
   else if (data.outcome === "stale") say(`Not saved: event ${question.id} has a newer answer.`);
   else say(`${body.label ? `Saved: ${data.label ?? done} for` : `${done}:`} event ${question.id}${others}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
+  if (isDecision) openDisputes();
   await next();
-  if (isDecision) await openDisputes();
 }
 
 function answer(name) {
@@ -160,7 +160,7 @@ function findClass() {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked || document.querySelector("dialog[open]")) return;
-  if (event.target.matches("input[type=text]")) {
+  if (event.target.matches("input[type=text]") && event.target.checkVisibility()) {  // the box of a closed list has the focus for a moment
     if (event.target === $("class-name") && event.key === "Enter") answerFound();
     else if (event.target === $("class-name") && event.key === "Escape") leaveFinder();
     else if (event.key === "Enter") event.target.blur();

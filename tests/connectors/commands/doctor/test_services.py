@@ -4,18 +4,10 @@ import sys
 
 import pytest
 from logged import append
-from registry import Registry
 
 from streamsvm.connectors.commands.doctor.log import check_log
 from streamsvm.connectors.commands.doctor.services import check_objects, check_registry
 from streamsvm.connectors.settings.loading import load
-
-
-@pytest.fixture
-def registry():
-    server = Registry()
-    yield server
-    server.close()
 
 
 def with_registry(config, url):

@@ -1,25 +1,21 @@
 """Found events: an annotator labels them, takes that back, corrects it, before and after restarts."""
 
 import json
-from contextlib import contextmanager
 
 import pytest
-from asked import Trainer, of_questions, until
+from asked import Trainer, of_questions, opened, until
 from logged import read_json
 
 from streamsvm.active import LabellingLoop, StreamPool
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling import service as service_module
 from streamsvm.connectors.labelling.book import UnknownQuestion
-from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 
 ANN, BOB = "page:Ann#1", "page:Bob#2"
 
 
 @pytest.fixture
-def settings(tmp_path, monkeypatch):
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
+def settings(tmp_path):
     settings = of_questions(tmp_path)
     with LocalLog(settings.log.dir) as log:
         for number in range(10):
@@ -28,13 +24,6 @@ def settings(tmp_path, monkeypatch):
         log.produce("events", b"damaged", partition=0)
         log.produce("questions", b'{"status": {}}', key=b"status", partition=0)
     return settings
-
-
-@contextmanager
-def opened(settings):
-    with LabellingService(settings) as service:
-        until(lambda: service.stats()["loaded"])
-        yield service
 
 
 def find(service, text):
@@ -94,6 +83,9 @@ def test_who_has_to_wait_gets_a_random_event(settings, monkeypatch):
         spare = until(lambda: service.next(BOB))
         assert service.next(BOB) == spare
         assert spare.reason == "found"
+        service.rename(BOB, f"{BOB}by")
+        assert service.next(f"{BOB}by") == spare
+        service.rename(f"{BOB}by", BOB)
         service.answer(spare.query_id, True, BOB)
         assert service.next(BOB).id != spare.id
         for number in range(5):  # they leave without a word

@@ -10,13 +10,10 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from asked import of_questions
 from logged import read_json
 from patience import Patience
 
-from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
-from streamsvm.connectors.labelling.terminal import session
 from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.terminal.session import run
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -34,18 +31,6 @@ STATS = {
 
 
 KEYS = {"spam": "1", "ham": "2"}
-
-
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return of_questions(tmp_path)
 
 
 def question(name="q", **fields):

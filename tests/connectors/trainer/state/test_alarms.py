@@ -6,8 +6,8 @@ import logging
 import numpy as np
 import pytest
 from logged import append, change, read
+from logged import configure as small
 
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.alarms import Alarms
 
@@ -15,10 +15,7 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **log):
-    return Settings(
-        log=LogSettings(dir=folder / "log", **log),
-        daemon=DaemonSettings(batch=64, state_dir=folder / "state", checkpoint_records=300, follow=False),
-    )
+    return small(folder, log=log, daemon={"batch": 64, "checkpoint_records": 300, "window": 1000})
 
 
 def events(n=1400):

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fuse import Fuse, Killed, run_with
+from fuse import Fuse, Killed, run, run_with
+from logged import configure as small
 from logged import read_json
 
 from streamsvm.connectors.commands.cli import main
@@ -16,8 +17,7 @@ from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
-from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates
 from streamsvm.connectors.trainer.state.models import new_model
 from streamsvm.connectors.trainer.trainer import Trainer
@@ -31,12 +31,8 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 def configure(folder, topic="estimates", **estimates):
     given = {"loo": True, "folds": 4, "every": 40, "memory": 60, "share": ALWAYS} | estimates
-    return Settings(
-        log=LogSettings(dir=folder / "log", estimates=topic),
-        model=ModelSettings(C=5.0, gamma=0.5),
-        estimates=EstimateSettings(**given),
-        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, follow=False),
-    )
+    model = {"C": 5.0, "gamma": 0.5}
+    return small(folder, log={"estimates": topic}, model=model, estimates=given, daemon={"window": 1000})
 
 
 def fill(settings, n=200, first=0):
@@ -50,10 +46,6 @@ def fill(settings, n=200, first=0):
 
 def records(settings):
     return read_json(settings, settings.log.estimates)
-
-
-def run(settings):
-    return trainer.run(settings, lambda: False)[0]
 
 
 def test_they_go_to_their_topic_along_the_stream(tmp_path):

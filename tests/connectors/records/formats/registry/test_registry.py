@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from registry import Registry
 
 from streamsvm.connectors.logs.transport import AccessDenied, Record, Unavailable
 from streamsvm.connectors.records.codec import Codec
@@ -25,13 +24,6 @@ FIELDS = [
 ]
 EVENT = {"type": "record", "name": "Event", "fields": FIELDS}
 WRITTEN = {"id": "e1", "x": {"b": 1.5, "a": -2.0}, "y": True, "ts": None}
-
-
-@pytest.fixture
-def registry():
-    server = Registry()
-    yield server
-    server.close()
 
 
 def no_waiting(reason):
