@@ -38,17 +38,16 @@ support vectors and iterations.  LIBSVM's kernel rows are float32, which puts a 
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from datasets import LARGE_TASKS, VALIDATION_TASKS, load_first
-from lasvm import THREADS
 from seeding.measuring import LEAVE_ONE_OUT, compare, equality, warm_up
 from seeding.methods import Setting, setting_of
 from seeding.report import show, show_comparison, show_end
+from shared.elsewhere import limited
 
 from streamsvm.validation.held_out.splits import SEEDINGS
 
@@ -77,8 +76,7 @@ def measure_elsewhere(options: argparse.Namespace, name: str) -> Iterator[dict]:
     command += ["--seedings", *options.seedings, "--repeats", str(options.repeats)]
     command += ["--max-seconds", str(options.max_seconds), "--cache-mb", str(options.cache_mb)]
     command += (["--data", str(options.data)] if options.data else []) + (["--alone"] if options.alone else [])
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=limited(), stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             yield json.loads(line)
     if process.returncode:

@@ -18,19 +18,16 @@ another accuracy, and by how many predictions at most.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import ORDINARY_TASKS, load
-from lasvm import THREADS
 from seeding.measuring import differences, splits_of, thinned
 from seeding.methods import Outcome, Setting, refitted, seeded, setting_of
 from shared.clock import timed
+from shared.elsewhere import elsewhere
 from shared.tables import table
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
@@ -110,17 +107,6 @@ def measured(name: str, jobs: list[str], folder: Path | None) -> dict[str, Any]:
     return found
 
 
-def elsewhere(arguments: list[str], folder: Path | None) -> Any:
-    """What this program prints as JSON, from a process of its own with one thread."""
-    command = [sys.executable, __file__, *arguments] + (["--data", str(folder)] if folder else [])
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        print(f"{arguments}: not measured, exit {done.returncode}", flush=True)
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def show(job: str, every: list[dict[str, Any]]) -> None:
     """The table of a job, with the geometric mean and the worst set below it."""
     print(f"\n### {'leave-one-out' if job == 'loo' else job + ' folds' if job == '10' else job}\n")
@@ -151,7 +137,8 @@ def main() -> None:
     if options.here:
         print(json.dumps(measured(options.sets[0], options.jobs, options.data)))
     else:
-        found = [elsewhere(["--here", "--sets", s, "--jobs", *options.jobs], options.data) for s in options.sets]
+        words = ["--jobs", *options.jobs, "--here", "--sets"]
+        found = [elsewhere(__file__, *words, name, data=options.data) for name in options.sets]
         for job in options.jobs:
             show(job, [one for one in found if one])
 

@@ -15,10 +15,8 @@ zero, no shrinking, a row cache of 200 MB) in this engine and counts them.  Its 
 
 import argparse
 import json
-import os
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -26,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from datasets import TASKS, Task, load
 from papers import printed
+from shared.elsewhere import elsewhere
 from shared.tables import shown, table
 
 ENGINES = ("streamsvm", "as printed", "libsvm", "intelex", "libsvm (counted)")
@@ -35,7 +34,6 @@ BESIDE, BATCH = ("streamsvm", "libsvm", "intelex"), ("libsvm", "intelex", "libsv
 QUICK = ("banana", "waveform")
 LONG = {("mnist", "libsvm"), ("mnist", "libsvm (counted)")}  # many minutes each: only with --full
 ALONG, ENDS, APART, TESTED = "along", 40, 10, 3000  # ends of a pass, so many examples apart, and test examples
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
 
 
 def peak_mb() -> float:
@@ -163,15 +161,8 @@ def fit_here(arguments: argparse.Namespace) -> None:
 
 def fit_elsewhere(arguments: argparse.Namespace, task: str, engine: str, seed: int) -> dict | None:
     """Run one fit in a process of its own; None if the engine is not installed or the run failed."""
-    command = [sys.executable, __file__, "--task", task, "--engine", engine, "--seed", str(seed)]
-    command += ["--cache-mb", str(arguments.cache_mb)] + (["--data", str(arguments.data)] if arguments.data else [])
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        print(f"{task:9} {engine:17} not measured: {reason}", flush=True)
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    words = ["--task", task, "--engine", engine, "--seed", seed, "--cache-mb", arguments.cache_mb]
+    return elsewhere(__file__, *words, data=arguments.data)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -296,12 +287,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        default=1,
-        help="orders to average over; batch solvers learn the first",
-    )
+    parser.add_argument("--repeats", type=int, default=1, help="orders to average over; batch solvers learn the first")
     parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
     parser.add_argument("--quick", action="store_true", help="the small tasks only")
     parser.add_argument("--full", action="store_true", help="SVC on mnist, too: many minutes")

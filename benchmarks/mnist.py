@@ -22,10 +22,7 @@ section 3.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +30,8 @@ from datasets import load_digits
 from digits import fits
 from digits.banana import DELTAS, SHUFFLES, fit_banana
 from digits.fits import CACHES, DIGITS, GAMMA, SHARING, C
-from lasvm import THREADS
 from papers.printed import DIGITS as SOURCE
+from shared.elsewhere import needed
 from shared.tables import shown, table
 
 
@@ -57,11 +54,7 @@ def run_here(job: list, folder: Path | None) -> None:
 
 def elsewhere(arguments: argparse.Namespace, what: str, *rest) -> Any:
     """Run one fit in a process of its own, with one thread."""
-    command = [sys.executable, __file__, "--job", json.dumps([what, arguments.n, *rest])]
-    command += ["--data", str(arguments.data)] if arguments.data else []
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return needed(__file__, "--job", json.dumps([what, arguments.n, *rest]), data=arguments.data)
 
 
 def digits(arguments: argparse.Namespace) -> None:

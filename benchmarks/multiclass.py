@@ -14,9 +14,6 @@ a (C, gamma) grid over up to seven classes, in shares of the mean time of the sa
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Data, prepared
-from ordinary import ENOUGH, REPEATS, THREADS, Engines, Trained, trained_fit, trained_intelex, trained_svc
+from ordinary import ENOUGH, REPEATS, Engines, Trained, trained_fit, trained_intelex, trained_svc
+from shared.elsewhere import elsewhere
 from shared.tables import shown, table
 from tqdm import tqdm
 
@@ -160,30 +158,18 @@ def grids(names: list[str], folder: Path | None) -> None:
     """Print what a grid over several classes costs, beside one over two."""
     rows = []
     for name in tqdm(names, leave=False):
-        f = elsewhere(name, "grid", folder)
+        f = elsewhere(__file__, "--only", name, "grid", data=folder)
         if f:
             cells = [f"{f['several']:.3f}", f"{f['two']:.3f}", f"{f['several'] / f['two']:.2f}"]
             rows.append([name, f"{f['rows']:.0f}", f"{f['classes']:.0f}", *cells])
     print("\n## Grids\n\n" + table("grid|rows|classes|several classes, s|two classes, s|ratio", rows), flush=True)
 
 
-def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] | None:
-    """The figures from a process of its own; None if the engine is not installed or failed."""
-    command = [sys.executable, __file__, "--only", name, engine] + (["--data", str(folder)] if folder else [])
-    done = subprocess.run(command, env={**os.environ, **dict.fromkeys(THREADS, "1")}, capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = (done.stderr.strip() or "failed").splitlines()[-1]
-        print(f"{name:9} {engine:17} not measured: {reason}", file=sys.stderr, flush=True)
-        return None
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
-
-
 def compare(names: list[str], folder: Path | None) -> None:
     """Print the tables of seconds, of errors, and of the shares of SVC's time."""
     every: dict[str, Engines] = {}
     for name in tqdm(names, leave=False):
-        of_set = {engine: elsewhere(name, engine, folder) for engine in ENGINES}
+        of_set = {engine: elsewhere(__file__, "--only", name, engine, data=folder) for engine in ENGINES}
         every[name] = {engine: figures for engine, figures in of_set.items() if figures}
     print("\n## CPU seconds\n")
     rows = [_seconds(name, of_set) for name, of_set in every.items()]

@@ -10,9 +10,6 @@ At the end are geometric means of how many times faster ours are, and the worst 
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from datasets import ORDINARY_TASKS, Data, Task, load
+from shared.elsewhere import elsewhere
 from shared.tables import shown, table
 from tqdm import tqdm
 
 QUICK = ("banana", "segment", "abalone")
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
 OURS = ("pass + finish", "fit", "smo.solve")
 TITLES = (
     "set|rows, columns, % positive|pass + finish|fit|smo.solve|SVC|intelex|error %: pass, fit, solve, SVC|"
@@ -136,24 +133,11 @@ def measured(task: Task, engine: str, folder: Path | None) -> dict[str, float]:
     }
 
 
-def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] | None:
-    """The figures from a process of its own; None if the engine is not installed or failed."""
-    command = [sys.executable, __file__, "--only", name, engine] + (["--data", str(folder)] if folder else [])
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        print(f"{name:10} {engine:13} not measured: {reason}", file=sys.stderr, flush=True)
-        return None
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
-
-
 def compare(names: list[str], folder: Path | None) -> None:
     """Print the table, and the means below it."""
     every: dict[str, Engines] = {}
     for name in tqdm(names, leave=False):
-        of_set = {engine: elsewhere(name, engine, folder) for engine in ENGINES}
+        of_set = {engine: elsewhere(__file__, "--only", name, engine, data=folder) for engine in ENGINES}
         every[name] = {engine: figures for engine, figures in of_set.items() if figures}
     print(table(TITLES, [row_of(name, of_set) for name, of_set in every.items()]) + "\n")
     for theirs in ("SVC", "intelex"):

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import evidence
-from lasvm import THREADS
+from shared.elsewhere import limited
 from shared.tables import table
 
 ROOT = Path(__file__).parents[1]
@@ -85,9 +85,8 @@ def run(command: str, folder: Path | None) -> tuple[str, str]:
     script, *rest = shlex.split(command)
     data = ["--data", str(folder)] if folder else []
     words = [sys.executable, str(ROOT / "benchmarks" / script), *data, *rest]
-    environment = os.environ | dict.fromkeys(THREADS, "1")
     begin, busy, own = time.perf_counter(), busy_seconds(), seconds_of_children()
-    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(words, env=limited(), stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     own, wall = seconds_of_children() - own, time.perf_counter() - begin
     others = f"{max(0.0, busy_seconds() - busy - own) / wall:.1f} cores" if busy else NO_LOAD
     return done.stdout.strip() + "\n", f"{date.today()}, {commit()}, {own:.0f} CPU s, other programs {others}"

@@ -16,9 +16,6 @@ permutations.  Iterations are pair steps.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 from papers.printed import PLANNING
+from shared.elsewhere import elsewhere
 from tqdm import tqdm
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PLAIN = {"planning": 0, "over_step": 1.0, "newton": False}
 KINDS = {
     "plain": PLAIN,
@@ -182,17 +179,6 @@ def measure(arguments: argparse.Namespace) -> None:
     print(json.dumps({"n": len(y), "runs": runs}))
 
 
-def elsewhere(name: str, arguments: argparse.Namespace) -> dict | None:
-    """Measure one set in a process of its own; None if that failed, which is said."""
-    command = [sys.executable, __file__, "--set", name, "--permutations", str(arguments.permutations)]
-    command += ["--data", str(arguments.data)] if arguments.data else []
-    done = subprocess.run(command, env=os.environ | dict.fromkeys(THREADS, "1"), capture_output=True, text=True)
-    if done.returncode != 0:
-        tqdm.write(f"{name} not measured: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
@@ -297,7 +283,8 @@ def main() -> None:
         arguments.sets, arguments.permutations = QUICK, 2
     names = arguments.sets or [name for name in SETS if arguments.full or not SETS[name].long]
     there = [name for name in names if arguments.data or SETS[name].make]
-    found = {name: elsewhere(name, arguments) for name in tqdm(there)}
+    words = ["--permutations", arguments.permutations, "--set"]
+    found = {name: elsewhere(__file__, *words, name, data=arguments.data) for name in tqdm(there)}
     results = {name: figures for name, figures in found.items() if figures}
     tables = [problems_table(results)]
     tables += [iterations_table(results, how) for how in SHRINKING] + [seconds_table(results, how) for how in SHRINKING]

@@ -17,8 +17,6 @@ import argparse
 import json
 import os
 import pickle
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from datasets import ORDINARY_TASKS, load
-from lasvm import THREADS
+from shared.elsewhere import elsewhere
 from shared.tables import table as markdown
 from tqdm import tqdm
 
@@ -101,20 +99,6 @@ def measured(shape: str, engine: str, cores: int, folder: Path | None, store: Pa
     return {"rate": queries.shape[0] / min(seconds), "support": len(model.support_), "f": float(f[0])}
 
 
-def elsewhere(shape: str, engine: str, cores: int, folder: Path | None, store: Path) -> dict[str, float] | None:
-    """The figures from a process of its own; None if the engine is not installed or failed."""
-    job = ["--only", shape, engine, str(cores), str(store)]
-    command = [sys.executable, __file__, *job] + (["--data", str(folder)] if folder else [])
-    environment = {**os.environ, **dict.fromkeys(THREADS, str(cores))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        print(f"{shape:12} {engine:10} not measured: {reason}", file=sys.stderr, flush=True)
-        return None
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
-
-
 def compare(shapes: list[str], engines: list[str], cores: list[int], folder: Path | None) -> None:
     """Print a row for each shape and number of cores, and how many times faster ours is."""
     names = [engine for engine in engines if engine != "streamsvm"]
@@ -122,7 +106,8 @@ def compare(shapes: list[str], engines: list[str], cores: list[int], folder: Pat
     rows = []
     with tempfile.TemporaryDirectory() as store:
         for shape, count in tqdm([(shape, count) for shape in shapes for count in cores], leave=False):
-            found = {engine: elsewhere(shape, engine, count, folder, Path(store)) for engine in engines}
+            jobs = {engine: ("--only", shape, engine, count, store) for engine in engines}
+            found = {e: elsewhere(__file__, *job, data=folder, threads=count) for e, job in jobs.items()}
             ours = found.get("streamsvm")
             if ours is None:
                 continue

@@ -28,20 +28,17 @@ of workers by the wall clock only.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import SEARCH_TASKS, load
-from lasvm import THREADS
 from seeding.along import Chained, chained
 from seeding.methods import Setting, setting_of
 from shared.clock import timed
+from shared.elsewhere import needed
 from shared.tables import say, shown, table
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
@@ -230,15 +227,9 @@ def measure_here(options: argparse.Namespace) -> None:
 
 def measure_elsewhere(options: argparse.Namespace, name: str) -> dict:
     """One set, measured in a process with one thread."""
-    command = [sys.executable, __file__, "--here", "--sets", name, "--repeats", str(options.repeats)]
-    for option in ("data", "pictures"):
-        value = getattr(options, option)
-        command += [f"--{option}", str(value)] if value else []
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(f"{name}: not measured, exit {done.returncode}")
-    return json.loads(done.stdout)
+    pictures = ["--pictures", options.pictures] if options.pictures else []
+    words = ["--here", "--sets", name, "--repeats", options.repeats, *pictures]
+    return needed(__file__, *words, data=options.data)
 
 
 def measure_all(options: argparse.Namespace) -> list[dict]:

@@ -16,17 +16,15 @@ Online Support Vector Machines".
 import argparse
 import itertools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import GAP_TASKS, Data, Task, load
 from gap.fits import CACHE_MB, FAMILY, scores
-from lasvm import AS_PRINTED, THREADS
+from lasvm import AS_PRINTED
 from papers.printed import ADMITTED
+from shared.elsewhere import needed
 from shared.tables import table
 from tqdm import tqdm
 
@@ -93,14 +91,6 @@ def sides(margins: np.ndarray, support: np.ndarray) -> dict[str, int]:
         "cleaned left": int((left & out).sum()),
         "cleaned right": int((right & out).sum()),
     }
-
-
-def elsewhere(data: Path | None, task: str, learner: str) -> dict:
-    """One pass in a process of its own, with one thread."""
-    command = [sys.executable, __file__, "--job", task, learner] + (["--data", str(data)] if data else [])
-    environment = os.environ | dict.fromkeys(THREADS, "1")
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def show(task: str, found: dict[str, dict]) -> None:
@@ -170,7 +160,8 @@ def main() -> None:
         return
     found: dict[str, dict[str, dict]] = {}
     for task in tqdm(QUICK if arguments.quick else arguments.tasks):
-        found[task] = {learner: elsewhere(arguments.data, task, learner) for learner in LEARNERS}
+        jobs = {learner: ("--job", task, learner) for learner in LEARNERS}
+        found[task] = {learner: needed(__file__, *job, data=arguments.data) for learner, job in jobs.items()}
         show(task, found[task])
         if task == "a9a":
             show_sides(found[task])

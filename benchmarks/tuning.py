@@ -16,14 +16,11 @@ Each run has a process of its own, and begins after compiled code was loaded.  C
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
-from lasvm import THREADS
 from shared.clock import timed
+from shared.elsewhere import needed
 from shared.tables import table
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
@@ -118,15 +115,6 @@ def reference(job: Job) -> dict[str, Any]:
     return {"name": "GridSearchCV", "cpu": cpu, "wall": wall, "C": C, "error": error}
 
 
-def elsewhere(arguments: list[str], threads: int) -> dict[str, Any]:
-    """What this program prints as JSON, from a process of its own."""
-    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
-    done = subprocess.run([sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(f"{arguments}: not measured, exit {done.returncode}")
-    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
-
-
 def show(job: Job, runs: list[dict[str, Any]], fit: dict[str, Any] | None) -> None:
     """The table, and what was compared."""
     print(f"{job.n} examples, {job.columns} columns, {job.n_folds} folds, {job.values} values of C\n")
@@ -158,7 +146,7 @@ def main() -> None:
         print(json.dumps(ours(job, options.cores)))
         return
     size = ["--quick"] if options.quick else []
-    runs = [elsewhere(["--cores", str(cores), *size], cores) for cores in CORES]
+    runs = [needed(__file__, "--cores", cores, *size, threads=cores) for cores in CORES]
     if options.quick or options.reference:
         show(job, [*runs, reference(job)], None)
     else:

@@ -1,5 +1,6 @@
 """What every test shares, and the order of the tests among several workers."""
 
+import atexit
 import gc
 import os
 import subprocess
@@ -29,23 +30,17 @@ LONGEST = (
 
 RACING = {"browser", "connectors", "kafka"}  # folders whose tests follow processes and threads at work
 RUN = "STREAMSVM_TEST_RUN"  # every process that a test starts has it in its environment
-GUARD = pytest.StashKey()
 
 
-def pytest_configure(config):
+def pytest_configure():
     """Let brokers, trainers and browsers end with this run, even if it is interrupted or killed."""
     if not Path("/proc/self/environ").exists():
         return
     mark = uuid.uuid4().hex
     command = [sys.executable, "-S", str(Path(__file__).parent / "helpers" / "guard.py"), f"{RUN}={mark}"]
-    config.stash[GUARD] = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    atexit.register(guard.communicate)  # after what joblib registers later, which needs a process of its own
     os.environ[RUN] = mark  # of the processes from now on, and not of the guard
-
-
-def pytest_unconfigure(config):
-    guard = config.stash.get(GUARD, None)
-    if guard:
-        guard.communicate()
 
 
 def pytest_collection_finish():

@@ -2,13 +2,10 @@
 
 import functools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from datasets import GAP_TASKS, load
-from lasvm import THREADS
+from shared import elsewhere as processes
 
 from gap.fits import fit, fit_form, polish
 from gap.split import split
@@ -29,10 +26,4 @@ def run_here(request: dict) -> None:
 def elsewhere(data: Path | None, job: str, task: str, engine: str, seed: int = 0, **parameters) -> dict | None:
     """Do one job in a process of its own, once; None if it failed, which is said."""
     request = {"data": data and str(data), "job": job, "task": task, "engine": engine, "seed": seed, **parameters}
-    command = [sys.executable, str(COMMAND), "--job", json.dumps(request)]
-    done = subprocess.run(command, env=os.environ | dict.fromkeys(THREADS, "1"), capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
-        print(f"{task} {engine}: not measured: {reason}", flush=True)
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return processes.elsewhere(COMMAND, "--job", json.dumps(request))

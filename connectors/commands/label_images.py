@@ -1,10 +1,12 @@
 """A labelling job of a folder of images, ``streamsvm label FOLDER``: a folder beside it holds all of it.
 
-An event has a small grey copy of the image as its features, and a larger copy inside it for people.
+An event has a small grey copy of the image as its features.  A larger copy for people lies in the folder of the job,
+so that the trainer need not hold it.
 """
 
 import argparse
 import base64
+import hashlib
 import io
 import json
 import logging
@@ -17,6 +19,7 @@ from ..logs.reading import read_all
 from ..runtime.folders import FileError
 from ..runtime.libraries import LibraryMissing
 from ..runtime.text import plural
+from ..settings.sections import Settings
 from .label_table import TOPIC, open_job, tell
 
 logger = logging.getLogger(__name__)
@@ -24,6 +27,7 @@ logger = logging.getLogger(__name__)
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 SIDE = 16  # pixels of the grey copy, which are the features
 
+_FOLDER = "images"  # of the copies for people, in the folder of the job
 _SHOWN = 384  # pixels of the copy for people, at most
 _QUALITY = 80  # of its JPEG: about 20 kB
 
@@ -45,12 +49,12 @@ def prepare(arguments: argparse.Namespace) -> Path:
     if not images:
         raise FileError(f"{folder} has no image: the names of images end with {', '.join(SUFFIXES)}")
     _require_pillow()
-    config, settings = open_job(folder, folder.name, arguments.set)
+    config, settings = open_job(folder, folder.name, arguments.set, given=(f"labelling.image_folder={_FOLDER}",))
     with LocalLog(settings.log.dir) as log:
         known = {json.loads(record.value or b"{}").get("id") for record in read_all(log, TOPIC)}
         new = [path for path in images if path.relative_to(folder).as_posix() not in known]
         n = len(known)
-        for event in _events(folder, new):
+        for event in _events(folder, new, _kept_in(config, settings)):
             log.produce(TOPIC, json.dumps(event).encode())
             n += 1
         log.flush()
@@ -67,29 +71,45 @@ def _require_pillow() -> None:
         raise LibraryMissing("a folder of images needs Pillow", "images") from None
 
 
-def _events(folder: Path, images: list[Path]) -> Iterator[dict[str, Any]]:
+def _kept_in(config: Path, settings: Settings) -> Path | None:
+    """The folder of the copies for people; None: an older job has them in its events."""
+    own = config.parent / _FOLDER
+    if settings.labelling.image_folder != own:
+        return None
+    own.mkdir(exist_ok=True)
+    return own
+
+
+def _events(folder: Path, images: list[Path], kept_in: Path | None) -> Iterator[dict[str, Any]]:
     damaged = []
     for path in images:
         name = path.relative_to(folder).as_posix()
         try:
-            grey, address = copies(path)
+            grey, copy, kind = copies(path)
         except FileError as error:
             damaged.append(f"{name}: {error}")
             continue
+        if kept_in is None:
+            address = f"data:image/{kind};base64,{base64.b64encode(copy).decode()}"
+        else:
+            address = f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.{kind}"
+            (kept_in / address).write_bytes(copy)
         yield {"id": name, "x": grey, "image": address, "file": name}
     if damaged:
         logger.warning("%s left out, which cannot be read; the first: %s", plural(len(damaged), "image"), damaged[0])
 
 
-def copies(path: Path) -> tuple[list[float], str]:
-    """An image as features, and as an address that holds it.
+def copies(path: Path) -> tuple[list[float], bytes, str]:
+    """An image as features, and a copy for people.
 
     Returns
     -------
     list of float
         The grey values of 16 x 16 pixels from 0 to 1, row by row: the image is stretched to a square.
+    bytes
+        A copy of at most 384 x 384 pixels.
     str
-        A ``data:`` address of a copy of at most 384 x 384 pixels.
+        Its kind: "png", without loss, of a small image, else "jpeg".
 
     Raises
     ------
@@ -104,13 +124,8 @@ def copies(path: Path) -> tuple[list[float], str]:
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise FileError(str(error)) from None
     grey = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX)
-    return [round(value / 255, 3) for value in grey.tobytes()], _address(image)
-
-
-def _address(image: Any) -> str:
-    """An image of Pillow as part of an event; a small one without loss."""
+    kind = "png" if max(image.size) < 64 else "jpeg"
     content = io.BytesIO()
-    is_small = max(image.size) < 64
     image.thumbnail((_SHOWN, _SHOWN))
-    image.save(content, "PNG" if is_small else "JPEG", quality=_QUALITY)
-    return f"data:image/{'png' if is_small else 'jpeg'};base64,{base64.b64encode(content.getvalue()).decode()}"
+    image.save(content, kind, quality=_QUALITY)
+    return [round(value / 255, 3) for value in grey.tobytes()], content.getvalue(), kind

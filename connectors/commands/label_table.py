@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ..runtime.folders import FileError
 from ..runtime.text import plural, to_number
 from ..settings.loading import load
 from ..settings.sections import ConfigError, LabelSettings, Settings
+from .label_words import EMBEDDER, embedder, nearest, words_of
 
 TOPIC = "records"
 LOOKED_AT = 100  # records
@@ -40,6 +42,9 @@ checkpoint_seconds = 1.0
 _RAW = """
 [features]
 raw = true # texts, blanks and times: the trainer makes numbers of them
+"""
+_EMBED = """\
+embed = {{ {column} = "{embedder}" }} # a text's meaning, beside its words
 """
 _WORDS = """
 [model]
@@ -68,8 +73,7 @@ def prepare(arguments: argparse.Namespace) -> Path:
         If the table cannot be read, or is another one than before.
     """
     table: Path = arguments.config
-    features = _RAW + (_WORDS if arguments.text and not _has_numbers(table, (arguments.id, arguments.known)) else "")
-    config, settings = open_job(table, table.stem, arguments.set, features)
+    config, settings = open_job(table, table.stem, arguments.set, _features(arguments))
     columns = _columns(arguments, settings)
     try:
         _require_shown(table, columns)
@@ -79,6 +83,8 @@ def prepare(arguments: argparse.Namespace) -> Path:
         if not settings.log.dir.exists():
             config.unlink()  # The next call begins anew.
         raise
+    if arguments.text and not settings.log.dir.exists():
+        _ask_first(config, settings, table, columns)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
     with LocalLog(settings.log.dir) as log:
         there = log.end_offsets(TOPIC).get(0, 0)
@@ -90,15 +96,18 @@ def prepare(arguments: argparse.Namespace) -> Path:
     return config
 
 
-def open_job(source: Path, name: str, overrides: list[str], features: str = "") -> tuple[Path, Settings]:
+def open_job(
+    source: Path, name: str, overrides: list[str], features: str = "", given: Sequence[str] = ()
+) -> tuple[Path, Settings]:
     """The configuration of a job in the folder NAME-labels beside its source.
 
-    If it is not there, it is made; `features` are the sections that say what the features are.
+    If it is not there, it is made; `features` are the sections that say what the features are, and `given` are further
+    settings of a new job.
     """
     config = source.with_name(f"{name}-labels") / "app.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     if not config.exists():
-        _begin(config, overrides, _CONFIG + features)
+        _begin(config, [*given, *overrides], _CONFIG + features)
     return config, load(config, os.environ, overrides, with_model=False)
 
 
@@ -127,6 +136,29 @@ def _begin(config: Path, overrides: list[str], text: str) -> None:
             head = f"[{section}]\n"
             text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
     config.write_text(text, encoding="utf-8")
+
+
+def _features(arguments: argparse.Namespace) -> str:
+    """The sections of a new job that say what the features are."""
+    if not arguments.text:
+        return _RAW
+    embedded = _EMBED.format(column=json.dumps(arguments.text), embedder=EMBEDDER) if embedder() else ""
+    scaled = "" if _has_numbers(arguments.config, (arguments.id, arguments.known)) else _WORDS
+    return _RAW + embedded + scaled
+
+
+def _ask_first(config: Path, settings: Settings, table: Path, columns: Columns) -> None:
+    """Let a new job begin with the texts that are nearest to the name of the class that is looked for."""
+    words, own, by = words_of(settings.label.positive), settings.labelling, embedder()
+    if not words or own.seed_words or own.first:
+        return
+    line = f"seed_words = {json.dumps(words, ensure_ascii=False)}\n"
+    if by is not None:
+        events = map(json.loads, read_events(table, "auto", columns))
+        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in events)
+        line = f"first = {json.dumps(nearest(texts, words[0], by), ensure_ascii=False)} # nearest to {words[0]!r}\n"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("[labelling]\n", f"[labelling]\n{line}", 1), encoding="utf-8")
 
 
 def _instructions(label: LabelSettings) -> str:

@@ -107,13 +107,7 @@ class Scorer:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        log: Transport,
-        stop: Stop,
-        health: Health,
-        metrics: Metrics,
-        device: str = "cpu",
+        self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, device: str = "cpu"
     ) -> None:
         self._settings = settings
         self._log = log

@@ -20,8 +20,8 @@ class LabellingSettings:
         boundary, one that is unlike the labelled events, and one that is far from them.  ``"active"``: the closest of
         `pool` random events.  ``"auto"``: the same, among as many events as it needs.  ``"all"``: the closest event of
         the reservoir.  ``"random"``: a random event.  ``"undecided"``: each event that [decide] does not decide, and a
-        share `audit` of the others; then `start`, `pool`, `explore`, `seeds`, `seed_words`, `tune_gamma` and `stop`
-        have no effect.
+        share `audit` of the others; then `start`, `pool`, `explore`, `seeds`, `seed_words`, `first`, `tune_gamma` and
+        `stop` have no effect.
     start
         How ``"mixed"`` begins, until both classes have labels.  ``"distance"``: with events far from the labelled ones.
         ``"random"``: with random events.
@@ -44,6 +44,8 @@ class LabellingSettings:
         Number of labels of each class that are needed before the model chooses the questions.
     seed_words
         Words of the rare class: the first ten events whose `text` holds one of them are asked about first.
+    first
+        Ids of events to ask about first, such as some that are probably of the rare class.
     tune_gamma
         Number of labels after which the trainer chooses `model.gamma` anew, by leave-one-out: 1/16, 1/4, 1 or 4 times
         the given one; first after 30 labels.  The model then learns all labels again, up to 1000.  0: gamma stays.  It
@@ -113,6 +115,7 @@ class LabellingSettings:
     audit: float = key(0.05, checks.fraction)
     seeds: int = key(1, checks.at_least(0))
     seed_words: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
     tune_gamma: int = key(50, checks.at_least(0))
     threshold: str = key("", checks.one_of("", "gmean", "recall", "precision"))
     open: int = key(0, checks.at_least(0))

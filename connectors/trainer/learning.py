@@ -136,6 +136,14 @@ def _teach(
     return found, refused
 
 
+def foretelling(state: Pupil, rows: NamedRows | list[dict]) -> OnlineSVM | None:
+    """The model, if it can predict rows and learn them in one call."""
+    model = state.models.to_predict(None)
+    if isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows):
+        return model
+    return None
+
+
 def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[Said]:
     """Let a model predict new examples and learn them, each one before it predicts the next, in one call.
 
@@ -153,10 +161,10 @@ def predict_and_teach(tasks: list[Task], rows: NamedRows, state: Pupil) -> list[
     list
         What the model said of the first so many events: there may be none.  The next one has to be taken alone.
     """
-    model = state.models.to_predict(None)
-    given = _Examples.of(tasks, rows) if len(tasks) > ONE_BY_ONE else None
-    if given is None or not isinstance(model, OnlineSVM) or state.models.decider(None) or not model.foretells(given.xs):
+    model = foretelling(state, _rows_of(tasks, rows)) if len(tasks) > ONE_BY_ONE else None
+    if model is None:
         return []
+    given = _Examples.of(tasks, rows)
     n_seen, before = model.n_seen, Before(len(tasks))
     state.models.to_learn(None)  # notes that the model changes
     with suppress(ValueError):  # The example that is refused is the next one, and says why when it is taken alone.

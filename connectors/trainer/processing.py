@@ -47,7 +47,7 @@ from ..records.predictions import (
 )
 from ..settings.sections import Settings
 from .asking import Asking
-from .learning import Refused, Task, numbered, teach
+from .learning import Refused, Task, foretelling, numbered, predict_and_teach, teach
 from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
@@ -110,6 +110,7 @@ class Processor:
         self, settings: Settings, codec: Codec, log: Transport, number: int, *, is_silent: bool = False
     ) -> None:
         self._is_silent = is_silent
+        self._drops_outputs = getattr(log, "drops_outputs", False)  # as a `Quiet` says
         # Without late labels and decisions, what a model says of an event changes nothing of what it learns.
         self._only_learns = is_silent and not (settings.log.labels or settings.decide.error or settings.features.raw)
         self._settings = settings
@@ -138,8 +139,9 @@ class Processor:
         if decoded and not self._is_silent:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
-        n_late, learned = state.counters.late, []
-        for places, answers, change in self._steps_and_changes(decoded, given, state):
+        n_late, together = state.counters.late, self._take_together(decoded, rows, state)
+        learned = together or []
+        for places, answers, change in self._steps_and_changes(decoded if together is None else [], given, state):
             said, predicted_rows, seen = self._predict({place: decoded[place] for place in places}, rows, state)
             here = [(place, decoded[place], prediction) for place, prediction in said.items()]
             if places:
@@ -168,6 +170,29 @@ class Processor:
         for decider, before in self._judged.values():
             state.decided.change(before, decider.tallies)
         self._judged.clear()
+
+    def _take_together(self, decoded: list[Decoded], rows: Rows, state: State) -> list[Lesson] | None:
+        """Let the model predict and learn the events of a cut in one call, which gives the same bits.
+
+        Return the lessons; None if the events have to be taken in steps.  What is said of an event without a label
+        changes nothing.
+        """
+        has_steps = self._joins or self._is_keyed or self._asking or self.shadow or state.estimates
+        if has_steps or not (decoded and self._drops_outputs and isinstance(rows, NamedRows)):
+            return None
+        if foretelling(state, rows) is None:
+            return None
+        tasks = self._own_labels([(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)], state.join)
+        said: list[Said] = [*predict_and_teach(tasks, rows, state)]
+        lessons = [task.lesson._replace(margin=each.margin) for task, each in zip(tasks, said, strict=False)]
+        for task in tasks[len(said) :]:  # a few, or from one that the model refuses on
+            assert task.row is not None
+            for each in self._predict({task.row: decoded[task.row]}, rows, state)[0].values():
+                self._learn([task], rows, state)
+                lessons.append(task.lesson._replace(margin=each.margin))
+        state.counters.predicted += len(decoded) - len(tasks)
+        state.offset = max(state.offset, decoded[-1].record.offset + 1)
+        return lessons
 
     def _learn_together(self, events: list[Record], state: State) -> None:
         """Learn the events of a cut that have labels; the model is as if each had been predicted before."""

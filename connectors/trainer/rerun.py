@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -51,6 +53,8 @@ class Quiet:
         Says which records are passed over.
     """
 
+    drops_outputs = True
+
     def __init__(self, log: Transport, is_erased: Erased) -> None:
         self._log = log
         self._is_erased = is_erased
@@ -75,8 +79,8 @@ class Reading(NamedTuple):
     def cycle(self, timeout: float, limit: int) -> int:
         """Consume a cut, if there is one, or poll at most so many records; return the number of those consumed."""
         if self.partition.wants_records:
-            for record in self.log.poll(timeout, limit):
-                self.partition.offer(record.topic, [record])
+            for topic, records in groupby(self.log.poll(timeout, limit), attrgetter("topic")):
+                self.partition.offer(topic, records)
         n_records = self.partition.step()
         if self.partition.is_due:
             self.partition.catch_up()

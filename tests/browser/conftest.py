@@ -105,9 +105,15 @@ class Visitor:
         self._contexts.append(context)
         return context
 
-    def open(self, url, context=None, **options):
-        """A new tab."""
+    def open(self, url, context=None, handlers=(), **options):
+        """A new tab.
+
+        The handlers answer requests in the server's place, by patterns of addresses. A page that is open already would
+        send some more requests past a new handler.
+        """
         page = (context or self.context(**options)).new_page()
+        for pattern, handler in dict(handlers).items():
+            page.route(pattern, handler)
         page.goto(url)
         return page
 

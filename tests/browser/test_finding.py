@@ -59,9 +59,8 @@ def test_find_and_label_by_keyboard(office, visitor):
 def test_an_event_of_the_list_that_is_left_before_it_has_come_is_not_shown(office, visitor):
     put(office)
     office.trainer.ask(9)
-    page = visitor.open(office.url)
+    page = visitor.open(office.url, handlers={"**/api/review?*": lambda route: None})  # no reply ever comes
     assert shown(page) == "e9"
-    page.route("**/api/review?*", lambda route: None)  # no reply ever comes
     page.keyboard.press("/")
     page.keyboard.type("free")
     page.keyboard.press("Enter")

@@ -229,9 +229,6 @@ def test_five_undos_in_a_row_across_labels_and_skips(office, visitor):
 def test_an_undo_whose_reply_is_lost_undoes_one_answer(office, visitor):
     for number in range(3):
         office.trainer.ask(number)
-    page = visitor.open(office.url)
-    for _ in range(2):
-        press(page, "1", shown(page))
     lost = []
 
     def lose(route):
@@ -242,7 +239,9 @@ def test_an_undo_whose_reply_is_lost_undoes_one_answer(office, visitor):
         else:
             route.continue_()
 
-    page.route("**/api/undo", lose)
+    page = visitor.open(office.url, handlers={"**/api/undo": lose})
+    for _ in range(2):
+        press(page, "1", shown(page))
     page.keyboard.press("u")
     expect(page.locator(IDENT)).to_have_text("event e1")
     assert len(lost) == 2
@@ -441,8 +440,7 @@ def test_a_duplicated_tab_gets_a_question_of_its_own(office, visitor):
 def test_a_lost_reply_is_asked_for_again(office, visitor):
     for number in range(2):
         office.trainer.ask(number)
-    page = visitor.open(office.url)
-    first, lost, is_down = shown(page), [], True
+    lost, is_down = [], True
 
     def lose(route):
         lost.append(route.request.post_data_json)
@@ -452,7 +450,8 @@ def test_a_lost_reply_is_asked_for_again(office, visitor):
         else:
             route.continue_()
 
-    page.route("**/api/answer", lose)
+    page = visitor.open(office.url, handlers={"**/api/answer": lose})
+    first = shown(page)
     page.keyboard.press("1")
     expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept in this browser")
     for key in "2siu":  # what is on its way is on its way

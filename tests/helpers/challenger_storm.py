@@ -182,12 +182,14 @@ class ChallengerStorm(RequestStorm):
             assert exit_code(process, END_SECONDS) == 0, self.said()[-2000:]
 
     def _request(self):
-        words = ["erase", "erase", "promote"] if self._erases else ["promote", "promote", "rollback"]
+        words = ["promote", "promote", "rollback", *["erase", "erase", "rebuild"] * self._erases]
         word = self._rng.choice(words)
         self.asked[word] += 1
         if word == "erase":
             self._erased.add(user := f"u{self._users.pop()}")
             return word, "--subject", user, "--by", "user"
+        if word == "rebuild":
+            return word, "--receipt", self.folder / "receipt.json"
         names = [own.name for own in self.settings.challenger]
         return (word, self._rng.choice(["other", "model", *names])) if word == "promote" else (word,)
 
@@ -271,7 +273,8 @@ def main():
         options = {"erases": given.erase, "address": given.kafka, "client": given.client}
         storm = ChallengerStorm(Path(folder), Nursery(), given.seed, **options)
         storm.run(given.kills, given.events)
-        print(dict(storm.asked), "kills:", storm.n_kills, "while challengers caught up:", storm.n_hits)
+        swaps = storm.said().count("goes on with the rebuilt")
+        print(dict(storm.asked), "kills:", storm.n_kills, "while challengers caught up:", storm.n_hits, "swaps:", swaps)
         storm.check()
         print("nothing is lost or double")
 

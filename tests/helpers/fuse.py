@@ -1,10 +1,14 @@
-"""Kills a trainer in the midst of its work, for the tests of what is left."""
+"""Runs a trainer, and kills it in the midst of its work, for the tests of what is left."""
 
+import contextlib
 import os
 from collections.abc import Callable
 
+import pytest
+
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.trainer import processing, trainer
+from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
 from streamsvm.connectors.trainer.state.journal import Journal
 from streamsvm.connectors.trainer.state.models import KeyedModels
@@ -52,6 +56,11 @@ class Fuse:
         return fused
 
 
+def run(settings, stop=lambda: False):
+    """The state of the only partition after a run."""
+    return trainer.run(settings, stop).get(0)
+
+
 def run_with(settings, fuse, monkeypatch, stop=lambda: False):
     """A run that may be killed before and after every effect on the world, and within the model."""
     with monkeypatch.context() as patch:
@@ -59,3 +68,29 @@ def run_with(settings, fuse, monkeypatch, stop=lambda: False):
             for name in names:
                 patch.setattr(owner, name, fuse.around(getattr(owner, name)))
         return trainer.run(settings, stop)
+
+
+def run_through(settings, later, monkeypatch, changed=lambda settings: settings):
+    """Runs, each killed so many steps later than the one before, until one comes through; its states by partition."""
+    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
+    states, steps = None, [0]
+    while states is None:
+        steps.append(steps[-1] + later())
+        with contextlib.suppress(Killed):
+            states = run_with(changed(settings), Fuse(steps[-1]), monkeypatch)
+    assert len(steps) > 4
+    return states
+
+
+def killed_anywhere(make, outcome, apart, monkeypatch, between=lambda settings: None):
+    """What comes of a trainer, killed or not; `make` prepares settings under a name."""
+    settings, fuse = make("whole"), Fuse()
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
+    assert fuse.steps > 100
+    for place in range(1, fuse.steps + 1, apart):
+        settings = make(str(place))
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        between(settings)
+        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
+    return expected

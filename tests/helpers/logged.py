@@ -87,6 +87,14 @@ def read_json(where, topic, partition=None):
     return [json.loads(record.value) for record in read(where, topic, partition)]
 
 
+def predictions(settings, topic=None):
+    """The predictions by src; repeated ones must be the same to the byte."""
+    found = {}
+    for record in read(settings, topic or settings.log.predictions):
+        assert found.setdefault(json.loads(record.value)["src"], record.value) == record.value
+    return found
+
+
 def _encoded(value):
     return value if isinstance(value, bytes | None) else json.dumps(value).encode()
 

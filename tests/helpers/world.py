@@ -88,3 +88,7 @@ class World:
 
     def run(self):
         return trainer.run(self.settings)[0]
+
+    def outcome(self, state):
+        """What must not depend on kills."""
+        return state.model.digest(), self.open(), list(self.questions()), self.status()

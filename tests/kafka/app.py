@@ -1,9 +1,9 @@
 """A trainer or scorer as its users run it: a process of its own, with a configuration file."""
 
 import json
+import math
 import re
 import signal
-import socket
 import time
 import urllib.request
 
@@ -13,8 +13,11 @@ from patience import Patience, exit_code
 
 from streamsvm.connectors.trainer.state.checkpoint import checkpoint_files
 
+from .broker import free_ports
+
 WAIT_SECONDS = 120
 END_SECONDS = 60  # for a process to end by itself
+TURN_SECONDS = 30  # for a process to do more, if there is more to do
 
 
 class App:
@@ -76,7 +79,7 @@ class Process:
 
     def __init__(self, app, command, flags):
         self.output = app.folder / f"output-{len(app.processes)}"
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         arguments = [command, app.config, *flags, "--set", f"http.port={self.port}"]
         self.popen = app.begin(COMMAND_LINE, *arguments, output=self.output)
 
@@ -121,10 +124,15 @@ class Process:
             time.sleep(min(max(0.01, 9 * (time.monotonic() - began)), 1.0))  # a look takes time that the process needs
             began = time.monotonic()
 
+    def let_work(self, condition):
+        """Wait until the condition holds, but not for ever: at the end of the records nothing more happens."""
+        patience = Patience(TURN_SECONDS)
+        self.wait_until(lambda: condition() or not patience.lasts)
+
     def get(self, path):
         """Status and text of an answer over HTTP; (0, "") if nothing listens yet."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=END_SECONDS) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -133,15 +141,10 @@ class Process:
             return 0, ""
 
     def metric(self, name):
-        """The sum of a metric over its labels."""
-        found = re.findall(rf"^streamsvm_{name}(?:{{.*}})? (\S+)$", self.get("/metrics")[1], flags=re.MULTILINE)
-        return sum(map(float, found))
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        """The sum of a metric over its labels; NaN if the process does not tell."""
+        status, text = self.get("/metrics")
+        found = re.findall(rf"^streamsvm_{name}(?:{{.*}})? (\S+)$", text, flags=re.MULTILINE)
+        return sum(map(float, found)) if status == 200 else math.nan
 
 
 def digest(said, partition=0):

@@ -17,7 +17,7 @@ from .app import App
 from .broker import Broker, why_impossible
 
 EXTERNAL = os.environ.get("STREAMSVM_TEST_BOOTSTRAP")
-READ_SECONDS = 30
+READ_SECONDS = 120
 numbers = itertools.count()
 
 

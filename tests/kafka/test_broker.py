@@ -6,8 +6,10 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from patience import Patience
 
+from .conftest import READ_SECONDS
 
-def eventually(condition, seconds=20):
+
+def eventually(condition, seconds=READ_SECONDS):
     """Wait until the condition holds; it is tried at least once."""
     patience = Patience(seconds)
     while not condition():
@@ -53,7 +55,7 @@ def test_reading_to_the_end_passes_the_marks_of_transactions(broker, topics):
         producer.init_transactions()
         producer.begin_transaction()
         producer.send(topic, b"aborted")
-        producer.flush(10)
+        producer.flush(READ_SECONDS)
         producer.abort_transaction()
         producer.begin_transaction()
         producer.send(topic, b"committed")
@@ -66,5 +68,5 @@ def test_reading_to_the_end_passes_the_marks_of_transactions(broker, topics):
 def test_the_other_listeners_let_in_who_has_the_key(secure_broker, topics, door):
     topic = topics.create()
     with KafkaProducer(**getattr(secure_broker, door)) as producer:
-        producer.send(topic, b"x").get(10)
+        producer.send(topic, b"x").get(READ_SECONDS)
     assert [record.value for record in topics.read_all(topic)] == [b"x"]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from streamsvm.connectors.trainer import inputs
 from streamsvm.connectors.trainer import trainer as daemon
 
 from .app import WAIT_SECONDS, some_stream
-from .conftest import BOTH
+from .conftest import BOTH, READ_SECONDS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kafka_round.py"
 NAMES = {"topic": "events", "labels": "labels", "predictions": "predictions", "dlq": "dlq"}
@@ -171,7 +172,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, client, monke
     with KafkaProducer(bootstrap_servers=topics.bootstrap, compression_type="gzip") as producer:
         for _, value, *_ in some_stream(150)[0]:
             producer.send(f"{prefix}-events", value + padding)
-        producer.flush(30)
+        producer.flush(READ_SECONDS)
     held = []
     offer = inputs.Input.offer
 
@@ -227,7 +228,12 @@ def test_each_client_reads_the_notes_that_the_other_has_committed(topics, broker
 
 def native_threads():
     """The threads of librdkafka, by their numbers; none where the system does not list them."""
-    return {task.name for task in Path("/proc/self/task").glob("*") if (task / "comm").read_text().startswith("rdk")}
+    found = set()
+    for task in Path("/proc/self/task").glob("*"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # of a thread that ends meanwhile
+            if (task / "comm").read_text().startswith("rdk"):
+                found.add(task.name)
+    return found
 
 
 class Reading:

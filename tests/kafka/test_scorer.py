@@ -7,6 +7,7 @@ import pytest
 from kafka import KafkaProducer
 
 from .app import settings_of, some_stream
+from .conftest import READ_SECONDS
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_torn_snapshot_is_refused_and_the_old_model_kept(topics, served):
         torn = {**json.loads(manifest.value), "ver": 10**9}
         producer.send(log["model"], b"not a model", f"p0/{1 - slot}/0".encode())
         producer.send(log["model"], json.dumps(torn).encode(), b"p0/manifest")
-        producer.flush(30)
+        producer.flush(READ_SECONDS)
     scorer.wait_until(lambda: scorer.metric("refused_snapshots_total") >= 1)
     topics.produce(log["topic"], events[:100])
     scorer.wait_until(lambda: len(set(ids(topics, log["scores"]))) == 1100)

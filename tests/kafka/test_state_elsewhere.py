@@ -51,7 +51,7 @@ def test_trainers_that_lose_their_disks_end_with_the_same_models(topics, start_a
     rng = random.Random(3)
     for machine in range(KILLS):
         process = app.start(f"daemon.state_dir=machine-{machine}")
-        process.wait_until(lambda: process.metric("checkpoints_total") >= 2)  # noqa: B023 - called at once
+        process.let_work(lambda: process.metric("checkpoints_total") >= 2)  # noqa: B023 - called at once
         time.sleep(0.2 * rng.random())
         process.signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL

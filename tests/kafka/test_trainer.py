@@ -15,6 +15,7 @@ from kafka import TopicPartition
 from patience import Patience
 
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.opening import backend_of
 from streamsvm.connectors.trainer.state.checkpoint import load_newest
 from streamsvm.connectors.trainer.state.state import State
 
@@ -55,7 +56,7 @@ def test_killed_often_it_ends_with_the_same_model(topics, start_app):
     for _ in range(N_KILLS):
         before = app.newest()
         process = app.start()
-        process.wait_until(lambda: app.newest() > before)  # noqa: B023 - called at once
+        process.let_work(lambda: app.newest() > before)  # noqa: B023 - called at once
         time.sleep(0.1 * rng.random())
         process.signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
@@ -292,10 +293,14 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
     print(f"{membership}: {n_committed()} of {n} events were learned when the last trainer was killed")
     for process in running.values():
         process.end()
-    time.sleep(4)  # longer than the session: until then, b's partitions are b's
+    settings = load(app.config, {})
+    patience = Patience(WAIT_SECONDS)
+    while not backend_of(settings).group_state(settings.group.id).startswith("empty"):  # b's partitions are b's
+        assert patience.lasts
+        time.sleep(0.5)
     said = app.run(*at_once, *(["group.instance=a"] if membership == "named" else []))
     assert [digest(said, number) for number in range(4)] == [digest(plain, number) for number in range(4)]
-    expect_each_once(topics, load(app.config, {}).log.predictions, n)
+    expect_each_once(topics, settings.log.predictions, n)
 
 
 @BOTH
@@ -318,7 +323,7 @@ def test_with_transactions_committed_readers_see_each_prediction_once(topics, st
     for _ in range(n_kills):
         before = app.newest()
         process = app.start()
-        process.wait_until(lambda: app.newest() > before)  # noqa: B023 - called at once
+        process.let_work(lambda: app.newest() > before)  # noqa: B023 - called at once
         sent, patience = topics.end(predictions), Patience(WAIT_SECONDS)
         while topics.end(predictions) < sent + 10 and state_of(app).offset < n:
             assert patience.lasts, process.said

@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from patience import Patience
 from river import metrics
 from sklearn import metrics as of_sklearn
 from sklearn.model_selection import GridSearchCV
@@ -116,9 +117,10 @@ def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
     found = []
     for n_threads in (1, 2, 3):
         streamsvm.set_num_threads(n_threads)
-        with watched_threads(monkeypatch) as seen:
+        n_expected = min(n_threads, tasks)
+        with watched_threads(monkeypatch, n_expected) as seen:
             found.append(grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding, refit=False))
-        assert len(seen) == min(n_threads, tasks)
+        assert len(seen) == n_expected
     streamsvm.set_num_threads(None)
     for other in found[1:]:
         for one, two in zip(found[0].table, other.table, strict=True):
@@ -127,13 +129,14 @@ def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
 
 
 @contextmanager
-def watched_threads(monkeypatch):
-    """The threads that tasks are done in."""
-    seen, done = set(), along_c._trainings
+def watched_threads(monkeypatch, n_expected=1):
+    """The threads that tasks are done in; a task waits until so many have one."""
+    seen, done, patience = set(), along_c._trainings, Patience(5)
 
     def watched(task):
         seen.add(threading.current_thread())
-        time.sleep(0.05)
+        while len(seen) < n_expected and patience.lasts:
+            time.sleep(0.01)
         yield from done(task)
 
     with monkeypatch.context() as patch:

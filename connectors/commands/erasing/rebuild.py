@@ -26,7 +26,7 @@ from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
 from ..shared.log_access import flush
-from ..shared.long_running import working
+from ..shared.long_running import replaying, shown
 from ..shared.trainers import behind
 from . import receipts
 from .erase import needs_erasures
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int | None:
         return None
     folder = rebuilt_folder(settings, app)
     make_private(folder)
-    with lock_folder(folder, "this rebuild"), working(settings) as stop:
+    with lock_folder(folder, "this rebuild"), replaying(settings) as stop:
         stages = _rebuilt(settings, folder, asked, stop)
         if stop():
             print("interrupted: call it again to go on")
@@ -147,16 +147,16 @@ def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: St
 
 def _catch_up(settings: Settings, rerun: Rerun, number: int, place: Stage, stop: Stop) -> list[Stage]:
     """Read until few records are left to the trainer; the stages are written down before they are read."""
-    stages = _read_stages(rerun.folder)
+    stages, what = _read_stages(rerun.folder), f"rebuilding partition {number}"
     if read_note(rerun.folder.parent, number) is not None:  # the trainer has read on
         return stages
     for stage in stages:
-        rerun.run(stage, stop)
+        shown(rerun, stage, what, stop)
     while not stop() and (not stages or sum(place) - sum(stages[-1]) > _NEAR):
         stages.append(place)
         make_private(rerun.folder)
         write_private(rerun.folder / _STAGES, json.dumps(stages).encode())
-        rerun.run(place, stop)
+        shown(rerun, place, what, stop)
         place = _places(settings)[number]
     return stages
 

@@ -14,7 +14,7 @@ from ...settings.sections import Settings
 from ...trainer.rerun import Rerun, Stage
 from ...trainer.state.digests import digests
 from ..shared.configuration import read_config
-from ..shared.long_running import working
+from ..shared.long_running import replaying, shown
 from . import receipts
 
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int | None:
                 found = receipts.log_digests(log, settings, number, Stage(*part["place"]), is_erased)
                 problems += _other_log(number, part["log"], found)
     if not problems:
-        with working(settings) as stop:
+        with replaying(settings) as stop:
             problems = list(_replayed(settings, receipt, stop))
         problems += _other_machine(receipt["machine"]) if problems else ()
     for problem in problems:
@@ -56,7 +56,7 @@ def _replayed(settings: Settings, receipt: dict[str, Any], stop: Stop) -> Iterat
         for number, part in _partitions(receipt):
             rerun = Rerun(settings, number, Path(folder), salted.among(part["erased"]))
             for stage in [*part["stages"], part["place"]]:
-                state = rerun.run(Stage(*stage), stop)
+                state = shown(rerun, Stage(*stage), f"replaying partition {number}", stop)
             served = [] if state is None else [[term.name, term.offset] for term in state.challengers.terms]
             if state is not None and served != part.get("served", served):
                 yield (

@@ -29,7 +29,7 @@ from ...settings.sections import ConfigError, Settings
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
 from ...trainer.state.state import State
 from ..shared.configuration import read_config
-from ..shared.long_running import working
+from ..shared.long_running import replaying
 
 MOST = 20  # replays
 _PARTS = 10  # of the first pass, each with a checkpoint
@@ -72,7 +72,7 @@ class Batch(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, _needs)
-    with working(settings) as stop:
+    with replaying(settings) as stop:
         events = _held_out(settings, arguments.held_out)
         with tempfile.TemporaryDirectory(prefix="streamsvm-bisect-") as folder:
             batch, n_replays = bisect(settings, arguments.partition, events, Path(folder), stop)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
@@ -19,10 +20,13 @@ from ...runtime.log_output import set_up_logging
 from ...runtime.process import Stop, killable, stop_on_signals
 from ...runtime.watchdog import Watchdog
 from ...settings.sections import Settings
+from ...trainer.rerun import Rerun, Stage
 from ...trainer.state.models import SingleModel
 from ...trainer.state.state import State
 
 logger = logging.getLogger(__name__)
+
+_TOLD_BEFORE = ("trainer.partition", "trainer.processing", "trainer.serving", "trainer.state", "records")
 
 
 @contextmanager
@@ -41,6 +45,26 @@ def working(settings: Settings) -> Iterator[Stop]:
     settle_memory()
     with on_one_core(), stopping(settings) as stop, logging_redirect_tqdm():
         yield stop
+
+
+@contextmanager
+def replaying(settings: Settings) -> Iterator[Stop]:
+    """As `working`, without what trainers say of the log, because they have said it before; errors are shown."""
+    rooms = [logging.getLogger(f"streamsvm.connectors.{name}") for name in _TOLD_BEFORE]
+    with working(settings) as stop:
+        for room in rooms:
+            room.setLevel(logging.ERROR)
+        try:
+            yield stop
+        finally:
+            for room in rooms:
+                room.setLevel(logging.NOTSET)
+
+
+def shown(rerun: Rerun, stage: Stage, what: str, stop: Stop) -> State | None:
+    """Read on to the end of a stage, beside a bar that says how many events were read."""
+    with tqdm(desc=what, total=stage.events, unit=" records", disable=None) as bar:
+        return rerun.run(stage, stop, lambda state: bar.update(state.offset - bar.n))
 
 
 @contextmanager

@@ -95,7 +95,7 @@ class LabelStudio:
         self._settings = settings
         self._api = api
         self._project = project
-        self._tasks = Tasks(api, project, f"{settings.group.id}/{settings.log.questions}")
+        self._tasks = Tasks(api, project, f"{settings.group.id}/{settings.log.questions}", settings.labelling)
         self._annotations = Annotations(service)
         self._must_sync = threading.Event()
         self._interface: Interface | None = None

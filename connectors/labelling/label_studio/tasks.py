@@ -1,5 +1,6 @@
 """The tasks that a Label Studio project has of our questions."""
 
+import base64
 import logging
 import math
 import threading
@@ -11,7 +12,9 @@ from urllib.parse import urlencode
 from ...logs.transport import Unavailable
 from ...records.labels import Place
 from ...records.people.questions import Question
+from ...settings.labelling import LabellingSettings
 from ...settings.sections import ConfigError
+from ..web.images import file_of
 from .api import Api, Gone, RequestRefused, member
 
 logger = logging.getLogger(__name__)
@@ -44,12 +47,15 @@ class Tasks:
         Number of the project.
     mark
         Marks the tasks of this configuration.
+    labelling
+        Says which images are files of a folder: Label Studio gets them inside the task.
     """
 
-    def __init__(self, api: Api, project: int, mark: str) -> None:
+    def __init__(self, api: Api, project: int, mark: str, labelling: LabellingSettings) -> None:
         self._api = api
         self._project = project
         self._mark = mark
+        self._labelling = labelling
         self._lock = threading.Lock()  # guards the next three
         self._tasks: dict[int, Task] = {}
         self._pushed: dict[str, float] = {}  # questions that have a task, or will have one before this time
@@ -148,6 +154,7 @@ class Tasks:
     def _data(self, shown: Question) -> dict[str, Any]:
         return {
             **shown.event,
+            **self._image(shown),
             "streamsvm": self._mark,
             "query_id": shown.query_id,
             "event_id": shown.id,
@@ -158,6 +165,15 @@ class Tasks:
             "reason": shown.reason,
             **({"guess": shown.guess} if shown.probabilities else {}),
         }
+
+    def _image(self, shown: Question) -> dict[str, str]:
+        """The image of a question if it is a file."""
+        field = self._labelling.image
+        found = file_of(str(shown.event.get(field, "")), self._labelling)
+        if found is None:
+            return {}
+        path, media = found
+        return {field: f"data:{media};base64,{base64.b64encode(path.read_bytes()).decode()}"}
 
     def tidy(self, still: set[str], answered: set[str]) -> None:
         """Delete the tasks of questions that are not open any more, unless an annotator has begun with them."""

@@ -17,6 +17,7 @@ from ...records.classes import ClassLabel
 logger = logging.getLogger(__name__)
 
 ERRORS, INPUTS = "errors", "inputs"
+_NUMBERS = frozenset({float, int, bool})  # the usual features, which are looked at in less time
 
 
 class Alert(NamedTuple):
@@ -66,7 +67,9 @@ class Alarms:
     def see(self, x: Mapping[Any, Any], offset: int) -> list[Alert]:
         """Take in the features of an event; those that are no numbers, or beyond the 256th, are passed over."""
         was_muted = self.inputs.muted
-        self.inputs.update({name: v for name, v in islice(x.items(), MOST_NAMES) if isinstance(v, float | int)})
+        if len(x) > MOST_NAMES or not _NUMBERS.issuperset(map(type, x.values())):
+            x = {name: v for name, v in islice(x.items(), MOST_NAMES) if isinstance(v, float | int)}
+        self.inputs.update(x)
         if self.inputs.muted and not was_muted:
             logger.warning("features move all the time: no further alarm of them is reported until they calm down")
         return _heard(self.inputs, INPUTS, offset)

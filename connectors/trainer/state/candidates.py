@@ -158,6 +158,7 @@ class Labelling:
         has_words = settings.log.format == "json" and self._undecided is None  # other formats have no texts for people
         words = labelling.seed_words if has_words else ()
         self._words = pattern_of(words) if words else None
+        self._first = frozenset() if self._undecided else frozenset(labelling.first)
         self._has_alike = settings.log.format == "json"
         self._text, self._image = labelling.text, labelling.image
         self._n_with_words = 0
@@ -190,6 +191,8 @@ class Labelling:
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
+            if str(event.id) in self._first:
+                self.loop.suggest([event.key])
             self._look_for_words(event.key, value)
             if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()

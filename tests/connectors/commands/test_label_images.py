@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from logged import read_json
 
 from streamsvm.connectors.commands import label_images
 from streamsvm.connectors.commands.label import answer_questions, oracle
+from streamsvm.connectors.labelling.web.images import file_of
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
 
@@ -43,13 +45,26 @@ def test_images_are_features_and_shown(tmp_path):
     grey = np.array(events[0]["x"]).reshape(16, 16)
     assert grey[:, :8].min() > 0.9
     assert grey[:, 8:].max() < 0.6
+    labelling = load(config, {}).labelling
     for event, size in zip(events, [(40, 30), (40, 30), (384, 192)], strict=True):
-        with Image.open(io.BytesIO(base64.b64decode(event["image"].partition(",")[2]))) as shown:
-            assert shown.size == size
+        path, media = file_of(event["image"], labelling)
+        with Image.open(path) as shown:
+            assert (shown.size, f"image/{shown.format.lower()}") == (size, media)
     draw(tmp_path / "shots" / "a.png")
     label_images.prepare(arguments(tmp_path / "shots"))  # the new one is added
     events = read_json(tmp_path / "shots-labels" / "log", "records")
     assert [event["id"] for event in events] == ["b.png", "c.gif", "sub/a.JPG", "a.png"]
+
+
+def test_a_job_whose_events_hold_the_images_goes_on_so(tmp_path):
+    draw(tmp_path / "shots" / "a.png")
+    config = label_images.prepare(arguments(tmp_path / "shots"))
+    config.write_text(re.sub("image_folder = .*\n", "", config.read_text()))
+    draw(tmp_path / "shots" / "b.png")
+    label_images.prepare(arguments(tmp_path / "shots"))
+    event = read_json(tmp_path / "shots-labels" / "log", "records")[1]
+    with Image.open(io.BytesIO(base64.b64decode(event["image"].removeprefix("data:image/png;base64,")))) as shown:
+        assert shown.size == (40, 30)
 
 
 def test_a_folder_without_images_is_refused(tmp_path, call):

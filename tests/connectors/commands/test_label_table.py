@@ -1,13 +1,12 @@
 """`streamsvm label TABLE`: a whole labelling job of a file of texts, from one command."""
 
-import argparse
-
 import numpy as np
 import pytest
 from logged import read_json
 
 from streamsvm.connectors.commands import label_table
 from streamsvm.connectors.commands.arguments import processes
+from streamsvm.connectors.commands.arguments.options import Parser
 from streamsvm.connectors.commands.label import answer_questions, oracle
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
@@ -29,7 +28,7 @@ def messages(tmp_path):
 
 
 def arguments(*words):
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     processes.label(parser)
     return parser.parse_args(list(map(str, words)))
 
@@ -68,6 +67,46 @@ def test_words_are_not_scaled_where_there_are_no_numbers(tmp_path, sender, scali
     (tmp_path / "other.csv").write_text((tmp_path / "mails.csv").read_text())
     config = label_table.prepare(arguments(tmp_path / "other.csv", *given))
     assert load(config, {}).model.scaling == "standard"
+
+
+class Letters:
+    """An embedder that counts letters."""
+
+    name, size = "letters 1", 26
+
+    def embed_one(self, text):
+        return [text.count(chr(97 + letter)) for letter in range(26)]
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_the_name_of_the_class_is_what_a_job_begins_with(messages, monkeypatch, is_installed):
+    monkeypatch.setattr(label_table, "embedder", Letters if is_installed else lambda: None)
+    names = ("--text", "body", "--set", "label.positive=invoice", "--set", "label.negative=no")
+    config = label_table.prepare(arguments(messages, *names))
+    text = config.read_text()
+    settings = load(config, {}, with_model=False)
+    events = read_json(settings.log.dir, "records")
+    said = {event["id"]: np.array(Letters().embed_one(event["text"])) for event in events}
+    words = np.array(Letters().embed_one("invoice"))
+    near = sorted(said, key=lambda id_: -(said[id_] @ words) / np.linalg.norm(said[id_]))[:10]
+    assert settings.labelling.first == (tuple(near) if is_installed else ())
+    assert settings.labelling.seed_words == (() if is_installed else ("invoice",))
+    assert settings.features.embed == ({"body": "wordllama"} if is_installed else {})
+    label_table.prepare(arguments(messages, "--text", "body"))
+    assert config.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "flag", ["label.positive=Yes", "label.positive=1", 'labelling.first=["r7"]', 'labelling.seed_words=["x"]']
+)
+def test_a_name_that_says_nothing_or_words_of_a_lead_change_nothing(messages, monkeypatch, flag):
+    monkeypatch.setattr(label_table, "embedder", lambda: None)
+    given = [flag, "label.negative=no", *(["label.positive=spam"] if "positive" not in flag else [])]
+    config = label_table.prepare(arguments(messages, "--text", "body", *(w for f in given for w in ("--set", f))))
+    labelling = load(config, {}).labelling
+    assert (labelling.first, labelling.seed_words) == (
+        ("r7",) if "first" in flag else (), ("x",) if "words" in flag else (),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("option", ["--text", "--image"])

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from asked import Trainer, of_questions, until
-from fuse import Fuse, Killed, run_with
+from fuse import killed_anywhere
 from logged import append, change, read, read_json
 
 from streamsvm.connectors.commands.cli import main
@@ -126,15 +126,7 @@ def test_killed_while_it_asks_it_ends_the_same(tmp_path, monkeypatch):
         append(settings, [{**event, "id": f"later-{event['id']}"} for _, event in some_events(8)])
         return settings
 
-    settings, fuse = prepared("whole"), Fuse()
-    state = run_with(settings, fuse, monkeypatch)[0]
-    expected = come_to(settings, state)
-    for place in range(1, fuse.steps + 1, 3):
-        settings = prepared(str(place))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        state = trainer.run(settings)[0]
-        assert come_to(settings, state) == expected, f"killed at step {place}"
+    killed_anywhere(prepared, lambda settings, states: come_to(settings, states[0]), 3, monkeypatch)
 
 
 # --- choices ----------------------------------------------------------------------------------------------------------

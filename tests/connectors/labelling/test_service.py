@@ -16,7 +16,7 @@ from logged import read_json
 from patience import Patience
 
 from streamsvm.active import QuestionBook
-from streamsvm.connectors.labelling import book, history, log_thread
+from streamsvm.connectors.labelling import answering, book, history, log_thread
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
@@ -703,19 +703,22 @@ def test_another_writer_of_labels_is_named(settings, trainer):
             service.answer("q", True, "ann")
 
 
-def test_others_add_labels_while_no_answer_comes(settings, trainer):
-    trainer.ask("q1", "q2")
+def test_others_add_labels_while_no_answer_comes(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2", "q3")
     with opened(settings) as service, LocalLog(settings.log.dir) as other:
+        monkeypatch.setattr(answering, "IDLE_SECONDS", 600)
         service.answer("q1", True, "ann")
         with pytest.raises(AlreadyInUse):
             other.produce("labels", b"{}")
+        monkeypatch.setattr(answering, "IDLE_SECONDS", 0.1)
+        service.answer("q2", True, "ann")
         is_written, patience = False, Patience(10)
         while not is_written and patience.lasts:
             with suppress(AlreadyInUse):
                 other.produce("labels", b"{}")
                 is_written = True
         other.close()
-        assert service.answer("q2", True, "ann") == "first"
+        assert service.answer("q3", True, "ann") == "first"
 
 
 def test_settings_without_questions_are_refused(settings):

@@ -544,7 +544,7 @@ def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
         state = world.run()
         assert state.labelling.loop.counts.n_asked > 10
         assert (state.join.counters.corrected, state.join.counters.undone, state.counters.late) == (1, 1, 2)
-        return fuse.steps, (state.model.digest(), world.open(), list(world.questions()), world.status())
+        return fuse.steps, world.outcome(state)
 
     steps, expected = whole(tmp_path / "whole", None)
     assert steps > 50

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from fuse import run
 from logged import append, change, read, read_json
 
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.records.classes import KnownClasses
 from streamsvm.connectors.records.formats.base import BadRecord
-from streamsvm.connectors.trainer import trainer
 
 from .test_several_classes import CENTRES, configure, some_events, without_labels
 
@@ -26,10 +26,6 @@ def given(events, misspelt=()):
 
 def changed(op, old, new=None, rev=20):
     return {"op": op, "from": old, "to": new, "rev": rev, "source": "page:Ann#1"}
-
-
-def run(settings):
-    return trainer.run(settings)[0]
 
 
 def held(state):

@@ -14,12 +14,12 @@ from operator import itemgetter
 
 import numpy as np
 import pytest
-from fuse import Fuse, Killed, run_with
+from fuse import Fuse, Killed, killed_anywhere, run_through, run_with
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from logged import append_at as append
-from logged import change, read
+from logged import change, predictions, read
 from logged import configure as base
 
 from streamsvm import LASVM
@@ -118,14 +118,6 @@ def traffic(n, seed=0, n_keys=0):
         labels[offset] = (*labels[offset][:2], value)
     events[n // 3] = (*events[n // 3][:2], b"bad")
     return {"events": events, "labels": labels}
-
-
-def predictions(settings):
-    """By src; repeated ones must be the same to the byte."""
-    by_src = {}
-    for record in read(settings, settings.log.predictions):
-        assert by_src.setdefault(json.loads(record.value)["src"], record.value) == record.value
-    return by_src
 
 
 def refused(settings):
@@ -538,19 +530,12 @@ def small(folder, **changes):
     ids=["partition", "key", "topic", "objects", "key on a topic"],
 )
 def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, changes, place_of, apart):
-    fuse = Fuse()
-    settings = place_of(small(tmp_path / "whole", **changes))
-    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
-    assert fuse.steps > 300
-    (whole,) = expected[0].values()
+    def make(name):
+        return place_of(small(tmp_path / name, **changes))
+
+    (whole,) = killed_anywhere(make, outcome, apart, monkeypatch, lose_disk)[0].values()
     n_revisions = whole["join"]["corrected"], whole["join"]["undone"], whole["counters"]["late"]
     assert min(n_revisions) > 0, n_revisions
-    for place in range(1, fuse.steps + 1, apart):
-        settings = place_of(small(tmp_path / str(place), **changes))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        lose_disk(settings)
-        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
 def spoil_newest(settings, change=lambda data: data[:-100] + bytes([data[-100] ^ 1]) + data[-99:]):
@@ -640,14 +625,7 @@ def test_a_correction_without_a_revision_is_learned(tmp_path):
 
 @pytest.mark.long
 def test_killed_among_corrections_without_revisions_it_ends_the_same(tmp_path, monkeypatch):
-    fuse = Fuse()
-    settings, _ = corrected_by_a_file(tmp_path / "whole")
-    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
-    for place in range(1, fuse.steps + 1, 11):
-        settings, _ = corrected_by_a_file(tmp_path / str(place))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
+    killed_anywhere(lambda name: corrected_by_a_file(tmp_path / name)[0], outcome, 11, monkeypatch)
 
 
 @pytest.mark.long
@@ -704,9 +682,7 @@ class Script:
 def live(folder, monkeypatch, chunks, kills=(), place_of=lambda settings: settings, **changes):
     """The outcome of a daemon that follows its topics, killed after so many steps, and so many more, ..."""
     settings = configure(
-        folder,
-        daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes},
-        join={"ttl_seconds": 20.0},
+        folder, daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes}, join={"ttl_seconds": 20.0}
     )
     settings = place_of(settings)
     settings.log.dir.mkdir(parents=True)
@@ -1053,15 +1029,8 @@ def four_partitions(folder, **daemon_changes):
 
 @pytest.mark.long
 def test_killed_with_several_partitions_it_ends_the_same(tmp_path, monkeypatch):
-    fuse = Fuse()
-    settings = four_partitions(tmp_path / "whole")
-    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
+    expected = killed_anywhere(lambda name: four_partitions(tmp_path / name), outcome, 97, monkeypatch)
     assert expected[0].keys() == {0, 1, 2}
-    for place in range(3, fuse.steps, 97):
-        settings = four_partitions(tmp_path / str(place))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
 class TransactionalLog(LocalLog):
@@ -1397,7 +1366,6 @@ def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, monkeypatch, seed):
     """Some cuts end with so many bytes, others with so many records, and each process has another memory."""
-    monkeypatch.setattr(journal, "TRIES", 10**9)
     monkeypatch.setattr(inputs, "CUT_BYTES", 20_000)
     monkeypatch.setattr(local_log, "POLL_BYTES", 15_000)
     rows = traffic(300, seed)
@@ -1408,13 +1376,11 @@ def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, mo
     expected = outcome(undisturbed, trainer.run(undisturbed))
     settings = configure(tmp_path / "killed")
     append(settings, rows)
-    states, step = None, 0
-    while states is None:
-        step += rng.randint(1, 60)
-        limits = {"read_ahead_mb": rng.choice([0.01, 0.1, 64.0])}
-        here = replace(settings, limits=replace(settings.limits, **limits))
-        with contextlib.suppress(Killed):
-            states = run_with(here, Fuse(step), monkeypatch)
+
+    def with_other_memory(settings):
+        return change(settings, limits={"read_ahead_mb": rng.choice([0.01, 0.1, 64.0])})
+
+    states = run_through(settings, lambda: rng.randint(1, 60), monkeypatch, with_other_memory)
     assert outcome(settings, states) == expected
 
 
@@ -1469,7 +1435,6 @@ def test_a_state_that_others_could_read_gets_files_that_they_cannot(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(journal, "TRIES", 10**9)
     rows, rng = traffic(300, seed, n_keys=20), random.Random(seed)
     daemon_ = {"per": "key", "max_models": 2, "max_keys": 6}
     settings = [configure(tmp_path / name, daemon=daemon_) for name in ("undisturbed", "killed")]
@@ -1477,11 +1442,7 @@ def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, mo
         append(each, rows)
     (expected,) = trainer.run(settings[0]).values()
     assert (len(expected.models), expected.models.n_dropped > 50) == (6, True)
-    states, step = None, 0
-    while states is None:
-        step += rng.randint(1, 60)
-        with contextlib.suppress(Killed):
-            states = run_with(settings[1], Fuse(step), monkeypatch)
+    states = run_through(settings[1], lambda: rng.randint(1, 60), monkeypatch)
     assert states[0].models.n_dropped == expected.models.n_dropped
     assert states[0].models.order == expected.models.order
     assert outcome(settings[1], states) == outcome(settings[0], {0: expected})
@@ -1533,7 +1494,6 @@ def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_pa
 @pytest.mark.parametrize("per", ["partition", "key"])
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, monkeypatch, per, seed):
-    monkeypatch.setattr(journal, "TRIES", 10**9)
     rows, rng = wide_traffic(300, seed, n_keys=3), random.Random(seed)
     limits = {"event_features": 8, "model_features": 40}
     settings = [configure(tmp_path / name, daemon={"per": per}, limits=limits) for name in ("undisturbed", "killed")]
@@ -1541,9 +1501,5 @@ def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, m
         append(each, rows)
     expected = outcome(settings[0], trainer.run(settings[0]))
     assert {why for why, _ in expected[2].values()} >= {"too-many-features"}
-    states, step = None, 0
-    while states is None:
-        step += rng.randint(1, 60)
-        with contextlib.suppress(Killed):
-            states = run_with(settings[1], Fuse(step), monkeypatch)
+    states = run_through(settings[1], lambda: rng.randint(1, 60), monkeypatch)
     assert outcome(settings[1], states) == expected

@@ -1,14 +1,12 @@
 """The trainer with more than two classes: what it learns and says, and that a kill changes nothing."""
 
-import contextlib
-import json
 import os
 import time
 
 import numpy as np
 import pytest
-from fuse import Fuse, Killed, run_with
-from logged import append, change, read, read_json
+from fuse import Fuse, Killed, killed_anywhere, run, run_through, run_with
+from logged import append, change, predictions, read, read_json
 from logged import configure as small
 
 from streamsvm import LASVM, OneVsRest
@@ -19,16 +17,11 @@ from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import NO_MODELS
-from streamsvm.connectors.trainer import telemetry, trainer
-from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer import telemetry
 from streamsvm.connectors.trainer.trainer import Trainer
 
 BREAK = 0.002  # seconds: the trainer reads both topics by the records' times, in milliseconds
 CENTRES = {"cat": (0.0, 0.0), "dog": (3.0, 0.0), "bird": (0.0, 3.0), 7: (3.0, 3.0)}
-
-
-def run(settings):
-    return trainer.run(settings)[0]
 
 
 def configure(folder, **changes):
@@ -62,9 +55,6 @@ def some_labels(events):
 
 def outcome(settings, state):
     """All that must not depend on where the trainer was killed."""
-    found = {}
-    for record in read(settings, settings.log.predictions):
-        assert found.setdefault(json.loads(record.value)["src"], record.value) == record.value
     return {
         "digest": state.models.digest(),
         "classes": state.classes.labels,
@@ -73,7 +63,7 @@ def outcome(settings, state):
         "offsets": (state.offset, state.labels_offset),
         "metrics": (state.metrics.n_errors, state.metrics.rolling().counts.tolist()),
         "history": [(row.n, str(row.error)) for row in state.history.rows],
-        "predictions": found,
+        "predictions": predictions(settings),
     }
 
 
@@ -198,30 +188,16 @@ def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch, per):
     def small(name):
         return joined(tmp_path / name, 24, daemon={"checkpoint_records": 16, "per": per})
 
-    settings, fuse = small("whole"), Fuse()
-    expected = outcome(settings, run_with(settings, fuse, monkeypatch)[0])
-    assert fuse.steps > 100
-    for place in range(1, fuse.steps + 1, 3 if per == "partition" else 5):
-        settings = small(str(place))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        assert outcome(settings, run(settings)) == expected, f"killed at step {place}"
+    killed_anywhere(small, lambda where, states: outcome(where, states[0]), 3 if per == "partition" else 5, monkeypatch)
 
 
 @pytest.mark.long
 def test_killed_again_and_again_while_classes_arrive_it_ends_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
     opened = {"classes": (), "max_classes": 9}
     whole, killed = (joined(tmp_path / name, 400, label=opened) for name in ("whole", "killed"))
     expected = outcome(whole, run(whole))
-    state, fuses = None, [0]
-    while state is None:
-        fuses.append(fuses[-1] + 37)
-        with contextlib.suppress(Killed):
-            state = run_with(killed, Fuse(fuses[-1]), monkeypatch)[0]
-    assert len(fuses) > 4
-    assert outcome(killed, state) == expected
+    assert outcome(killed, run_through(killed, lambda: 37, monkeypatch)[0]) == expected
 
 
 # --- scorers, monitoring ----------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 import pytest
-from fuse import Fuse, Killed, run_with
-from logged import append, configure, read, write_config
+from fuse import Fuse, Killed, killed_anywhere, run, run_through
+from logged import append, configure, predictions, read, write_config
 from patience import Patience, exit_code
 
 from streamsvm import LASVM
@@ -24,17 +24,10 @@ from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.runtime.process import stop_on_signals
 from streamsvm.connectors.settings.sections import ConfigError
-from streamsvm.connectors.trainer import trainer
-from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
 from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
 from streamsvm.estimators.learners import LEARNERS
-
-
-def run(settings, stop=lambda: False):
-    """The state of the only partition."""
-    return trainer.run(settings, stop).get(0)
 
 
 def newest(settings):
@@ -65,14 +58,6 @@ def fill_all(settings, n=200):
     for offset, value in BAD_OFFSETS.items():
         values[offset] = value
     append(settings, values)
-
-
-def predictions(settings):
-    """The predictions by src; repeated ones must be the same to the byte."""
-    by_src = {}
-    for record in read(settings, settings.log.predictions):
-        assert by_src.setdefault(json.loads(record.value)["src"], record.value) == record.value
-    return by_src
 
 
 def outcome(settings, state):
@@ -274,50 +259,30 @@ def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
         append(settings, [*some_events(24), b"bad"])
         return settings
 
-    settings, fuse = small("whole"), Fuse()
-    expected = outcome(settings, run_with(settings, fuse, monkeypatch)[0])
-    assert fuse.steps > 100
-    for place in range(1, fuse.steps + 1):
-        settings = small(str(place))
-        with pytest.raises(Killed):
-            run_with(settings, Fuse(place), monkeypatch)
-        assert outcome(settings, run(settings)) == expected, f"killed at step {place}"
+    killed_anywhere(small, lambda where, states: outcome(where, states[0]), 1, monkeypatch)
 
 
 @pytest.mark.long
 def test_killed_again_and_again_it_ends_the_same(tmp_path, monkeypatch, uninterrupted):
     """Each run is killed a little later after its start than the one before, until one comes through."""
-    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
     rng = random.Random(7)
     for name in "abcdefgh":
         settings = configure(tmp_path / name)
         fill_all(settings)
-        state, fuses = None, [0]
-        while state is None:
-            fuses.append(fuses[-1] + rng.randint(1, 60))
-            with contextlib.suppress(Killed):
-                state = run_with(settings, Fuse(fuses[-1]), monkeypatch)[0]
-        assert len(fuses) > 5
-        assert outcome(settings, state) == uninterrupted
+        states = run_through(settings, lambda: rng.randint(1, 60), monkeypatch)
+        assert outcome(settings, states[0]) == uninterrupted
 
 
 @pytest.mark.long
 def test_killed_with_a_learner_that_tunes_itself_it_ends_the_same(tmp_path, monkeypatch):
     """During the learner's warm-up and after it."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
     whole, killed = (configure(tmp_path / name, model={"algorithm": "auto"}) for name in ("whole", "killed"))
     for settings in (whole, killed):
         append(settings, some_events(1400))
     expected = run(whole)
     assert expected.model.history_
-    state, fuses = None, [0]
-    while state is None:
-        fuses.append(fuses[-1] + 400)
-        with contextlib.suppress(Killed):
-            state = run_with(killed, Fuse(fuses[-1]), monkeypatch)[0]
-    assert len(fuses) > 4
-    assert outcome(killed, state) == outcome(whole, expected)
+    assert outcome(killed, run_through(killed, lambda: 400, monkeypatch)[0]) == outcome(whole, expected)
 
 
 @pytest.mark.parametrize("step", ["to_checkpoint", "save", "flush", "replace"])
@@ -385,7 +350,7 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path, start):
     fill_all(settings, 1000)
     rng = random.Random(3)
     for goal in (50, 300, 550):
-        process = start(delay=0.04)
+        process = start(follow=True, delay=0.04)  # it would end by itself if we look too late
         wait_for(lambda: len(predictions_so_far(settings)) > goal, process)  # noqa: B023 - called at once
         time.sleep(0.05 * rng.random())
         process.kill()

@@ -49,7 +49,8 @@ def test_mislabelled_records_are_found(tmp_path, config, call, monkeypatch, firs
     assert not list(tmp_path.glob("state*"))
 
 
-def test_where_nothing_is_wrong_nothing_is_found(tmp_path, config, call):
+def test_where_nothing_is_wrong_nothing_is_found(tmp_path, config, call, caplog):
+    caplog.set_level("INFO")
     append(tmp_path / "log", some_events(300, seed=9), "trusted")
     append(tmp_path / "log", some_events(300))
     code, out, _ = bisect(call, config)
@@ -57,6 +58,7 @@ def test_where_nothing_is_wrong_nothing_is_found(tmp_path, config, call):
         0,
         ["after the first tenth of events-0, nothing has clearly raised the loss on 300 held-out events"],
     )
+    assert not [record for record in caplog.records if record.name.startswith("streamsvm.connectors.trainer")]
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (417, 460), (990, 1000), (500, 501)])

@@ -83,6 +83,9 @@ def test_who_has_to_wait_gets_a_random_event(settings, monkeypatch):
         spare = until(lambda: service.next(BOB))
         assert service.next(BOB) == spare
         assert spare.reason == "found"
+        service.rename(BOB, f"{BOB}by")
+        assert service.next(f"{BOB}by") == spare
+        service.rename(f"{BOB}by", BOB)
         service.answer(spare.query_id, True, BOB)
         assert service.next(BOB).id != spare.id
         for number in range(5):  # they leave without a word

@@ -2,50 +2,28 @@
 
 import base64
 import json
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asked import of_questions, until
-from logged import read_json
-from studio import Desk, Studio, Trainer, request
+from asked import until
+from logged import change, read_json
+from studio import Desk, Trainer, request
 
 from streamsvm import LASVM
-from streamsvm.connectors.labelling.label_studio import predictor, project
 from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.models import pack_model
 from streamsvm.connectors.records.published import Publisher
-from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.labelling import LabellingSettings
 
 SENT = json.loads((Path(__file__).parent / "data" / "label_studio.json").read_text())
 DEEP = b'{"tasks": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
 
 
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    for module in (project, predictor):
-        monkeypatch.setattr(module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(predictor, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(serve, "POLL_SECONDS", 0.02)
-
-
 @pytest.fixture
-def settings(tmp_path):
-    conf = of_questions(tmp_path, labelling=LabellingSettings(port=0))
-    return replace(conf, log=replace(conf.log, model="model"))
-
-
-@pytest.fixture
-def studio():
-    with Studio() as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield server
-        server.shutdown()
+def settings(settings):
+    return change(settings, log={"model": "model"})
 
 
 @pytest.fixture
@@ -68,8 +46,7 @@ def said(settings):
 
 def test_annotations_reach_the_log_as_they_come(settings, log, studio):
     Trainer(log).ask("q1", "q2")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(2)
+    with Desk(settings, studio, tasks=2) as desk:
         for name in ("created", "created", "updated", "cancelled"):
             assert send(desk, name, "webhook") == (200, {"status": "ok"})
         assert said(settings) == [
@@ -84,8 +61,7 @@ def test_annotations_reach_the_log_as_they_come(settings, log, studio):
 def test_two_people_annotate_the_same_task(settings, log, studio):
     settings = replace(settings, labelling=replace(settings.labelling, answers_per_question=2))
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         send(desk, "created", "webhook")
         assert [question.query_id for question in desk.service.open()] == ["q1"]
         other = {**SENT["created"]["annotation"], "id": 502, "completed_by": {"id": 9}}
@@ -98,8 +74,7 @@ def test_two_people_annotate_the_same_task(settings, log, studio):
 def test_a_request_to_train_reads_the_annotations_again(settings, log, studio, name):
     """It takes nothing from the request itself, which anybody could have made up."""
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         studio.annotate(100, "ham", user=5)
         n_before = len(studio.requests)
         assert send(desk, name, "train" if name == "train" else "webhook")[0] == 200
@@ -194,8 +169,7 @@ def test_a_task_that_cannot_be_predicted_gets_no_result(settings, log, studio, d
 )
 def test_hostile_requests_change_nothing_and_stop_nothing(settings, log, studio, path, body):
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         assert request(desk.ours.port, path, body)[0] in (200, 400, 503)
         assert request(desk.ours.port, "/health")[0] == 200
         assert [question.query_id for question in desk.service.open()] == ["q1"]
@@ -205,8 +179,7 @@ def test_hostile_requests_change_nothing_and_stop_nothing(settings, log, studio,
 
 def test_a_project_that_is_not_ours_is_not_heard(settings, log, studio):
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         assert desk.post("/webhook", {**SENT["created"], "project": {"id": 8}})[0] == 200
         assert [question.query_id for question in desk.service.open()] == ["q1"]
 

@@ -55,6 +55,7 @@ class Desk:
         self.said, self.released, self.renamed, self.steps = [], [], [], []
         self.trouble = None
         self.version = 3
+        self.is_awaited = threading.Event()  # since a request began to wait for a change
 
     def next(self, who):
         self._note("next", who)
@@ -102,6 +103,8 @@ class Desk:
         return dict(STATUS)
 
     def wait(self, seconds, seen=-1):
+        if seconds:
+            self.is_awaited.set()
         deadline = time.monotonic() + seconds
         while self.version == seen and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -643,7 +646,7 @@ def test_the_end_does_not_wait_for_those_who_wait(desk, tmp_path):
         client, replies = Client(page), []
         waiting = threading.Thread(target=lambda: replies.append(client.json("GET", "/api/next?wait=20&seen=3")))
         waiting.start()
-        time.sleep(0.2)
+        assert desk.is_awaited.wait(60)
         patience = Patience(15)
     waiting.join()
     assert patience.lasts
@@ -659,7 +662,7 @@ def test_who_is_gone_gets_no_question(client, desk):
             "X-Tab: a",
         ]
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
-        time.sleep(0.2)
+        assert desk.is_awaited.wait(60)
     desk.version = 4
     time.sleep(0.3)
     assert desk.said == []
@@ -670,7 +673,7 @@ def test_a_name_that_has_changed_meanwhile_gets_no_question(client, desk):
     replies = []
     waiting = threading.Thread(target=lambda: replies.append(client.json("GET", "/api/next?wait=10&seen=3")))
     waiting.start()
-    time.sleep(0.2)
+    assert desk.is_awaited.wait(60)
     client.json("POST", "/api/skip", {"query_id": "q0"}, headers={"X-Annotator": "Bob"})
     desk.version = 4
     waiting.join()
@@ -679,7 +682,7 @@ def test_a_name_that_has_changed_meanwhile_gets_no_question(client, desk):
 
 
 def test_a_body_that_does_not_come_is_given_up(desk, tmp_path, monkeypatch):
-    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 2.0)
     with LabellingPage(desk, configure(tmp_path, "http.connections=1")) as page:
         client = Client(page)
         with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:

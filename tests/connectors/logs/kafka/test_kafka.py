@@ -9,6 +9,7 @@ from kafka.errors import (
     CommitFailedError,
     CorruptRecordError,
     KafkaConnectionError,
+    KafkaTimeoutError,
     MessageSizeTooLargeError,
     RecordListTooLargeError,
     TopicAuthorizationFailedError,
@@ -25,7 +26,7 @@ from streamsvm.connectors.logs.kafka.log import KafkaLog
 from streamsvm.connectors.logs.kafka.options import CODECS
 from streamsvm.connectors.logs.kafka.outputs import Outputs
 from streamsvm.connectors.logs.kafka.reader import Reader
-from streamsvm.connectors.logs.transport import AccessDenied, Committed, OutputsLost, TopicMismatch
+from streamsvm.connectors.logs.transport import AccessDenied, Committed, OutputsLost, TopicMismatch, Unavailable
 from streamsvm.connectors.settings.kafka_section import read_section
 from streamsvm.connectors.settings.layers import Given
 from streamsvm.connectors.settings.opening import backend_of
@@ -343,4 +344,16 @@ def test_the_first_record_that_fails_is_what_a_flush_tells(failure, expected, sa
     outputs.produce("dlq", b"x", key=None, headers=(), partition=None)
     outputs.produce("events", b"x", key=None, headers=(), partition=None)
     with pytest.raises(expected, match=re.escape(said)):
+        outputs.flush()
+
+
+def test_a_flush_names_the_broker_that_is_silent():
+    outputs = Outputs(KafkaOptions({}, "group"), lambda now: "the broker does not answer")
+
+    def flush(timeout):
+        raise KafkaTimeoutError
+
+    outputs._producer = SimpleNamespace(send=lambda *_, **__: Future(), flush=flush, close=lambda timeout: None)
+    outputs.produce("events", b"x", key=None, headers=(), partition=None)
+    with pytest.raises(Unavailable, match="the broker does not answer"):
         outputs.flush()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fuse import Fuse, Killed, run_with
+from fuse import Fuse, Killed, run, run_with
 from logged import configure as small
 from logged import read_json
 
@@ -18,7 +18,6 @@ from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError
-from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates
 from streamsvm.connectors.trainer.state.models import new_model
 from streamsvm.connectors.trainer.trainer import Trainer
@@ -47,10 +46,6 @@ def fill(settings, n=200, first=0):
 
 def records(settings):
     return read_json(settings, settings.log.estimates)
-
-
-def run(settings):
-    return trainer.run(settings, lambda: False)[0]
 
 
 def test_they_go_to_their_topic_along_the_stream(tmp_path):

@@ -242,13 +242,7 @@ def test_killed_at_any_step_it_asks_the_same_again(tmp_path, monkeypatch):
         with contextlib.suppress(Killed):
             run_with(world.settings, fuse, monkeypatch)
         state = world.run()
-        found = (
-            state.model.digest(),
-            world.open(),
-            list(world.questions()),
-            world.status(),
-            json.loads(state.labelling.to_bytes()),
-        )
+        found = (*world.outcome(state), json.loads(state.labelling.to_bytes()))
         return fuse.steps, found
 
     steps, expected = whole(tmp_path / "whole", None)

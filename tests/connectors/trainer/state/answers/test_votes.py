@@ -211,13 +211,7 @@ def test_killed_at_any_step_the_same_people_decide_the_same(tmp_path, monkeypatc
         with contextlib.suppress(Killed):
             run_with(world.settings, fuse, monkeypatch)
         state = world.run()
-        found = (
-            state.model.digest(),
-            world.open(),
-            list(world.questions()),
-            world.status(),
-            json.loads(state.labelling.to_bytes()),
-        )
+        found = (*world.outcome(state), json.loads(state.labelling.to_bytes()))
         return fuse.steps, found, state.counters.learned
 
     steps, expected, learned = whole(tmp_path / "whole", 10**9)

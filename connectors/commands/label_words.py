@@ -1,0 +1,40 @@
+"""What the texts of a labelling job are compared by, and which ones are asked about first."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from streamsvm.features.embedding import Embedder, named
+
+from ..records.columns import MEANINGS
+
+EMBEDDER = "wordllama"
+MOST = 10  # texts: more would be labels of one kind
+EMBEDDED = 20_000  # texts, the first ones: 3 seconds
+SAY_NOTHING = {*map(str, MEANINGS), "positive", "yes", "y", "other"}  # names of a class
+
+
+def embedder() -> Embedder | None:
+    """The embedder of texts, if it is installed."""
+    try:
+        return named(EMBEDDER)
+    except ImportError:
+        return None
+
+
+def words_of(positive: str | None) -> list[str]:
+    """The name of the class that is looked for, if it says what to look for."""
+    return [] if positive is None or positive.casefold() in SAY_NOTHING else [positive.replace("_", " ")]
+
+
+def nearest(texts: Iterable[tuple[str, str]], words: str, by: Embedder) -> list[str]:
+    """The ids of the texts whose embedding has the smallest angle with that of some words; a text comes with its id."""
+    ids, rows = [], []
+    for (id_, text), _ in zip(texts, range(EMBEDDED), strict=False):
+        ids.append(id_)
+        rows.append(by.embed_one(text))
+    if not rows:
+        return []
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), np.finfo(float).tiny)
+    near = np.asarray(rows) @ np.asarray(by.embed_one(words)) / lengths
+    return [ids[place] for place in np.argsort(-near, kind="stable")[:MOST]]
