@@ -121,7 +121,7 @@ class Trainer(Loop[dict[int, State]]):
             with self._progress(topic) as progress:
                 while not self._stop() and not self._is_finished():
                     self._cycle(progress)
-            if not self._save(list(self._partitions.values())):
+            if not self._save_all(list(self._partitions.values())):
                 raise OutputsLost("the last transaction was not committed; its records will be consumed again")
             if self._publisher:
                 self._publish(self._publisher)
@@ -167,7 +167,7 @@ class Trainer(Loop[dict[int, State]]):
     def revoked(self, partitions: list[int]) -> None:
         """Hand partitions over."""
         logger.info("revoked partitions %s", partitions)
-        is_saved = self._save([self._partitions[number] for number in partitions if number in self._partitions])
+        is_saved = self._save_all([self._partitions[number] for number in partitions if number in self._partitions])
         if not is_saved and self._log.can_commit():  # the open transaction has outputs of these partitions
             raise Unavailable("the partitions are handed over only after their outputs are durable")
         self._drop(partitions)
@@ -202,7 +202,8 @@ class Trainer(Loop[dict[int, State]]):
             )
         if settings.daemon.exactly_once:
             store.roll_back(checkpoint)
-        return Partition(number, settings, self._codec, self._log, store, self._ahead)
+        saves_later = settings.state.store == "dir" and not settings.daemon.exactly_once
+        return Partition(number, settings, self._codec, self._log, store, self._ahead, saves_later=saves_later)
 
     def _store(self, folder: Path, number: int) -> CheckpointStore:
         settings = self._settings
@@ -333,10 +334,16 @@ class Trainer(Loop[dict[int, State]]):
             self._health.set_ready()
         return True
 
+    def _save_all(self, partitions: list[Partition]) -> bool:
+        """As `_save`, with everything that was consumed."""
+        for partition in partitions:
+            partition.settle()
+        return self._save(partitions)
+
     def _flush(self, partitions: list[Partition]) -> bool:
         """Make all outputs durable, those of the challengers of these partitions too; return whether that succeeded."""
         for partition in partitions:
-            partition.catch_up()
+            partition.catch_up_to_save()
         try:
             self._log.flush()
         except Unavailable as error:
@@ -366,8 +373,7 @@ class Trainer(Loop[dict[int, State]]):
         offsets: dict[tuple[str, int], Committed] = {}
         for partition in partitions:
             with self._telemetry.saving(partition):
-                partition.save()
-            offsets |= partition.committed
+                offsets |= partition.save()
         return offsets
 
     def _publish(self, publisher: Publisher) -> None:
@@ -384,6 +390,6 @@ class Trainer(Loop[dict[int, State]]):
 
 
 def parse_note(note: str) -> tuple[int, int] | None:
-    """The epoch and the sequence number of the checkpoint that `Partition.committed` named; None if there is none."""
+    """The epoch and the sequence number of the checkpoint that `Partition.save` named; None if there is none."""
     found = re.fullmatch(r"(\d{1,6}):(\d{1,10})", note, re.ASCII)
     return (int(found[1]), int(found[2])) if found else None

@@ -63,8 +63,8 @@ def test_questions_become_tasks_once(settings, trainer, studio):
 def test_an_image_that_is_a_file_goes_with_the_task(settings, trainer, studio, tmp_path):
     (tmp_path / "a.png").write_bytes(b"pixels")
     settings = replace(settings, labelling=replace(settings.labelling, image_folder=tmp_path))
-    trainer.ask("q1", event={"image": "a.png"})
-    trainer.ask("q2", event={"image": "none.png"})
+    trainer.ask("q1", event={"text": "a", "image": "a.png"})
+    trainer.ask("q2", event={"text": "b", "image": "none.png"})
     with Desk(settings, studio):
         until(lambda: len(studio.tasks) == 2)
     images = [studio.find(name)["data"]["image"] for name in ("q1", "q2")]
