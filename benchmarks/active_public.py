@@ -21,14 +21,7 @@ from labelling.sets import PROTOCOL, Part, chosen, protocol
 from threadpoolctl import threadpool_limits
 
 from streamsvm import LASVM, warmup
-from streamsvm.active import (
-    ActiveSelection,
-    Answer,
-    ArrayPool,
-    LabellingLoop,
-    MixedSelection,
-    RandomSelection,
-)
+from streamsvm.active import ActiveSelection, Answer, ArrayPool, LabellingLoop, MixedSelection, RandomSelection
 
 FIRST, PART = 20, 50
 MOST, LEAST = 0.3, {"banana": 89.5}  # aims: points below the best of the others, and the mixture's AUBC

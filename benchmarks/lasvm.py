@@ -287,12 +287,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        default=1,
-        help="orders to average over; batch solvers learn the first",
-    )
+    parser.add_argument("--repeats", type=int, default=1, help="orders to average over; batch solvers learn the first")
     parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
     parser.add_argument("--quick", action="store_true", help="the small tasks only")
     parser.add_argument("--full", action="store_true", help="SVC on mnist, too: many minutes")

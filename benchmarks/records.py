@@ -193,10 +193,7 @@ def machines(_: Path | None) -> Rows:
 
 CHILE = ("age", "income", "population", "statusquo"), ("region", "sex", "education")
 LOANS = ("dir", "hir", "lvr", "ccs", "mcs", "uria", "comdominiom"), ("pbcr", "dmi", "self", "single", "black")
-UNION = (
-    ("year", "school", "exper", "wage"),
-    ("ethn", "married", "health", "industry", "occupation", "residence"),
-)
+UNION = (("year", "school", "exper", "wage"), ("ethn", "married", "health", "industry", "occupation", "residence"))
 INSURED = (
     ("whrswk", "experience", "kidslt6", "kids618", "husby", "wght"),
     ("hhi", "hhi2", "education", "race", "hispanic", "region"),

@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING
 from streamsvm._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
-    from streamsvm.core.threads import get_num_threads as get_num_threads
-    from streamsvm.core.threads import set_num_threads as set_num_threads
-    from streamsvm.estimators.gap_family import LASVMG as LASVMG
-    from streamsvm.estimators.gap_family import LASVMI as LASVMI
-    from streamsvm.estimators.gap_family import LASVMNC as LASVMNC
-    from streamsvm.estimators.gap_family import FullSVM as FullSVM
-    from streamsvm.estimators.lasvm import LASVM as LASVM
-    from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
+    from streamsvm.core.saving.snapshot import SnapshotError
+    from streamsvm.core.threads import get_num_threads, set_num_threads
+    from streamsvm.estimators.gap_family import LASVMG, LASVMI, LASVMNC, FullSVM
+    from streamsvm.estimators.lasvm import LASVM
+    from streamsvm.estimators.learner.advice import StreamWarning
     from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
-    from streamsvm.estimators.merging import merge as merge
-    from streamsvm.estimators.mixture.mixture import Mixture as Mixture
-    from streamsvm.estimators.multiclass.one_vs_one import OneVsOne as OneVsOne
-    from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest as OneVsRest
-    from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
-    from streamsvm.loading import load as load
-    from streamsvm.loading import save as save
-    from streamsvm.preprocessing import WarmupScaler as WarmupScaler
+    from streamsvm.estimators.merging import merge
+    from streamsvm.estimators.mixture.mixture import Mixture
+    from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
+    from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
+    from streamsvm.estimators.tuned.auto import AutoLASVM
+    from streamsvm.loading import load, save
+    from streamsvm.preprocessing import WarmupScaler
 
 __all__ = [
     "LASVM",

@@ -61,9 +61,7 @@ class Stages:
     def of_scorer(self):
         """Patches of a scorer's methods."""
         yield from self._timed(
-            ("decode", Scorer, ["_read"]),
-            ("model", Committee, ["predict"]),
-            ("output", Scorer, ["_score"]),
+            ("decode", Scorer, ["_read"]), ("model", Committee, ["predict"]), ("output", Scorer, ["_score"])
         )
         yield mock.patch.object(Scorer, "_cycle", self.counted(Scorer._cycle))
 

@@ -4,23 +4,22 @@ What the commands take is in `arguments`, which imports little.  The module that
 its arguments are right, and with it, if it needs it, the engine, which takes a second of CPU time.
 """
 
-import argparse
-import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import streamsvm
 
 from ..runtime.exit_codes import OK
 from .arguments import erasing, machine, models, processes, topics, tuning
+from .arguments.options import Parser
 
 
 class Command(NamedTuple):
     """A command of the command line."""
 
     module: str  # whose `run` does the work
-    add_arguments: Callable[[argparse.ArgumentParser], None]  # whose docstring describes the command
+    add_arguments: Callable[[Parser], None]  # whose docstring describes the command
     purpose: str
 
 
@@ -74,9 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The parser of ``streamsvm``, with a subparser for each command."""
-    parser = _Parser(prog="streamsvm", description="Online kernel support vector machines for streams.")
+    parser = Parser(prog="streamsvm", description="Online kernel support vector machines for streams.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {streamsvm.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for word, (module, add_arguments, purpose) in COMMANDS.items():
@@ -85,10 +84,3 @@ def make_parser() -> argparse.ArgumentParser:
         command.set_defaults(module=module)
         add_arguments(command)
     return parser
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports wrong arguments without repeating a secret among them, such as that of a ``--set`` without its dashes."""
-
-    def error(self, message: str) -> NoReturn:
-        super().error(re.sub(r"((?:password|secret|token|proxy)\w*\s*=\s*)\S+", r"\1...", message, flags=re.IGNORECASE))

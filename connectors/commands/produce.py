@@ -111,12 +111,7 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     refuse(problems)
     learned = tuple(column for column in (arguments.text, arguments.series) if columns.raw and column is not None)
     return replace(
-        columns,
-        shown=dict(named),
-        series=dict(series),
-        learned=learned,
-        hint=_HINT,
-        multiclass_hint=_MULTICLASS_HINT,
+        columns, shown=dict(named), series=dict(series), learned=learned, hint=_HINT, multiclass_hint=_MULTICLASS_HINT
     )
 
 

@@ -10,16 +10,7 @@ from streamsvm.validation import Interval
 from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
-from .answers import (
-    RECENT,
-    Answers,
-    compared,
-    corrections,
-    pace,
-    quality,
-    said,
-    wilson,
-)
+from .answers import RECENT, Answers, compared, corrections, pace, quality, said, wilson
 from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, picture, set_numbers
 from .panel import Panel
 

@@ -21,18 +21,7 @@ from .challengers import challengers_panels
 from .charts import are_early, draw_intervals
 from .classes import class_labels_panels, classes_panels
 from .decisions import decisions_panels
-from .drawing import (
-    FIRST,
-    INK,
-    SECOND,
-    SOFT,
-    THIRD,
-    draw_line,
-    fit,
-    new_axes,
-    picture,
-    set_numbers,
-)
+from .drawing import FIRST, INK, SECOND, SOFT, THIRD, draw_line, fit, new_axes, picture, set_numbers
 from .drift import Block, Change, error_blocks, find_changes
 from .fields import fields_panels
 from .labelling import labelling_panels

@@ -161,13 +161,7 @@ def problems_of(challengers: Iterable[ChallengerSettings], is_multiclass: bool) 
 
 
 def _values(
-    section: Any,
-    where: str,
-    given: Mapping[str, Any],
-    origin: str,
-    problems: list[str],
-    *,
-    is_checked: bool = True,
+    section: Any, where: str, given: Mapping[str, Any], origin: str, problems: list[str], *, is_checked: bool = True
 ) -> Iterator[tuple[str, Any]]:
     for name, value in given.items():
         try:

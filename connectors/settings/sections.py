@@ -424,10 +424,7 @@ class Settings:
 
     def fingerprint(self) -> dict[str, Any]:
         """The settings that a checkpoint depends on, by dotted name: with another value, a model cannot go on."""
-        sections = {
-            "features": self.features.fingerprint(),
-            "label": self.label.fingerprint(),
-        }
+        sections = {"features": self.features.fingerprint(), "label": self.label.fingerprint()}
         values = model_fingerprint(self.model)
         values |= {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}

@@ -184,7 +184,7 @@ def _counts(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     if events and events.is_default:
         yield Finding.ok(
             f"topic {log.topic!r} has the broker's defaults, as if its first record had made it: "
-            f"{plural(events.n_partitions, 'partition')}, so {plural(events.n_partitions, 'trainer')} at most",
+            f"{plural(events.n_partitions, 'partition')}, so {plural(events.n_partitions, 'trainer')} at most"
         )
 
 
@@ -211,7 +211,7 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
             what = "questions" if name == log.questions else "models"
             yield Finding.warning(
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
-                "set it to compact",
+                "set it to compact"
             )
         if name in for_ever and shape.retention_ms not in (None, _FOR_EVER):
             loss, remark = for_ever[name]
@@ -221,7 +221,7 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
         if name not in (log.model, log.merged, log.questions) and "compact" in policies:
             yield Finding.warning(
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
-                "to delete",
+                "to delete"
             )
 
 
@@ -238,9 +238,7 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     for name, (least, purpose) in needs.items():
         size = shapes[name].max_bytes if name in shapes else None
         if size is not None and size < least:
-            yield Finding.problem(
-                f"topic {name!r} has max.message.bytes={size}, and needs at least {least} {purpose}",
-            )
+            yield Finding.problem(f"topic {name!r} has max.message.bytes={size}, and needs at least {least} {purpose}")
 
 
 def _largest_letter(settings: Settings) -> int:

@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -54,6 +54,33 @@ _EXPIRED = "events expired without a label (join.ttl_seconds)"
 _USUAL = {_DROPPED_MODELS, _UNMATCHED, _EXPIRED}
 
 
+class Saving:
+    """A checkpoint that is not yet written.
+
+    Parameters
+    ----------
+    checkpoint
+        What the model that serves has.
+    of_challengers
+        What each challenger adds to its blobs, once it is there.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether all have been added.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, of_challengers: Iterator[dict[str, bytes]]) -> None:
+        self.checkpoint, self._of_challengers, self.is_complete = checkpoint, of_challengers, False
+
+    def complete(self) -> Iterator[None]:
+        """Add what challengers have, one after the other."""
+        for blobs in self._of_challengers:
+            self.checkpoint.blobs.update(blobs)
+            yield
+        self.is_complete = True
+
+
 class Partition:
     """One partition of the stream, whose state this process owns.
 
@@ -75,6 +102,8 @@ class Partition:
         Offset of the first event that counts; of raw events before it, the numbers of later ones are made.
     is_silent
         Whether only the models and the join count: nothing is written, measured or watched.
+    saves_later
+        Whether a checkpoint may be written after records that do not belong to it were consumed.
 
     Attributes
     ----------
@@ -108,6 +137,7 @@ class Partition:
         learns_from: int = 0,
         *,
         is_silent: bool = False,
+        saves_later: bool = False,
     ) -> None:
         self.number = number
         self._learns_from = learns_from
@@ -118,6 +148,8 @@ class Partition:
         self._settings = settings
         self._log = log
         self.processor = Processor(settings, codec, log, number, is_silent=is_silent)
+        self._saves_later = saves_later and self.processor.shadow is not None
+        self._saving: Saving | None = None  # a checkpoint to which challengers have still to come
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
@@ -241,6 +273,8 @@ class Partition:
         state = self._prepare()
         if state is None or not self._may_consume(state):
             return 0
+        if self._saves_later and self._saving is None and self._is_time and not self._n_to_save:
+            self._saving = self._begin_saving(state, is_later=True)
         stop = self._serving.stop if self._serving else None
         cut = self._cuts.next(state.offset, state.labels_offset, self._journal, stop)
         if cut is None:
@@ -429,11 +463,21 @@ class Partition:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a checkpoint."""
-        if not self.is_new:
+        """Whether a checkpoint is to be written now."""
+        if self._saves_later and not self._n_to_save:
+            return self._is_prepared
+        return self.is_new and (self._n_to_save > 0 or self._is_time)
+
+    @property
+    def _is_prepared(self) -> bool:
+        """Whether challengers have come to the place of a checkpoint that was begun."""
+        return self._saving is not None and self._saving.is_complete and not self._n_to_save
+
+    @property
+    def _is_time(self) -> bool:
+        """Whether there is so much to save, or since so long, that the next checkpoint may begin."""
+        if not self._n_unsaved and not self._has_asked:
             return False
-        if self._n_to_save:
-            return True
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
         return is_late or self._n_unsaved >= max(daemon.checkpoint_records, self._worth_writing)
@@ -447,12 +491,28 @@ class Partition:
     @property
     def is_new(self) -> bool:
         """Whether anything was consumed or asked since the last checkpoint."""
-        return self.state is not None and (self._n_unsaved > 0 or self._has_asked or self._n_to_save > 0)
+        is_open = self._n_unsaved > 0 or self._has_asked or self._n_to_save > 0 or self._saving is not None
+        return self.state is not None and is_open
 
-    def save(self) -> None:
-        """Write a checkpoint, between two cuts.  Outputs must be durable by now, or be committed with it.
+    def catch_up_to_save(self) -> None:
+        """Let the challengers come to the place of the next checkpoint: they have outputs, too."""
+        if not self._is_prepared:
+            self.catch_up()
 
-        Challengers must have caught up before that: they have outputs, too.
+    def settle(self) -> None:
+        """Let the next checkpoint be of this place: one that was begun is given up."""
+        if self._saving:
+            self.note_progress()
+
+    def save(self) -> dict[tuple[str, int], Committed]:
+        """Write a checkpoint: of this place, or the one that was begun if challengers have come to its place.
+
+        Outputs of all models must be durable by now, or be committed with it.
+
+        Returns
+        -------
+        dict
+            The offsets to commit; the note names the checkpoint.
 
         Raises
         ------
@@ -460,34 +520,43 @@ class Partition:
             If another process owns the partition by now.
         """
         assert self.state
-        assert self._is_whole, "a checkpoint in the middle of a cut"
-        assert not self.is_behind, "a checkpoint before challengers have caught up"
-        self.state.history.latest = self._snapshot(self.state)
-        if isinstance(self.state.models, KeyedModels):
-            self.state.models.leave(self.store.crowded)
-            if self._has_erased:
-                self.state.models.leave_all()
-        checkpoint = replace(self.state.to_checkpoint(self._settings), topic_ids=self._topic_ids).to_bytes()
-        self._journal = self.store.save(checkpoint, self.state.sequence + 1, self._cuts.again)
+        if self._saving is None or not self._is_prepared:
+            assert not self.is_behind, "a checkpoint before challengers have caught up"
+            self._saving = self._begin_saving(self.state)
+            for _ in self._saving.complete():
+                pass
+            self._n_to_save = max(0, self._n_to_save - 1)
+        found, self._saving = self._saving.checkpoint, None
+        checkpoint = found.to_bytes()
+        self._journal = self.store.save(checkpoint, found.sequence, self._cuts.again)
         self.checkpoint_bytes = len(checkpoint)
-        self.state.sequence += 1
-        self._has_asked = self._has_erased = self._has_served = False
-        self._n_to_save = max(0, self._n_to_save - 1)
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
+        note = f"{self.store.epoch}:{found.sequence}"
+        return {
+            (item.topic, self.number): Committed(found.offsets[name], note)
+            for item, name in zip(self._inputs(), ("events", "labels"), strict=False)
+        }
+
+    def _begin_saving(self, state: State, *, is_later: bool = False) -> "Saving":
+        """Begin a checkpoint of this place, between two cuts, with what the model that serves has."""
+        assert self._is_whole, "a checkpoint in the middle of a cut"
+        state.history.latest = self._snapshot(state)
+        if isinstance(state.models, KeyedModels):
+            state.models.leave(self.store.crowded)
+            if self._has_erased:
+                state.models.leave_all()
+        checkpoint, of_challengers = state.to_checkpoint(self._settings)
+        saving = Saving(replace(checkpoint, topic_ids=self._topic_ids), of_challengers)
+        state.sequence = checkpoint.sequence
+        self._has_asked = self._has_erased = self._has_served = False
         self._log_losses()
         self._note_saved()
-
-    @property
-    def committed(self) -> dict[tuple[str, int], Committed]:
-        """What to commit after a checkpoint; the note names the checkpoint."""
-        assert self.state
-        note = f"{self.store.epoch}:{self.state.sequence}"
-        offsets = (self.state.offset, self.state.labels_offset)
-        return {
-            (item.topic, self.number): Committed(offset, note)
-            for item, offset in zip(self._inputs(), offsets, strict=False)
-        }
+        if is_later:
+            assert self.processor.shadow
+            self._journal = self.store.go_on(checkpoint.sequence, self._cuts.again)
+            self.processor.shadow.follow_with(saving.complete())
+        return saving
 
     def publish(self, publisher: Publisher) -> int:
         """Publish the models that have changed; return their number."""

@@ -124,7 +124,7 @@ class Shadow:
         self._codec = codec
         self._log = log
         self._forgotten: list[int] = []  # keys of events that the join has forgotten since the last cut
-        self._waiting: deque[Portion] = deque()
+        self._waiting: deque[Portion | Iterator[None]] = deque()
         self._nbytes = 0  # of these portions
         self._works: Iterator[None] | None = None  # on what waits, if it has begun
         self._seconds: defaultdict[str, float] = defaultdict(float)  # of each challenger
@@ -150,6 +150,10 @@ class Shadow:
         if self._nbytes > room:
             self._pauses = False
             self._work(state, lambda: self._nbytes <= room)
+
+    def follow_with(self, work: Iterator[None]) -> None:
+        """Queue work that waits until the challengers have taken all steps before it, and no step after it."""
+        self._waiting.append(work)
 
     def work(self, state: State, seconds: float) -> None:
         """Let the challengers take steps for so long, or until they have taken all."""
@@ -199,13 +203,16 @@ class Shadow:
         """Take the steps that wait; come back now and then to look at the time."""
         while self._waiting:
             portion = self._waiting[0]
-            for challenger in challengers.active:
-                yield from self._follow(challenger, portion)
-            if portion.arms is not None:
-                self._answer_rest(portion, challengers.serving, portion.arms)
-                _keep(challengers.answered, portion.answered.maps[1], portion)
+            yield from self._take_portion(portion, challengers) if isinstance(portion, Portion) else portion
             self._waiting.popleft()
-            self._nbytes -= portion.nbytes
+
+    def _take_portion(self, portion: Portion, challengers: Challengers) -> Iterator[None]:
+        for challenger in challengers.active:
+            yield from self._follow(challenger, portion)
+        if portion.arms is not None:
+            self._answer_rest(portion, challengers.serving, portion.arms)
+            _keep(challengers.answered, portion.answered.maps[1], portion)
+        self._nbytes -= portion.nbytes
 
     def _answer_rest(self, portion: Portion, serving: str, arms: Arms) -> None:
         """Let the model that serves answer for challengers that could not; count its answers, and their labels."""
@@ -390,5 +397,5 @@ def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedR
         margin=said.margin,
         predicted=said.class_label,
         decision=None if lesson.decision is None else said.decision,
-        verdict=said.verdict and said.verdict._replace(margin=None),
+        verdict=said.verdict,
     )

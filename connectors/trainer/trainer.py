@@ -23,20 +23,19 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
+from ..logs.transport import Committed, OutputsLost, TopicMismatch, Transport, Unavailable
 from ..records.erasures import Swap
 from ..records.published import LOADING_SECONDS, Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
-from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
 from .catching_up import CatchingUp
 from .inputs import ReadAhead
-from .operate import operate
+from .operate import Loop, operate
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
 from .state.quality.prequential import Progress
@@ -88,26 +87,11 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
     return states or {}
 
 
-class Trainer:
-    """The loop over this process's share of the partitions: an `Ownership` of them.
-
-    Parameters
-    ----------
-    settings
-        The configuration.
-    log
-        Has the events, and takes the outputs.
-    stop
-        Asked between cycles; the trainer ends cleanly once it says True.
-    health, metrics
-        Show how the trainer is.
-    """
+class Trainer(Loop[dict[int, State]]):
+    """The loop over this process's share of the partitions."""
 
     def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
-        self._settings = settings
-        self._log = log
-        self._stop = stop
-        self._health = health
+        super().__init__(settings, log, stop, health, metrics)
         self._codec = settings.codec(self._wait)
         vocabulary = settings.label.vocabulary
         self._telemetry = Telemetry(metrics, self._codec, vocabulary.listed if vocabulary else (), settings.audit)
@@ -121,7 +105,6 @@ class Trainer:
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
-        self._reading = Outage(logger, "reading again")
         self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
 
@@ -138,7 +121,7 @@ class Trainer:
             with self._progress(topic) as progress:
                 while not self._stop() and not self._is_finished():
                     self._cycle(progress)
-            if not self._save(list(self._partitions.values())):
+            if not self._save_all(list(self._partitions.values())):
                 raise OutputsLost("the last transaction was not committed; its records will be consumed again")
             if self._publisher:
                 self._publish(self._publisher)
@@ -184,7 +167,7 @@ class Trainer:
     def revoked(self, partitions: list[int]) -> None:
         """Hand partitions over."""
         logger.info("revoked partitions %s", partitions)
-        is_saved = self._save([self._partitions[number] for number in partitions if number in self._partitions])
+        is_saved = self._save_all([self._partitions[number] for number in partitions if number in self._partitions])
         if not is_saved and self._log.can_commit():  # the open transaction has outputs of these partitions
             raise Unavailable("the partitions are handed over only after their outputs are durable")
         self._drop(partitions)
@@ -219,7 +202,8 @@ class Trainer:
             )
         if settings.daemon.exactly_once:
             store.roll_back(checkpoint)
-        return Partition(number, settings, self._codec, self._log, store, self._ahead)
+        saves_later = settings.state.store == "dir" and not settings.daemon.exactly_once
+        return Partition(number, settings, self._codec, self._log, store, self._ahead, saves_later=saves_later)
 
     def _store(self, folder: Path, number: int) -> CheckpointStore:
         settings = self._settings
@@ -280,17 +264,12 @@ class Trainer:
             progress.show(**self._telemetry.summary(self._partitions.values()))
 
     def _poll(self) -> None:
-        try:
-            records = self._log.poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
-        except PositionRefused as error:
-            logger.warning("%s", error)
+        def seek() -> None:
             for partition in self._partitions.values():
                 partition.check_positions()
-            return
-        except Unavailable as error:
-            self._reading.goes_on(error)
-            self._health.set_unready(str(error))
-            time.sleep(POLL_SECONDS)
+
+        records = self._records(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS, seek)
+        if records is None:
             return
         if self._partitions:
             self._reading.ends()
@@ -355,10 +334,16 @@ class Trainer:
             self._health.set_ready()
         return True
 
+    def _save_all(self, partitions: list[Partition]) -> bool:
+        """As `_save`, with everything that was consumed."""
+        for partition in partitions:
+            partition.settle()
+        return self._save(partitions)
+
     def _flush(self, partitions: list[Partition]) -> bool:
         """Make all outputs durable, those of the challengers of these partitions too; return whether that succeeded."""
         for partition in partitions:
-            partition.catch_up()
+            partition.catch_up_to_save()
         try:
             self._log.flush()
         except Unavailable as error:
@@ -388,8 +373,7 @@ class Trainer:
         offsets: dict[tuple[str, int], Committed] = {}
         for partition in partitions:
             with self._telemetry.saving(partition):
-                partition.save()
-            offsets |= partition.committed
+                offsets |= partition.save()
         return offsets
 
     def _publish(self, publisher: Publisher) -> None:
@@ -406,6 +390,6 @@ class Trainer:
 
 
 def parse_note(note: str) -> tuple[int, int] | None:
-    """The epoch and the sequence number of the checkpoint that `Partition.committed` named; None if there is none."""
+    """The epoch and the sequence number of the checkpoint that `Partition.save` named; None if there is none."""
     found = re.fullmatch(r"(\d{1,6}):(\d{1,10})", note, re.ASCII)
     return (int(found[1]), int(found[2])) if found else None

@@ -432,7 +432,7 @@ class LabellingLoop(LoopState):
             self._selection.note(answer.key, row)
         if question is None or status == "answered":
             return [action]
-        self._questions.close(record, "answered")
+        self._questions.close_as(record, "answered")
         self._count_answer(question, answer.y, n_support, was_open=status == "open")
         if status == "open" and isinstance(action, Refuse):
             return [Withdraw(question, "its answer was retracted before it came"), action]

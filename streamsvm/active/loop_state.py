@@ -190,7 +190,7 @@ class LoopState:
             self._selection.restore(state["selection"])
         if self._stopping is not None and state["stopping"] is not None:
             self._stopping.restore(state["stopping"])
-        self._questions.restore(state, lambda key: self._row_again(key, x_of))
+        self._questions.restore_all(state, lambda key: self._row_again(key, x_of))
         self._pool.restore(state["pool"], x_of)
         self._suggested = list(state.get("suggested", ()))  # version 1.0 had none
         self._rng.bit_generator.state = _rng_of(state["rng"])

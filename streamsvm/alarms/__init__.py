@@ -4,7 +4,7 @@
 `online.change` has the bets behind the second.  The folder imports `core`, `online` and the checks of input.
 """
 
-from streamsvm.alarms.errors import ErrorAlarm as ErrorAlarm
-from streamsvm.alarms.inputs import InputAlarm as InputAlarm
+from streamsvm.alarms.errors import ErrorAlarm
+from streamsvm.alarms.inputs import InputAlarm
 
 __all__ = ["ErrorAlarm", "InputAlarm"]

@@ -10,12 +10,11 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamsvm.batch import seeding as seeding
-    from streamsvm.batch import smo as smo
-    from streamsvm.batch.kernels.rows import RowStore as RowStore
-    from streamsvm.batch.options import SolverOptions as SolverOptions
-    from streamsvm.batch.solution import Solution as Solution
-    from streamsvm.batch.ssvm.model import SmoothSVM as SmoothSVM
+    from streamsvm.batch import seeding, smo
+    from streamsvm.batch.kernels.rows import RowStore
+    from streamsvm.batch.options import SolverOptions
+    from streamsvm.batch.solution import Solution
+    from streamsvm.batch.ssvm.model import SmoothSVM
 
 __all__ = ["RowStore", "SmoothSVM", "Solution", "SolverOptions", "seeding", "smo"]
 

@@ -1,6 +1,6 @@
 """The options of the batch solver: one checked object, from `smo.solve` down to the compiled loop."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamsvm.batch.steps.pairs import MAX_PLANNING, Rule
 from streamsvm.core import arguments
@@ -75,6 +75,10 @@ class SolverOptions:
     def rule(self) -> Rule:
         """The part of the options that compiled code needs."""
         return Rule(float(self.tol), int(self.planning), float(self.over_step))
+
+    def left(self, n: int, steps: int, tol: float | None = None) -> "SolverOptions":
+        """The options after so many pair steps of a problem of n examples, and perhaps with another tolerance."""
+        return replace(self, max_iterations=self.limit(n) - steps, tol=self.tol if tol is None else tol)
 
     def limit(self, n: int) -> int:
         """The number of pair steps after which a problem of n examples is given up."""

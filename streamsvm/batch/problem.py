@@ -15,9 +15,11 @@ Where this is not far below the tolerance, `too_coarse` tells; such problems are
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
+from streamsvm.batch.solution import Solution
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN
 
@@ -89,6 +91,12 @@ def _put_violations(alpha, g, lo, hi, top, bottom, out):
         rises = g[i] - bottom if alpha[i] < hi[i] else -FORBIDDEN
         falls = top - g[i] if alpha[i] > lo[i] else -FORBIDDEN
         out[i] = max(rises, falls)
+
+
+def solution_of(store: Any, y: Any, lo: Any, hi: Any, alpha: Any, g: Any, status: str, *costs: int) -> Solution:
+    """The solution with these coefficients, gradients and costs, see `solution.COSTS`."""
+    top, bottom, bias, _ = survey(alpha, g, lo, hi)
+    return Solution(store, y, lo, hi, alpha, g, bias, max(0.0, top - bottom), status, *costs)
 
 
 def violations(

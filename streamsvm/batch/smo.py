@@ -46,7 +46,6 @@ JMLR 6 (2005), WSS 2, and its stopping condition; Chang, Lin, "LIBSVM: a library
 """
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ import numpy as np
 from streamsvm.batch.kernels.cache import NO_ROWS, Cache
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import penalties, settled, survey
+from streamsvm.batch.problem import penalties, settled, solution_of
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS, Solution
 from streamsvm.batch.steps.newton import MAX_FREE, Newton
 from streamsvm.batch.steps.pairs import (
@@ -239,21 +238,9 @@ def train(
     g = _gradient(store, y, alpha) if g is None else np.array(g, np.float64)
     training = _Training(store, lo, hi, alpha, g, options)
     status = training.run()
-    return Solution(
-        store=store,
-        y=y,
-        lo=lo,
-        hi=hi,
-        dual_coef=alpha,
-        g=g,
-        bias=survey(alpha, g, lo, hi)[2],
-        violation=max(0.0, training.violation),
-        status=status,
-        iterations=int(training.tally[STEPS]),
-        planned=int(training.tally[PLANNED]),
-        newton_steps=training.newton.steps,
-        rows_computed=store.rows_computed - rows_before,
-    )
+    steps, planned = training.tally[[STEPS, PLANNED]].tolist()
+    costs = steps, planned, training.newton.steps, store.rows_computed - rows_before
+    return solution_of(store, y, lo, hi, alpha, g, status, *costs)
 
 
 def train_anew(
@@ -267,14 +254,8 @@ def train_anew(
 
 def refined(known: Solution, options: SolverOptions = DEFAULTS) -> Solution:
     """As `train`, from what single precision has found, with its gradients in double precision."""
-    rest = replace(options, max_iterations=options.limit(len(known.y)) - known.iterations)
-    found = train(known.store, known.y, known.lo, known.hi, known.dual_coef, known.g, rest)
-    return replace(
-        found,
-        iterations=known.iterations + found.iterations,
-        newton_steps=known.newton_steps + found.newton_steps,
-        values_computed=known.values_computed,
-    )
+    rest = options.left(len(known.y), known.iterations)
+    return known.then(train(known.store, known.y, known.lo, known.hi, known.dual_coef, known.g, rest))
 
 
 def _feasible(alpha: Any, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:

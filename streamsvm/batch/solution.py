@@ -1,11 +1,12 @@
 """`Solution`: what the solvers return, in double precision and in single precision."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS = "converged", "max_iterations", "max_passes", "no_progress"
+COSTS = ("iterations", "planned", "newton_steps", "rows_computed", "values_computed")  # of a training
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,6 +106,10 @@ class Solution:
     def support(self) -> np.ndarray:
         """Numbers of the support vectors."""
         return np.flatnonzero(self.dual_coef)
+
+    def then(self, later: "Solution") -> "Solution":
+        """A solution that was found from this one, with the costs of both."""
+        return replace(later, **{name: getattr(self, name) + getattr(later, name) for name in COSTS})
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) of new examples, (len(X),)."""

@@ -6,8 +6,8 @@ and `left_out` those that help while labels are few.  `probabilities` asks model
 core, online, validation and estimators.
 """
 
-from streamsvm.conformal.classifier import ConformalClassifier as ConformalClassifier
-from streamsvm.conformal.decision import Decision as Decision
-from streamsvm.conformal.guard import Tally as Tally
+from streamsvm.conformal.classifier import ConformalClassifier
+from streamsvm.conformal.decision import Decision
+from streamsvm.conformal.guard import Tally
 
 __all__ = ["ConformalClassifier", "Decision", "Tally"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
-from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.several import MulticlassSVM
 
 
 def said_of(model: Any, x: dict) -> tuple[Any, dict[Any, float]]:

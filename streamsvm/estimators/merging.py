@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.merging import merge as merge_states
 from streamsvm.estimators.multiclass.merging import merge_classes
-from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.several import MulticlassSVM
 from streamsvm.estimators.multiclass.tuned_classes import TunedClasses
 
 Model = TypeVar("Model", bound=OnlineSVM | MulticlassSVM)

@@ -169,7 +169,7 @@ def _learned(model: Any) -> Description:
     state = model._state
     if not model.n_support:
         raise ValueError("the model has no support vectors: it has not learned from both classes yet")
-    members, alpha = _support(state, len(model.feature_names))
+    members, alpha = _support(state, len(state.features.learned()))
     gamma = np.full(len(alpha), state.kernel.gamma)
     found = _described(state, [state], members, gamma, alpha[np.newaxis])
     return replace(found, threshold=model.decision_threshold)

@@ -11,6 +11,6 @@ try:
 except ImportError as error:
     raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
 
-from streamsvm.sklearn_api.classifier import LASVMClassifier as LASVMClassifier
+from streamsvm.sklearn_api.classifier import LASVMClassifier
 
 __all__ = ["LASVMClassifier"]

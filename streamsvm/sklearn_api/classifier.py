@@ -344,19 +344,9 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm={self.algorithm!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
         self.gamma_ = gamma_of(self.gamma, X, weights)
-        ramp: dict[str, Any] = {"ramp_s": self.ramp_s} if self.algorithm in RAMP else {}
-        model = ALGORITHMS[self.algorithm](
-            C=self._bound,
-            kernel=self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            tol=self.tol,
-            reservoir=0,  # `fit` looks at all examples again
-            cache_mb=self.cache_mb,
-            device=self.device,
-            **ramp,
-        )
+        own = {name: getattr(self, name) for name in OF_THE_MODEL[1:] if name != "ramp_s" or self.algorithm in RAMP}
+        own |= {"C": self._bound, "gamma": self.gamma_, "reservoir": 0}  # `fit` looks at all examples again
+        model = ALGORITHMS[self.algorithm](**own)
         model._state.next_look = NEVER  # A training set may be sorted, and has no run of predictions.
         self._centre = centre_of(X, model._state.kernel)
         n_classes = len(self.classes_)

@@ -13,7 +13,7 @@ from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.multiclass.class_pairs import optima
 from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.problem import members_of
-from streamsvm.batch.solution import Arrivals, Solution
+from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core import arguments
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
@@ -37,31 +37,24 @@ def learn_to_optimum(
     ValueError
         If a feature or a kernel value is too large.
     """
-    features = Features(X, model._state.kernel)
-    _require_finite(model, features, X)
-    found, arrived = _solve(model, features, X, positive, weights, max_passes)
+    features, box, options = _given(model, X, weights)
+    y, lo, hi = np.where(positive, 1.0, -1.0), np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
+    found, arrived = optimum(features, y, lo, hi, options, max_passes)
+    if len(y) <= LARGEST:
+        found = exact_optimum(found, matrix_of(X, model._state.kernel))
     note_margins(model._state.calibration, positive[arrived.ids], arrived.decision_values)
     _place_members(model, X, found, ids)
     return found.n_passes, found.converged
 
 
-def _require_finite(model: LASVM, features: Features, X: Any) -> None:
-    largest, kernel = features.sq.max(initial=0.0), model._state.kernel
+def _given(model: LASVM, X: Any, weights: np.ndarray) -> tuple[Features, np.ndarray, SolverOptions]:
+    """The examples, which are not too large, the size of each box, and how to solve."""
+    features, kernel = Features(X, model._state.kernel), model._state.kernel
+    largest = features.sq.max(initial=0.0)
     if not (largest < LARGEST_SQUARED_NORM and largest_self_product(kernel, features.sq) <= LARGEST_KERNEL_VALUE):
         model.validate_many(X)  # it names the row
-
-
-def _solve(
-    model: LASVM, features: Features, X: Any, positive: np.ndarray, weights: np.ndarray, max_passes: int
-) -> tuple[Solution, Arrivals]:
     box = arguments.boxes_of(model.C, weights, np.ones(len(weights)))
-    lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-    options = SolverOptions(tol=model.tol, cache_mb=model.cache_mb)
-    y = np.where(positive, 1.0, -1.0)
-    found, arrived = optimum(features, y, lo, hi, options, max_passes)
-    if len(y) <= LARGEST:
-        found = exact_optimum(found, matrix_of(X, model._state.kernel))
-    return found, arrived
+    return features, box, SolverOptions(tol=model.tol, cache_mb=model.cache_mb)
 
 
 def _place_members(model: LASVM, X: Any, found: Solution, ids: np.ndarray) -> None:
@@ -82,14 +75,10 @@ def learn_pairs_to_optimum(
     model: OneVsOne, X: Any, places: np.ndarray, weights: np.ndarray, ids: np.ndarray, max_passes: int
 ) -> list[tuple[int, bool]]:
     """Let a new model of pairs learn a training set up to its tolerance; see `learn_to_optimum`."""
-    binary = model.model
-    features = Features(X, binary._state.kernel)
-    _require_finite(binary, features, X)
-    box = arguments.boxes_of(binary.C, weights, np.ones(len(weights)))
-    options = SolverOptions(tol=binary.tol, cache_mb=binary.cache_mb)
+    features, box, options = _given(model.model, X, weights)
     found = list(optima(features, places, box, options, max_passes))
     if len(places) <= LARGEST:
-        K = matrix_of(X, binary._state.kernel)
+        K = matrix_of(X, model.model._state.kernel)
         found = [exact_pair(pair, K, places, box) for pair in found]
     model.take_solutions(X, places, weights, ids, found, features.kernel_evaluations)
     return [(pair.n_passes, pair.converged) for pair in found]

@@ -7,21 +7,15 @@ online and metrics; it recognises learners by their attributes.  Start reading a
 `splits` (where each fold starts) or `streaming.wrapper`.
 """
 
-from streamsvm.validation.always_valid import AlwaysValidMean as AlwaysValidMean
-from streamsvm.validation.crossval import cross_validate as cross_validate
-from streamsvm.validation.crossval import leave_one_out as leave_one_out
-from streamsvm.validation.grids.grid import Search as Search
-from streamsvm.validation.grids.multiclass import ClassSearch as ClassSearch
-from streamsvm.validation.grids.search import grid_search as grid_search
-from streamsvm.validation.held_out import folds as folds
-from streamsvm.validation.multiclass import ClassResult as ClassResult
-from streamsvm.validation.results import Comparison as Comparison
-from streamsvm.validation.results import Result as Result
-from streamsvm.validation.results import compare as compare
-from streamsvm.validation.streaming import Estimate as Estimate
-from streamsvm.validation.streaming import Interval as Interval
-from streamsvm.validation.streaming import StreamingKFold as StreamingKFold
-from streamsvm.validation.streaming import StreamingLOO as StreamingLOO
+from streamsvm.validation.always_valid import AlwaysValidMean
+from streamsvm.validation.crossval import cross_validate, leave_one_out
+from streamsvm.validation.grids.grid import Search
+from streamsvm.validation.grids.multiclass import ClassSearch
+from streamsvm.validation.grids.search import grid_search
+from streamsvm.validation.held_out import folds
+from streamsvm.validation.multiclass import ClassResult
+from streamsvm.validation.results import Comparison, Result, compare
+from streamsvm.validation.streaming import Estimate, Interval, StreamingKFold, StreamingLOO
 
 __all__ = [
     "AlwaysValidMean",

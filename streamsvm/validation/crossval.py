@@ -139,8 +139,12 @@ def cross_validate(
     """
     if multiclass.is_one_vs_one(model):
         multiclass.require_plain({"values": values})
-        return _of_several(model, X, y, k, folds, seed, sample_weight, options, seeding, n_jobs)
-    if isinstance(model, SmoothSVM):
+        binary, X = resolve_scaling(model.model, X)
+        setting, labels = setting_of(binary, options), np.asarray(y)
+        problems, classes = multiclass.problems_of(setting, [float(setting.C)], X, y, sample_weight)
+        splits = splits_of(folds, labels, k, seed)
+        result: Any = multiclass.validated(problems, labels, classes, splits, seeding, n_jobs)[0]
+    elif isinstance(model, SmoothSVM):
         smooth.require_only_auto(n_jobs, options, seeding=seeding, values=values)
         positive = signs_of(y, len(arguments.vector_of("y", y)))[0] > 0.0
         splits = splits_of(folds, positive, k, seed)
@@ -163,28 +167,6 @@ def cross_validate(
         seconds = time.perf_counter() - begin
         result = Result(positive, classes, splits, per_fold, plan.full, first, plan.seeding, reason, seconds)
     warn_of_failures(sum(not part.converged for part in result.per_fold), len(splits), "folds", stacklevel=2)
-    return result
-
-
-def _of_several(
-    model: Any,
-    X: Any,
-    y: Any,
-    k: int,
-    folds: Any,
-    seed: int | None,
-    sample_weight: Any,
-    options: SolverOptions | None,
-    seeding: str,
-    n_jobs: int | None,
-) -> multiclass.ClassResult:
-    """`cross_validate` for a `OneVsOne`."""
-    binary, X = resolve_scaling(model.model, X)
-    setting = setting_of(binary, options)
-    problems, classes = multiclass.problems_of(setting, [float(setting.C)], X, y, sample_weight)
-    labels = np.asarray(y)
-    (result,) = multiclass.validated(problems, labels, classes, splits_of(folds, labels, k, seed), seeding, n_jobs)
-    warn_of_failures(sum(not part.converged for part in result.per_fold), len(result.folds), "folds", stacklevel=3)
     return result
 
 

@@ -137,13 +137,5 @@ def _outcome(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold:
 
 def _fold(problem: Problem, minimum: Minimum, test: np.ndarray, start: str) -> Fold:
     f = problem.decision_values(minimum.v, test)
-    return Fold(
-        test=test,
-        decision_values=f,
-        predictions=f > 0.0,
-        start=start,
-        status=minimum.status,
-        n_support=int(np.count_nonzero(minimum.support)),
-        iterations=minimum.steps,
-        newton_steps=minimum.steps,
-    )
+    costs = {"iterations": minimum.steps, "newton_steps": minimum.steps}
+    return Fold.of(test, f, start, minimum.status, minimum.support, **costs)

@@ -242,7 +242,6 @@ def test_a_start_needs_the_rows_of_what_changes_only():
         before = full.store.rows_computed
         start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper)
         support = np.count_nonzero((full.dual_coef != 0) | (start.alpha != 0))
-        assert start.rows_computed == full.store.rows_computed - before
         assert full.store.rows_computed <= before + support
 
 

@@ -12,14 +12,7 @@ from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.online.arrival import MAX_REPROCESS
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gradient import SLOT_BLOCK
-from streamsvm.online.lasvm import (
-    ENOUGH_MEMBERS,
-    EVICTION_PERIOD,
-    NEAR_MARGIN,
-    RESERVE,
-    SEEDS,
-    SPARED,
-)
+from streamsvm.online.lasvm import ENOUGH_MEMBERS, EVICTION_PERIOD, NEAR_MARGIN, RESERVE, SEEDS, SPARED
 
 # -------------------------------------------------------------------------------------------------------------- kernels
 

@@ -148,17 +148,7 @@ class Storm:
         Seconds that a trainer may work on after a checkpoint, at most.
     """
 
-    def __init__(
-        self,
-        folder,
-        seed=0,
-        per="partition",
-        n_partitions=2,
-        damage=False,
-        pause=0.05,
-        calm=0.3,
-        **sections,
-    ):
+    def __init__(self, folder, seed=0, per="partition", n_partitions=2, damage=False, pause=0.05, calm=0.3, **sections):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.config = folder, folder / "app.toml"
         self._rng = random.Random(seed)

@@ -163,10 +163,11 @@ class Trainer:
 
 
 class Desk:
-    """Our side, running."""
+    """Our side, running, from when Label Studio has made so many tasks."""
 
-    def __init__(self, settings, studio, *, token=TOKEN, auth=None, project=7):
+    def __init__(self, settings, studio, *, token=TOKEN, auth=None, project=7, tasks=0):
         self.settings, self.studio, self.token, self.auth, self.project = settings, studio, token, auth, project
+        self.tasks = tasks
         self.stop = threading.Event()
         self.error = None
 
@@ -176,6 +177,8 @@ class Desk:
         self.ours = LabelStudio(self.service, self.settings, Api(self.studio.url, self.token), self.project, self.auth)
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
+        if self.tasks:
+            self.wait_for_tasks(self.tasks)
         return self
 
     def work(self):

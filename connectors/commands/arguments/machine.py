@@ -1,18 +1,17 @@
 """The arguments of the commands about this machine: the demonstration, the doctor and the compiler."""
 
-import argparse
 from pathlib import Path
 
 from . import options
-from .options import add_config
+from .options import Parser, add_config
 
 
-def demo(command: argparse.ArgumentParser) -> None:
+def demo(command: Parser) -> None:
     """Learn two real streams and a made one of raw records from a local log, let a program label handwritten digits,
     and write pictures and reports. It needs no broker, and takes a minute or two, most of it for compiling the engine
     the first time. Start it again after Ctrl-C or kill -9, and it continues.
     """
-    command.add_argument(
+    command.add(
         "--dir",
         type=Path,
         default=Path("streamsvm-demo"),
@@ -23,14 +22,14 @@ def demo(command: argparse.ArgumentParser) -> None:
     what.add_argument("--label", action="store_true", help="label handwritten digits on a page instead")
 
 
-def doctor(command: argparse.ArgumentParser) -> None:
+def doctor(command: Parser) -> None:
     """Check the installation and the compile cache. With a configuration, also check the state folder, the object
     store, the schema registry, the log, the topics and the newest records. Each warning or problem comes with a remedy.
     """
     add_config(command, nargs="?")
 
 
-def warmup(command: argparse.ArgumentParser) -> None:
+def warmup(command: Parser) -> None:
     """Compile all of the engine now, so that the next start of any command takes seconds. Compiling takes up to two
     minutes of CPU time, once for each installation and processor.
     """

@@ -1,43 +1,40 @@
 """The arguments of the commands that read a trainer's state, or a model's file."""
 
-import argparse
-from pathlib import Path
-
-from .options import add_config, add_out, count, offset
+from .options import Parser, add_config, add_out, count, offset
 
 
-def report(command: argparse.ArgumentParser) -> None:
+def report(command: Parser) -> None:
     """Write one HTML file that needs no other file and no network. It shows the newest checkpoints; the trainer may be
     running. With the configuration instead of the folder, the report also says how far the trainer is behind its
     embedded log.
     """
     _add_run(command)
-    command.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: DIR/report.html)")
+    command.file("--out", help="the page to write (default: DIR/report.html)")
 
 
-def challengers(command: argparse.ArgumentParser) -> None:
+def challengers(command: Parser) -> None:
     """Show how the challengers do beside the model that serves, on the same labels: each metric, the challenger's gain,
     and bounds of the gain that hold at all times together. The newest checkpoints are read; the trainer may be running.
     """
     _add_run(command)
 
 
-def promote(command: argparse.ArgumentParser) -> None:
+def promote(command: Parser) -> None:
     """Let a challenger serve. The command writes a request for each partition on log.control. The trainer of a
     partition follows it once, between two batches, and notes there from which records on. The model that served goes on
     in the shadow. Scorers follow. Needs log.control.
     """
     add_config(command)
-    command.add_argument("name", metavar="NAME", help='the challenger\'s name; "model" is the model of [model]')
+    command.add("name", metavar="NAME", help='the challenger\'s name; "model" is the model of [model]')
 
 
-def rollback(command: argparse.ArgumentParser) -> None:
+def rollback(command: Parser) -> None:
     """Let the model serve that served before the present one, as `streamsvm promote` would."""
     add_config(command)
     command.set_defaults(name=None)
 
 
-def export(command: argparse.ArgumentParser) -> None:
+def export(command: Parser) -> None:
     """Write a model as a file for other programs: a C99 file, a Java class, a JavaScript module, an ONNX graph, or JSON
     that says in plain values how the model decides; docs/export.md describes them. With libsvm, write LIBSVM's text
     format, and a second file, FILE.json, which says the number and the scale of each feature, and how to compute
@@ -45,84 +42,67 @@ def export(command: argparse.ArgumentParser) -> None:
     """
     _add_model(command)
     add_out(command)
-    command.add_argument(
-        "--to", choices=("c", "java", "js", "json", "libsvm", "onnx"), default="libsvm", help="what to write"
-    )
-    command.add_argument(
+    command.add("--to", choices=("c", "java", "js", "json", "libsvm", "onnx"), default="libsvm", help="what to write")
+    command.add(
         "--name",
         help="with c: what the functions begin with; with java: the class, such as com.example.Fraud (default: the "
         "file's name)",
     )
-    command.add_argument("--double", action="store_true", help="with onnx: take and compute double precision")
+    command.flag("--double", help="with onnx: take and compute double precision")
     _add_choice(command, "is exported")
-    command.add_argument(
+    command.add(
         "--label", metavar="CLASS", help="with libsvm and more than two classes: the class whose model is exported"
     )
 
 
-def explain(command: argparse.ArgumentParser) -> None:
+def explain(command: Parser) -> None:
     """Say why a model answers as it does: which learned events speak most for the answer and against it, and which
     features would change it. The model knows events by 64-bit numbers; an id that is a whole number is its own. The
     trainer of a state folder may be running: its newest checkpoint answers.
     """
     _add_model(command)
-    command.add_argument(
+    command.file(
         "events",
-        type=Path,
         nargs="?",
-        metavar="FILE",
         help='JSON lines, each an event or its features: {"id": 7, "x": {"a": 1.5}} (default: standard input)',
     )
-    command.add_argument(
+    command.add(
         "-n", type=count, default=3, metavar="N", help="members on each side, and features, to name (default: 3)"
     )
     _add_choice(command, "answers")
 
 
-def merge(command: argparse.ArgumentParser) -> None:
+def merge(command: Parser) -> None:
     """Make one model of several that learned parts of a stream side by side, such as those of the partitions of a
     trainer, and write it to a file. The models must have the same class and the same parameters. The trainer of a state
     folder may be running: its newest checkpoints are read.
     """
-    command.add_argument(
+    command.file(
         "models",
-        type=Path,
+        "MODEL|DIR|CONFIG.toml",
         nargs="+",
-        metavar="MODEL|DIR|CONFIG.toml",
         help="files that save() wrote, or a trainer's state folder, or its configuration, with the models of all its "
         "partitions",
     )
     add_out(command)
-    command.add_argument(
-        "--renumber",
-        action="store_true",
-        help="give the examples new ids; needed if two models use one for two examples",
+    command.flag("--renumber", help="give the examples new ids; needed if two models use one for two examples")
+
+
+def _add_run(command: Parser) -> None:
+    command.file(
+        "run_of", "DIR|CONFIG.toml", help="the trainer's state folder (daemon.state_dir), or the configuration"
     )
 
 
-def _add_run(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "run_of",
-        type=Path,
-        metavar="DIR|CONFIG.toml",
-        help="the trainer's state folder (daemon.state_dir), or the configuration",
-    )
-
-
-def _add_model(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+def _add_model(command: Parser) -> None:
+    command.file(
         "model",
-        type=Path,
-        metavar="MODEL|DIR|CONFIG.toml",
+        "MODEL|DIR|CONFIG.toml",
         help="a file that save() wrote, or the trainer's state folder, or its configuration",
     )
 
 
-def _add_choice(command: argparse.ArgumentParser, what: str) -> None:
+def _add_choice(command: Parser, what: str) -> None:
     """The arguments that choose one of the models in a state folder."""
-    command.add_argument(
-        "--partition", type=offset, metavar="N", help=f"with a state folder: the partition whose model {what}"
-    )
-    command.add_argument(
-        "--key", metavar="KEY", help=f'with a state folder and daemon.per = "key": the key whose model {what}'
-    )
+    command.add("--partition", type=offset, metavar="N", help=f"with a state folder: the partition whose model {what}")
+    command.add("--key", metavar="KEY", help=f'with a state folder and daemon.per = "key": the key whose model {what}')

@@ -5,8 +5,10 @@ A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from streamsvm.core.kernel_table import KERNELS
 
@@ -22,10 +24,30 @@ MOST_VALUES = 1000  # that a range may have
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
 
 
-def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+class Parser(argparse.ArgumentParser):
+    """Has a verb for each usual kind of argument, and reports wrong ones without repeating a secret among them, such as
+    that of a ``--set`` without its dashes.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        super().error(re.sub(r"((?:password|secret|token|proxy)\w*\s*=\s*)\S+", r"\1...", message, flags=re.IGNORECASE))
+
+    add = argparse.ArgumentParser.add_argument
+
+    def flag(self, name: str, *, help: str) -> None:
+        self.add(name, action="store_true", help=help)
+
+    def file(self, name: str, metavar: str = "FILE", **options: Any) -> None:
+        self.add(name, type=Path, metavar=metavar, **options)
+
+    def column(self, name: str, **options: Any) -> None:
+        self.add(name, metavar="COLUMN", **options)
+
+
+def add_config(command: Parser, nargs: str | None = None) -> None:
     """Add the configuration file and ``--set``."""
-    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs, help="the configuration")
-    command.add_argument(
+    command.file("config", "CONFIG.toml", nargs=nargs, help="the configuration")
+    command.add(
         "--set",
         action="append",
         default=[],
@@ -34,33 +56,29 @@ def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> No
     )
 
 
-def add_check(command: argparse.ArgumentParser) -> None:
+def add_check(command: Parser) -> None:
     """Add ``--check``."""
-    command.add_argument("--check", action="store_true", help="check the configuration, list every problem and exit")
+    command.flag("--check", help="check the configuration, list every problem and exit")
 
 
-def add_out(command: argparse.ArgumentParser, kinds: str = "") -> None:
+def add_out(command: Parser, kinds: str = "") -> None:
     """Add ``--out``, the file that the command writes, with what its name may end with."""
-    command.add_argument("--out", type=Path, required=True, metavar="FILE", help=f"the file to write{kinds}")
+    command.file("--out", required=True, help=f"the file to write{kinds}")
 
 
-def add_file(command: argparse.ArgumentParser, what: str) -> None:
+def add_file(command: Parser, what: str) -> None:
     """Add a file of examples, and the columns of its labels and ids."""
-    command.add_argument("file", type=Path, help=what)
-    command.add_argument(
-        "--format", choices=FILE_FORMATS, default="auto", help="format of the file (default: by its suffix)"
-    )
-    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
-    command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
-    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; the other one is negative")
-    command.add_argument(
-        "--rest", action="store_true", help="with --positive: all other labels are negative, not only a second one"
-    )
+    command.add("file", type=Path, help=what)
+    command.add("--format", choices=FILE_FORMATS, default="auto", help="format of the file (default: by its suffix)")
+    command.column("--label", help="column of the label (CSV, flat JSON lines)")
+    command.column("--id", help="column of the id, which is not a feature (default: NAME:LINE)")
+    command.add("--positive", metavar="VALUE", help="label of the positive class; the other one is negative")
+    command.flag("--rest", help="with --positive: all other labels are negative, not only a second one")
 
 
-def add_device(command: argparse.ArgumentParser, what: str) -> None:
+def add_device(command: Parser, what: str) -> None:
     """Add ``--device``."""
-    command.add_argument(
+    command.add(
         "--device",
         choices=DEVICES,
         default="cpu",

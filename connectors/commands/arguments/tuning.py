@@ -1,11 +1,11 @@
 """The arguments of ``streamsvm crossval`` and ``streamsvm search``, which share examples, kernel and folds."""
 
 import argparse
-from pathlib import Path
 
 from streamsvm.core.kernel_table import KERNELS
 
 from . import options
+from .options import Parser
 
 CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear kernel has no gamma
 FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
@@ -16,19 +16,19 @@ FROM_THE_FOLD_BEFORE = ("reuse", "sir", "mir", "ato", "chained")
 SEEDINGS = ("auto", "none", *FROM_THE_FOLD_BEFORE, "skip", "avg", "top", "greedy", "best", "path")
 
 
-def crossval(command: argparse.ArgumentParser) -> None:
+def crossval(command: Parser) -> None:
     """Divide the examples of a file into folds, and test each fold by a model trained on the others. The line 'total'
     has the scores over all tests together; 'mean' and 'deviation' are over the folds.
     """
     add_examples_and_folds(command, default_k=10)
-    command.add_argument(
+    command.add(
         "--model",
         choices=options.MODELS,
         default="svm",
         help="svm: the hinge loss; ssvm: the smooth SVM, with the squared hinge loss (default: svm)",
     )
-    command.add_argument("--C", type=options.positive, default=10.0, help="penalty of an error (default: 10)")
-    command.add_argument(
+    command.add("--C", type=options.positive, default=10.0, help="penalty of an error (default: 10)")
+    command.add(
         "--gamma",
         type=options.gamma,
         default="scale",
@@ -37,7 +37,7 @@ def crossval(command: argparse.ArgumentParser) -> None:
     )
     command.set_defaults(tol=None)  # Each model has its own default.
     _add_smooth(command)
-    command.add_argument(
+    command.add(
         "--seeding",
         choices=SEEDINGS,
         default="auto",
@@ -45,25 +45,23 @@ def crossval(command: argparse.ArgumentParser) -> None:
         "sir, mir, ato, chained: at the fold before. avg, top, greedy, best, path: at the solution over all examples. "
         "auto: the start that is expected to be cheapest; with few folds, at 0 (default: auto)",
     )
-    command.add_argument(
+    command.add(
         "--metric",
         type=options.names,
         default="accuracy,g_mean",
         metavar="NAMES",
         help=f"one or several of {METRICS}; {FOR_CLASSES} (default: accuracy,g_mean)",
     )
-    command.add_argument(
+    command.add(
         "--compare",
         type=options.setting,
         metavar="SETTING",
         help="compare with another setting on the same folds, such as C=10,gamma=0.1",
     )
-    command.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the prediction of each example to this .csv or .jsonl file"
-    )
+    command.file("--out", help="write the prediction of each example to this .csv or .jsonl file")
 
 
-def _add_smooth(command: argparse.ArgumentParser) -> None:
+def _add_smooth(command: Parser) -> None:
     smooth = command.add_argument_group(
         "smooth SVM (--model ssvm)", "With --model ssvm, --tol is the tolerance of the gradient (default: 1e-12)."
     )
@@ -81,18 +79,14 @@ def _add_smooth(command: argparse.ArgumentParser) -> None:
     )
 
 
-def search(command: argparse.ArgumentParser) -> None:
+def search(command: Parser) -> None:
     """Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, such
     as 2^-5:2^15:2^2.
     """
     add_examples_and_folds(command, default_k=3)
-    command.add_argument(
-        "--C", type=options.values, default=CS, metavar="VALUES", help=f"penalties of an error (default: {CS})"
-    )
-    command.add_argument(
-        "--gamma", type=options.values, metavar="VALUES", help=f"scales of the kernel (default: {GAMMAS})"
-    )
-    command.add_argument(
+    command.add("--C", type=options.values, default=CS, metavar="VALUES", help=f"penalties of an error (default: {CS})")
+    command.add("--gamma", type=options.values, metavar="VALUES", help=f"scales of the kernel (default: {GAMMAS})")
+    command.add(
         "--seeding",
         choices=[seeding for seeding in SEEDINGS if seeding not in FROM_THE_FOLD_BEFORE],  # along C, each has its own
         default="auto",
@@ -100,18 +94,18 @@ def search(command: argparse.ArgumentParser) -> None:
         "solution for the C before. The others: as for crossval. auto: none, unless folds are many and small (default: "
         "auto)",
     )
-    command.add_argument(
+    command.add(
         "--metric",
         type=str.strip,
         default="accuracy",
         metavar="NAME",
         help=f"one of {METRICS}; {FOR_CLASSES} (default: accuracy)",
     )
-    command.add_argument("--out", type=Path, metavar="FILE", help="write scores and costs to this .csv or .jsonl file")
-    command.add_argument("--plot", type=Path, metavar="FILE", help="draw the scores as a .png, .pdf or .svg file")
+    command.file("--out", help="write scores and costs to this .csv or .jsonl file")
+    command.file("--plot", help="draw the scores as a .png, .pdf or .svg file")
 
 
-def add_examples_and_folds(command: argparse.ArgumentParser, default_k: int) -> None:
+def add_examples_and_folds(command: Parser, default_k: int) -> None:
     """Add the file and how to read it, the kernel, and the folds, of which `default_k` is the default number."""
     _add_examples(command)
     _add_kernel(command)
@@ -119,38 +113,35 @@ def add_examples_and_folds(command: argparse.ArgumentParser, default_k: int) -> 
     command.set_defaults(default_k=default_k)
 
 
-def _add_examples(command: argparse.ArgumentParser) -> None:
+def _add_examples(command: Parser) -> None:
     options.add_file(command, "CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0")
-    command.add_argument(
+    command.column(
         "--feature",
         action="append",
         default=[],
-        metavar="COLUMN",
         help="use a column that numbers the rows as a feature; without this option it is refused",
     )
-    command.add_argument(
+    command.add(
         "--scale",
         choices=["none", "standard", "minmax"],
         help="standard: scale to mean 0 and deviation 1; minmax: to 0..1. The statistics are those of all examples, "
         "tested ones included, because all folds share one kernel (default: none; with raw records: standard)",
     )
-    command.add_argument(
+    command.flag(
         "--raw",
-        action="store_true",
         help="the rows are raw records: texts, blanks, times, nested objects. All of them, tested ones included, "
         "decide which kinds the fields are; a missing value is guessed by the rows before it. Labels have no influence",
     )
-    command.add_argument(
+    command.file(
         "--config",
-        type=Path,
-        metavar="CONFIG.toml",
+        "CONFIG.toml",
         help="a configuration with [features] raw = true, such as `streamsvm init` writes: it names the label, the id "
         "and the kinds of the fields",
     )
     command.set_defaults(time=None)
 
 
-def _add_kernel(command: argparse.ArgumentParser) -> None:
+def _add_kernel(command: Parser) -> None:
     formulas = "; ".join(f"{name}: {about.formula}" for name, about in KERNELS.items())
     kernel = command.add_argument_group("kernel and solver")
     kernel.add_argument("--kernel", choices=KERNELS, default="rbf", help=f"{formulas} (default: rbf)")
@@ -183,7 +174,7 @@ def _having(parameter: str) -> str:
     return " and ".join(name for name, about in KERNELS.items() if parameter in about.parameters)
 
 
-def _add_folds(command: argparse.ArgumentParser, k: int) -> None:
+def _add_folds(command: Parser, k: int) -> None:
     folds = command.add_argument_group("folds")
     folds.add_argument(
         "--folds",

@@ -58,8 +58,7 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
     given = [*renamed, f"daemon.state_dir={state_dir}-{app}", "http.port=0", *overrides, *fixed]
     settings = load(path, environment, given)
     settings = replace(
-        settings,
-        challenger=tuple(replace(own, topic=f"{original.topic_of(own)}-{app}") for own in settings.challenger),
+        settings, challenger=tuple(replace(own, topic=f"{original.topic_of(own)}-{app}") for own in settings.challenger)
     )
     written = [settings.log.predictions, settings.log.dlq, settings.log.model, settings.log.scores]
     problems = [

@@ -17,9 +17,5 @@ def shape_of(n_partitions: int, config: Mapping[str, str], *, is_default: bool) 
 
 def config_of(shape: Shape) -> dict[str, str]:
     """The configuration of a topic that is to have this shape."""
-    config = {
-        "cleanup.policy": shape.cleanup,
-        "retention.ms": shape.retention_ms,
-        "max.message.bytes": shape.max_bytes,
-    }
+    config = {"cleanup.policy": shape.cleanup, "retention.ms": shape.retention_ms, "max.message.bytes": shape.max_bytes}
     return {key: str(value) for key, value in config.items() if value is not None}

@@ -23,8 +23,7 @@ class KafkaBackend(ClusterBackend):
             yield Finding.ok("crc32c is installed")
         else:
             yield Finding.warning(
-                "crc32c is not installed: reading from Kafka takes six times as long",
-                "pip install 'streamsvm[crc]'",
+                "crc32c is not installed: reading from Kafka takes six times as long", "pip install 'streamsvm[crc]'"
             )
         missing = checks.missing_codecs()
         if missing:

@@ -82,13 +82,7 @@ def _shape(n_partitions: int, config: Mapping[str, Any]) -> Shape:
 def create_topics(options: Options, shapes: Mapping[str, Shape], replication: int | None = None) -> None:
     """Create topics; one that exists by now stays as it is."""
     topics = [
-        NewTopic(
-            name,
-            shape.n_partitions,
-            replication or -1,
-            config=config_of(shape),
-        )
-        for name, shape in shapes.items()
+        NewTopic(name, shape.n_partitions, replication or -1, config=config_of(shape)) for name, shape in shapes.items()
     ]
     with Administrator(options) as admin:
         times = {"operation_timeout": COMMAND_SECONDS, "request_timeout": COMMAND_SECONDS}

@@ -1,7 +1,7 @@
 """The models of a partition that learn in the shadow of the one that serves, and their comparison with it."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
@@ -298,17 +298,22 @@ class Challengers:
             n_forgotten += (models.decider(None) or models.model).forget(list(keys))
         return n_forgotten
 
-    def to_blobs(self) -> dict[str, bytes]:
-        """All of them for a checkpoint."""
+    def to_blobs(self) -> Iterator[dict[str, bytes]]:
+        """All of them for a checkpoint: first what belongs to the model that serves, and then each challenger.
+
+        The challengers may come to the place of the checkpoint after the first part was taken.
+        """
         if not self._settings.challenger:
-            return {}
+            yield {}
+            return
         blobs = {TERMS: orjson.dumps([*map(list, self.terms)]), "served.said": write_said(self.said)}
         if self.arms is not None:
-            blobs |= {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
             blobs[_SPLIT] = orjson.dumps([self.split.shares, self.split.by_key])
+        yield blobs
+        if self.arms is not None:
+            yield {_ARMS: orjson.dumps(self.arms.to_json()), _ANSWERED: orjson.dumps([*self.answered.items()])}
         for challenger in self.all:
-            blobs |= challenger.to_blobs() if challenger.name not in self.fresh else {}
-        return blobs
+            yield challenger.to_blobs() if challenger.name not in self.fresh else {}
 
     def restore(self, blobs: Mapping[str, bytes]) -> None:
         """Go on from a checkpoint; a challenger that it does not have, or with other settings, begins anew."""

@@ -144,6 +144,7 @@ class CheckpointStore:
             path.unlink(missing_ok=True)
         self._loaded = _NONE  # number of the checkpoint that was loaded
         self._journal: Journal | None = None
+        self._follows = _NONE  # number of the checkpoint that it follows
         self._n_tries = 0  # how often the last of the repeated cuts has killed the process
 
     @property
@@ -199,7 +200,7 @@ class CheckpointStore:
         return self._journal, cuts, suspect
 
     def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
-        """Write a checkpoint durably, remove old ones, and begin a new journal.
+        """Write a checkpoint durably, remove old ones, and begin a new journal, unless `go_on` has.
 
         Parameters
         ----------
@@ -219,10 +220,21 @@ class CheckpointStore:
         path = checkpoint_path(self.folder, number)
         with naming(path):
             write_private(path, checkpoint)
+        if self._follows != number:
+            self.go_on(sequence, again)
+        assert self._journal
+        self._remove_old()
+        return self._journal
+
+    def go_on(self, sequence: int, again: Iterable[Cut] = ()) -> Journal:
+        """Begin the journal after a checkpoint, which may still have to be written; arguments are those of `save`.
+
+        Until it is, the checkpoint before counts, and both journals.
+        """
         self.close()
         cuts = list(again)
-        self._journal = self._new_journal(number, cuts, self._n_tries if cuts else 0)
-        self._remove_old()
+        self._follows = self.epoch, sequence
+        self._journal = self._new_journal(self._follows, cuts, self._n_tries if cuts else 0)
         return self._journal
 
     def _new_journal(self, number: Number, past: Sequence[Cut], n_tries: int) -> Journal:

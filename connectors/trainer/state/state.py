@@ -1,7 +1,7 @@
 """The state of a partition between two cuts, and its way into a checkpoint and back."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -313,9 +313,13 @@ class State:
             ),
         )
 
-    def to_checkpoint(self, settings: Settings) -> Checkpoint:
-        """The whole state, under the next sequence number."""
-        blobs = self.alarms.to_blobs() | self.challengers.to_blobs()
+    def to_checkpoint(self, settings: Settings) -> tuple[Checkpoint, Iterator[dict[str, bytes]]]:
+        """The state under the next sequence number, and what challengers add to its blobs once they are here.
+
+        No array of it changes when the state does.
+        """
+        of_challengers = self.challengers.to_blobs()
+        blobs = self.alarms.to_blobs() | next(of_challengers)
         parts = {
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
@@ -345,7 +349,7 @@ class State:
             offsets["erasures"] = self.erased.offset
         if self.challengers.next_request:
             offsets["control"] = self.challengers.next_request
-        return Checkpoint(
+        checkpoint = Checkpoint(
             sequence=self.sequence + 1,
             offsets=offsets,
             fingerprint=settings.serving(self.challengers.serving).fingerprint(),
@@ -353,6 +357,7 @@ class State:
             blobs=blobs,
             arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
         )
+        return checkpoint, of_challengers
 
 
 def prequential(

@@ -15,7 +15,7 @@ from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice
 
 
-class Questions:
+class Questions(Register):
     """The pool, the examples that have left it for a question, and the counts of both.
 
     Parameters
@@ -29,28 +29,19 @@ class Questions:
     """
 
     def __init__(self, pool: Pool, name: str, is_alive: Callable[[int], bool] | None) -> None:
+        super().__init__(name)
         self._pool: Any = pool
         self._is_alive = is_alive
-        self._register = Register(name)
         self._rows: dict[int, Any] = {}  # examples of the open questions
         self.counts = LoopCounts(n_offered=len(pool))
 
-    @property
-    def open(self) -> dict[int, Record]:
-        """The records of the open questions by key, oldest first."""
-        return self._register.open
-
-    def find(self, key: int) -> Record | None:
-        """The record of an example; None if it was never seen, or is forgotten."""
-        return self._register.find(key)
-
     def record_of(self, key: int, *, is_alike: bool = False) -> Record:
         """The record of an example.  If a person has seen it without being asked, it is not asked about any more."""
-        record = self._register.find(key)
+        record = self.find(key)
         if record is None:
             was_there = self._pool.discard(key)
             self.counts.elsewhere += 1
-            record = self._register.add_elsewhere(key)
+            record = self.add_elsewhere(key)
             if is_alike and was_there:
                 record.status = ALIKE
                 self.counts.alike += 1
@@ -58,38 +49,26 @@ class Questions:
 
     def forget_alike(self, key: int) -> bool:
         """Forget a near-duplicate whose label was taken back; return whether it is one."""
-        is_one = self._register.forget_alike(key)
+        is_one = super().forget_alike(key)
         self.counts.alike -= is_one
         self.counts.elsewhere -= is_one
         return is_one
 
-    def answered(self, most: int) -> dict[int, Label]:
-        """The labels that hold of the examples that were answered last, as `Register.answered`."""
-        return self._register.answered(most)
-
-    def unanswered(self) -> list[tuple[Question, str]]:
-        """The questions about examples without a label, and what became of them, as `Register.unanswered`."""
-        return self._register.unanswered()
-
     def n_without_label(self) -> int:
         """Number of examples that have left the pool and have no label, except those to be ignored."""
-        return len(self.unanswered()) + self._register.n_unasked()
+        return len(self.unanswered()) + self.n_unasked()
 
     def is_without_label(self, key: int) -> bool:
         """Whether `n_without_label` counts this example."""
-        record = self._register.find(key)
+        record = self.find(key)
         return record is not None and record.y is None and record.status != "ignored"
 
     def said(self, key: int) -> bool | None:
         """What is known of an example: whether it is positive; None if it may be.  An ignored one is not."""
-        record = self._register.find(key)
+        record = self.find(key)
         if record is None:
             return None
         return False if record.status == "ignored" else None if record.y is None else record.y is True
-
-    def labels(self, *, alike: bool = True) -> dict[int, Label]:
-        """All labels that hold, as `Register.labels`."""
-        return self._register.labels(alike=alike)
 
     def row(self, key: int) -> Any:
         """The example of an open question; None if it was lost in a restart."""
@@ -115,11 +94,11 @@ class Questions:
 
     def ask(self, choice: Choice, now: int, expires: int, guess: Label | None = None) -> Question:
         """Open a question about an example of the pool."""
-        key, id_ = choice.key, self._register.question_id(choice.key)
+        key, id_ = choice.key, self.question_id(choice.key)
         question = Question(id_, key, choice.reason, float(choice.margin), now, expires, guess)
         self._rows[key] = self._pool.rows([key])
         self._pool.discard(key)
-        self._register.add_open(question)
+        self.add_open(question)
         self.counts.n_asked += 1
         self.counts.n_open += 1
         return question
@@ -158,15 +137,15 @@ class Questions:
     def end(self, record: Record, status: str, why: str) -> Action:
         """End an open question without a label."""
         assert record.question is not None
-        self.close(record, status)
+        self.close_as(record, status)
         setattr(self.counts, status, getattr(self.counts, status) + 1)
         return Withdraw(record.question, why)
 
-    def close(self, record: Record, status: str) -> None:
+    def close_as(self, record: Record, status: str) -> None:
         """Note how a question has ended, which may be open or closed."""
         assert record.question is not None
         record.status = status
-        if self._register.close(record.question.key):
+        if self.close(record.question.key):
             del self._rows[record.question.key]
             self.counts.n_open -= 1
 
@@ -174,10 +153,10 @@ class Questions:
 
     def state(self) -> dict[str, Any]:
         """Everything except the examples, as JSON can hold it."""
-        return {"counts": asdict(self.counts), **self._register.state()}
+        return {"counts": asdict(self.counts), **super().state()}
 
-    def restore(self, state: Mapping[str, Any], row_of: Callable[[int], Any]) -> None:
+    def restore_all(self, state: Mapping[str, Any], row_of: Callable[[int], Any]) -> None:
         """Continue where `state` was taken; `row_of` gives the examples of the open questions."""
         self.counts = LoopCounts(**state["counts"])
-        self._register.restore(state)
+        self.restore(state)
         self._rows = {key: row_of(key) for key in self.open}

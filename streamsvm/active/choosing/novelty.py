@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.active.choosing.space import kernel_block, kernel_of, scales
+from streamsvm.active.choosing.space import from_span, kernel_of, scales
 from streamsvm.active.choosing.span import Factor
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by, scale_in_use
 from streamsvm.core import sparse as sp
-from streamsvm.core.kernels import RBF_KIND, make_kernel, self_products
+from streamsvm.core.kernels import RBF_KIND, make_kernel
 
 LABELLED = 500  # labelled examples; when there are more, the older half is forgotten
 
@@ -54,13 +54,7 @@ class Passing:
     def novelty(self, x: Features, learner: Any) -> float:
         """How much of an example the labelled ones do not explain, from 0 to 1: sigma, see `span`."""
         asked = self._look(x, learner)
-        kernel, own = self._seen[0], self_products(self._seen[0], self._table.sq)
-        if len(self._factor) < len(self._table):
-            later = Table(self._table.matrix[len(self._factor) :])
-            for i, k in enumerate(kernel_block(kernel, self._table, later), len(self._factor)):
-                self._factor.add(k[:i], own[i])
-        k = kernel_block(kernel, asked, self._table)
-        return float(self._factor.distances(k, self_products(kernel, asked.sq))[0])
+        return float(from_span(self._factor, self._seen[0], self._table, asked)[0])
 
     def _look(self, x: Features, learner: Any) -> Table:
         """The example as the kernel sees it, when the labelled ones have been brought up to date."""

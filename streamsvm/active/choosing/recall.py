@@ -10,6 +10,7 @@ may still be hidden among the others: with fewer hidden ones, m draws miss all o
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,14 +58,17 @@ def missed_after_audit(n: int, n_audited: int, n_found: int, confidence: float =
         raise ValueError(f"n_audited={n_audited} must be at most n={n}")
     if n_found > n_audited:
         raise ValueError(f"n_found={n_found} must be at most n_audited={n_audited}")
-    least, most = n_found, n - n_audited + n_found
-    while least < most:
-        middle = (least + most + 1) // 2
-        if _chance_of_so_few(n, middle, n_audited, n_found) > 1.0 - confidence:
-            least = middle
-        else:
-            most = middle - 1
-    return least - n_found
+    beyond = n - n_audited
+    return _most(beyond, lambda k: _chance_of_so_few(n, n_found + k, n_audited, n_found) > 1.0 - confidence)
+
+
+def _most(n: int, holds: Callable[[int], bool]) -> int:
+    """The largest number up to n that something holds for, which holds for 0 and for all numbers up to this one."""
+    least = 0
+    while least < n:
+        middle = (least + n + 1) // 2
+        least, n = (middle, n) if holds(middle) else (least, middle - 1)
+    return least
 
 
 def _chance_of_so_few(n: int, positives: int, drawn: int, found: int) -> float:
@@ -197,15 +201,10 @@ class RecallProof:
 
     def _most_hidden(self) -> int:
         """The largest number of positives in the rest that is not rejected."""
-        least, most = 0, self.n_left
-        if self._stake(most) >= 1.0 / (1.0 - self.confidence):
-            while least < most:
-                middle = (least + most + 1) // 2
-                if self._stake(middle) < 1.0 / (1.0 - self.confidence):
-                    least = middle
-                else:
-                    most = middle - 1
-        return most
+        limit = 1.0 / (1.0 - self.confidence)
+        if self._stake(self.n_left) < limit:
+            return self.n_left
+        return _most(self.n_left, lambda missed: self._stake(missed) < limit)
 
     def _stake(self, missed: int) -> float:
         """What the bets against so many positives in the rest have become, from 1."""

@@ -208,13 +208,7 @@ class Space:
         self._see(model)
         kernel, scale = self._seen
         labelled = self._labelled_table(scale, 0, len(self._labels))
-        own = self_products(kernel, labelled.sq)
-        if len(self._factor) < len(labelled):
-            later = self._labelled_table(scale, len(self._factor), len(labelled))
-            for i, k in enumerate(kernel_block(kernel, labelled, later), len(self._factor)):
-                self._factor.add(k[:i], own[i])
-        asked = Table(scale.of(self._pool.matrix[places]))
-        return self._factor.distances(kernel_block(kernel, asked, labelled), self_products(kernel, asked.sq))
+        return from_span(self._factor, kernel, labelled, Table(scale.of(self._pool.matrix[places])))
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -256,6 +250,16 @@ def kernel_of(model: Any, n_features: int) -> Kernel:
     if gamma is None:
         return make_kernel("rbf", gamma=1.0 / max(1, n_features))
     return make_kernel(last.kernel, gamma=gamma, degree=last.degree, coef0=last.coef0)
+
+
+def from_span(factor: Factor, kernel: Kernel, labelled: Table, asked: Table) -> np.ndarray:
+    """How much of some examples the labelled ones do not explain; their factor learns those that it lacks."""
+    own = self_products(kernel, labelled.sq)
+    if len(factor) < len(labelled):
+        later = Table(labelled.matrix[len(factor) :])
+        for i, k in enumerate(kernel_block(kernel, labelled, later), len(factor)):
+            factor.add(k[:i], own[i])
+    return factor.distances(kernel_block(kernel, asked, labelled), self_products(kernel, asked.sq))
 
 
 def kernel_block(kernel: Kernel, table: Table, others: Table) -> np.ndarray:

@@ -33,20 +33,11 @@ beats a cold start.  For k = 10 seeds save a quarter of the steps, for leave-one
 saves all steps where it is affordable.
 """
 
-from streamsvm.batch.seeding import along_c as along_c
-from streamsvm.batch.seeding import chains as chains
-from streamsvm.batch.seeding import choice as choice
-from streamsvm.batch.seeding import exact as exact
-from streamsvm.batch.seeding.choice import Choice as Choice
-from streamsvm.batch.seeding.choice import choose as choose
-from streamsvm.batch.seeding.members import Members as Members
-from streamsvm.batch.seeding.members import members_of as members_of
-from streamsvm.batch.seeding.members import refined as refined
-from streamsvm.batch.seeding.members import train as train
-from streamsvm.batch.seeding.methods import C_SEEDS as C_SEEDS
-from streamsvm.batch.seeding.methods import SEEDS as SEEDS
-from streamsvm.batch.seeding.methods import solve_from as solve_from
-from streamsvm.batch.seeding.start import Start as Start
+from streamsvm.batch.seeding import along_c, chains, choice, exact
+from streamsvm.batch.seeding.choice import Choice, choose
+from streamsvm.batch.seeding.members import Members, members_of, refined, train
+from streamsvm.batch.seeding.methods import C_SEEDS, SEEDS, solve_from
+from streamsvm.batch.seeding.start import Start
 
 __all__ = [
     "C_SEEDS",

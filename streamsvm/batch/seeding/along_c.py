@@ -20,18 +20,17 @@ def optimal_for_larger_boxes(previous: Solution) -> bool:
 
 def direct(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """The same coefficients, cut to the boxes if these have shrunk."""
-    rows_before = previous.store.rows_computed
     alpha = repair(previous.dual_coef, [staying(previous, lo, hi)], lo, hi)
-    return moved(previous, alpha, "direct", rows_before)
+    return moved(previous, alpha, "direct")
 
 
 def scaled(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """Coefficients at their bounds go to the new bounds; the free ones make up for it."""
-    rows_before, alpha = previous.store.rows_computed, previous.dual_coef.copy()
+    alpha = previous.dual_coef.copy()
     bounded = (alpha != 0.0) & ~previous.free
     alpha[bounded] = np.where(alpha > 0.0, hi, lo)[bounded]
     alpha = repair(alpha, [staying(previous, lo, hi)], lo, hi)
-    return moved(previous, alpha, "scaled", rows_before)
+    return moved(previous, alpha, "scaled")
 
 
 def _bounded(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +44,7 @@ def _bounded(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> tuple[np.nda
 
 def pairwise(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """Single: one exact step for each pair of the most violating bounded examples, down both lists once."""
-    rows_before, store = previous.store.rows_computed, previous.store
+    store = previous.store
     start = direct(previous, lo, hi)
     alpha, g, diagonal = start.alpha, start.g, store.diagonal
     positive, negative = _bounded(previous, lo, hi)
@@ -59,12 +58,12 @@ def pairwise(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
         alpha[u] += step
         alpha[v] -= step
         subtract_rows(store.data, view_of(store, g), np.array([u, v]), np.array([step, -step]))
-    return settled_start(previous, alpha, g, lo, hi, "pairwise", 0, rows_before)
+    return settled_start(previous, alpha, g, lo, hi, "pairwise", 0)
 
 
 def averaged(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """Multiple: one exact step that moves all bounded positive examples alike, and all negative ones."""
-    rows_before, store = previous.store.rows_computed, previous.store
+    store = previous.store
     start = direct(previous, lo, hi)
     alpha, g = start.alpha, start.g
     positive, negative = _bounded(previous, lo, hi)
@@ -79,10 +78,9 @@ def averaged(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
         step = max(0.0, min(ascent / curvature, float(room.min())))
         alpha[moving] += step * d
         g -= step * K_d
-    return settled_start(previous, alpha, g, lo, hi, "averaged", 0, rows_before)
+    return settled_start(previous, alpha, g, lo, hi, "averaged", 0)
 
 
 def best_reuse(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """Direct or scaled, whichever has the larger dual objective."""
-    rows_before = previous.store.rows_computed
-    return better(previous, [f(previous, lo, hi) for f in (direct, scaled)], rows_before)
+    return better(previous, [f(previous, lo, hi) for f in (direct, scaled)])

@@ -28,7 +28,7 @@ ROUNDING = 1e-9  # of gradients; examples that meet b together must all be seen 
 
 def ato(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """ATO: step by step towards the optimum of the next problem; `events` is the number of steps."""
-    store, rows_before = previous.store, previous.store.rows_computed
+    store = previous.store
     alpha, g = previous.dual_coef.copy(), previous.g.copy()
     entering = np.asarray(entering, np.int64)
     target = np.where(previous.y > 0.0, hi, lo)  # of R: 0
@@ -59,7 +59,7 @@ def ato(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
         else:
             M, T = np.append(M, who), np.setdiff1d(T, who)
     alpha = repair(alpha, [entering, staying(previous, lo, hi)], lo, hi)
-    return moved(previous, alpha, "ato", rows_before)._replace(events=steps)
+    return moved(previous, alpha, "ato")._replace(events=steps)
 
 
 def _answer(K_M: np.ndarray, h: float, k_M: np.ndarray) -> np.ndarray:

@@ -18,14 +18,12 @@ from streamsvm.batch.solution import Solution
 
 def reuse(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """REUSE: only the repair, on the entering examples first, then on the free ones, then on all."""
-    rows_before = previous.store.rows_computed
     groups = [np.asarray(entering, np.int64), staying(previous, lo, hi)]
-    return moved(previous, repair(previous.dual_coef, groups, lo, hi), "reuse", rows_before)
+    return moved(previous, repair(previous.dual_coef, groups, lo, hi), "reuse")
 
 
 def sir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """SIR: each leaving support vector hands its coefficient to the most similar entering example of its label."""
-    rows_before = previous.store.rows_computed
     alpha, y = previous.dual_coef.copy(), previous.y
     entering = np.asarray(entering, np.int64)
     unused = np.ones(len(entering), bool)
@@ -40,7 +38,7 @@ def sir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
         unused[q] = False
         alpha[entering[q]] = y[entering[q]] * abs(previous.dual_coef[r])
     alpha = repair(alpha, [entering, staying(previous, lo, hi)], lo, hi)
-    return moved(previous, alpha, "sir", rows_before)
+    return moved(previous, alpha, "sir")
 
 
 def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
@@ -52,7 +50,7 @@ def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
     """
     from scipy.linalg import lapack  # loads as long as numpy; only some learners need it
 
-    rows_before, store = previous.store.rows_computed, previous.store
+    store = previous.store
     alpha = previous.dual_coef.copy()
     R, V = with_mass(previous, leaving), violating(previous, entering)
     M = staying(previous, lo, hi)
@@ -67,4 +65,4 @@ def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
         if not failed and np.isfinite(x).all():
             alpha[V] = x
     alpha = repair(alpha, [np.asarray(entering, np.int64), M], lo, hi)
-    return moved(previous, alpha, "mir", rows_before)
+    return moved(previous, alpha, "mir")

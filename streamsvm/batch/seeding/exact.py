@@ -59,15 +59,13 @@ def path(
     max_events
         Limit on the events of the path.  None: 4 r + 50, if r examples are driven.
     """
-    rows_before = previous.store.rows_computed
     factor = factor_of(previous) if factor is None else factor
     events = 0
     if factor is not None:
         outcome, events, alpha, g = _followed(previous, factor, entering, lo, hi, max_events)
         if outcome == exact.COMPLETE and np.isfinite(g).all():
-            return settled_start(previous, alpha, g, lo, hi, "path", events, rows_before)
-    start = best(previous, leaving, entering, lo, hi)
-    return start._replace(events=events, rows_computed=previous.store.rows_computed - rows_before)
+            return settled_start(previous, alpha, g, lo, hi, "path", events)
+    return best(previous, leaving, entering, lo, hi)._replace(events=events)
 
 
 def _followed(previous, factor: exact.Factor, entering, lo, hi, max_events: int | None):

@@ -10,14 +10,12 @@ from streamsvm.batch.solution import Solution
 
 def avg(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """AVG: the free examples share the leaving coefficients equally, as far as each has room."""
-    rows_before = previous.store.rows_computed
     alpha = repair(previous.dual_coef, [staying(previous, lo, hi)], lo, hi)
-    return moved(previous, alpha, "avg", rows_before)
+    return moved(previous, alpha, "avg")
 
 
 def top(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """TOP: each leaving coefficient goes to the most similar examples with room, one after the other."""
-    rows_before = previous.store.rows_computed
     alpha = previous.dual_coef.copy()
     R, S = with_mass(previous, leaving), np.flatnonzero(lo < hi)
     for r, row in zip(R, previous.store.rows(R)[:, S], strict=True):
@@ -26,10 +24,9 @@ def top(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
         room = hi[order] - alpha[order] if rises else alpha[order] - lo[order]
         taken = np.clip(abs(alpha[r]) - (np.cumsum(room) - room), 0.0, room)
         alpha[order] += taken if rises else -taken
-    return moved(previous, repair(alpha, [], lo, hi), "top", rows_before)
+    return moved(previous, repair(alpha, [], lo, hi), "top")
 
 
 def best(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """BEST: AVG or GREEDY, whichever has the larger dual objective."""
-    rows_before = previous.store.rows_computed
-    return better(previous, [f(previous, leaving, entering, lo, hi) for f in (avg, greedy)], rows_before)
+    return better(previous, [f(previous, leaving, entering, lo, hi) for f in (avg, greedy)])

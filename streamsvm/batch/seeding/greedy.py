@@ -94,9 +94,9 @@ def forced_steps(store, alpha, g, lo, hi, leaving):
 
 def greedy(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
     """GREEDY: the leaving coefficients go where the objective loses least, in forced pair steps."""
-    rows_before, store = previous.store.rows_computed, previous.store
+    store = previous.store
     alpha, g, R = previous.dual_coef.copy(), previous.g.copy(), with_mass(previous, leaving)
     store.fill(R)
     if len(R):
         forced_steps(store.data, alpha, g, lo, hi, R)
-    return settled_start(previous, alpha, g, lo, hi, "greedy", 0, rows_before)
+    return settled_start(previous, alpha, g, lo, hi, "greedy", 0)

@@ -40,7 +40,7 @@ from streamsvm.batch import smo
 from streamsvm.batch.costs import events_of, path_seconds, step_seconds
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import survey, violations
+from streamsvm.batch.problem import solution_of, survey, violations
 from streamsvm.batch.seeding.exact import SPARE_ROOM, path
 from streamsvm.batch.seeding.methods import solved
 from streamsvm.batch.seeding.start import Start, view_of
@@ -51,7 +51,6 @@ from streamsvm.batch.working_set.solver import LOOSE
 RECRUITS, RECRUITS_SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
 PER_SUPPORT = 1.3  # members for each support vector, and some more; also room for more, for each member
 WORTH_CHOOSING = 0.7  # of all examples; more members save no time
-ADDED_UP = ("iterations", "planned", "newton_steps")  # of a `Solution`, that several trainings add up
 
 
 class Members:
@@ -166,8 +165,7 @@ class _Training:
 
     def _trained(self, alpha, g, lo, hi, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients and gradients of the members after a training from these."""
-        left = self.options.limit(len(self.y)) - self.iterations
-        options = replace(self.options, tol=tol, max_iterations=left)
+        options = self.options.left(len(self.y), self.iterations, tol)
         part = smo.train(self.members.store, self.y[self.members.places], lo, hi, alpha, g, options)
         self.iterations += part.iterations
         self.planned += part.planned
@@ -201,7 +199,7 @@ class _Training:
             if start is not None:
                 self.path_seconds += path_seconds(start.events, self.free, len(self.members), 1)
             extremes = self.solve(loose, start)
-            top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
+            top, bottom, _, _ = survey(self.alpha, self.g, self.lo, self.hi)
             if self.status != CONVERGED or top - bottom <= tol:
                 break
             bad, worst = self.recruits(*((top, bottom) if loose <= tol else extremes))
@@ -209,8 +207,8 @@ class _Training:
                 return self._among_all()
             self.members = self.members.joined_by(bad)
             loose = max(tol, min(loose, LOOSE * worst))
-            start = self.path_to(len(bad), bias) if loose <= tol and len(bad) and self.path_pays(len(bad)) else None
-        return self.solution(bias, max(0.0, top - bottom))
+            start = self.path_to(len(bad)) if loose <= tol and len(bad) and self.path_pays(len(bad)) else None
+        return self.solution()
 
     @property
     def free(self) -> int:
@@ -222,38 +220,24 @@ class _Training:
         spent = step_seconds(self.iterations, len(self.members)) + self.path_seconds
         return path_seconds(events_of(entering, 0.0), self.free, len(self.members), 1) < spent
 
-    def path_to(self, entering: int, bias: float) -> Start:
+    def path_to(self, entering: int) -> Start:
         """The start that the exact path leads to, when the latest members enter the problem."""
-        part, latest = self.members.part(self.solution(bias, 0.0)), np.arange(len(self.members))[-entering:]
+        part, latest = self.members.part(self.solution()), np.arange(len(self.members))[-entering:]
         lo, hi = part.lo.copy(), part.hi.copy()
         lo[latest] = hi[latest] = 0.0
         return path(replace(part, lo=lo, hi=hi), np.zeros(0, np.int64), latest, part.lo, part.hi)
 
-    def solution(self, bias: float, violation: float) -> Solution:
+    def solution(self) -> Solution:
         """The problem as it is solved so far."""
-        return Solution(
-            store=self.members.all_rows,
-            y=self.y,
-            lo=self.lo,
-            hi=self.hi,
-            dual_coef=self.alpha,
-            g=self.g,
-            bias=bias,
-            violation=violation,
-            status=self.status,
-            iterations=self.iterations,
-            planned=self.planned,
-            newton_steps=self.newton_steps,
-            rows_computed=self.members.all_rows.rows_computed - self.rows_before,
-        )
+        all_rows = self.members.all_rows
+        costs = self.iterations, self.planned, self.newton_steps, all_rows.rows_computed - self.rows_before
+        return solution_of(all_rows, self.y, self.lo, self.hi, self.alpha, self.g, self.status, *costs)
 
     def _among_all(self) -> Solution:
         """Go on among all examples."""
-        all_rows = self.members.all_rows
-        options = replace(self.options, max_iterations=self.options.limit(len(self.y)) - self.iterations)
-        rest = solved(all_rows, self.y, self.lo, self.hi, self.alpha, self.g, options)
-        counts = {name: getattr(self, name) + getattr(rest, name) for name in ADDED_UP}
-        return replace(rest, rows_computed=all_rows.rows_computed - self.rows_before, **counts)
+        options = self.options.left(len(self.y), self.iterations)
+        so_far = self.solution()
+        return so_far.then(solved(so_far.store, self.y, self.lo, self.hi, self.alpha, self.g, options))
 
 
 def train(
@@ -321,7 +305,6 @@ def refined(members: Members, rough: Solution, options: SolverOptions = DEFAULTS
     """
     if not rough.converged:
         return members, rough
-    own = replace(options, max_iterations=options.limit(len(rough.y)) - rough.iterations)
-    found = train(members, rough.y, rough.lo, rough.hi, rough.dual_coef, rough.g, own)
-    counts = {name: getattr(rough, name) + getattr(found, name) for name in (*ADDED_UP, "rows_computed")}
-    return members.joined_by(np.setdiff1d(found.support, members.ids)), replace(found, **counts)
+    rest = options.left(len(rough.y), rough.iterations)
+    found = train(members, rough.y, rough.lo, rough.hi, rough.dual_coef, rough.g, rest)
+    return members.joined_by(np.setdiff1d(found.support, members.ids)), rough.then(found)

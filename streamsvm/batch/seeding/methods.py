@@ -7,7 +7,7 @@ import numpy as np
 from streamsvm.batch import smo
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import survey
+from streamsvm.batch.problem import solution_of
 from streamsvm.batch.seeding.along_c import averaged, best_reuse, direct, pairwise, scaled
 from streamsvm.batch.seeding.ato import ato
 from streamsvm.batch.seeding.chains import mir, reuse, sir
@@ -61,7 +61,5 @@ def solved(
     options: SolverOptions = DEFAULTS,
 ) -> Solution:
     """The solution from a start; if it is one already, no kernel row is needed."""
-    top, bottom, bias, _ = survey(alpha, g, lo, hi)
-    if top - bottom > options.tol:
-        return smo.train(store, y, lo, hi, alpha, g, options)
-    return Solution(store, y, lo, hi, alpha, g, bias, max(0.0, top - bottom), CONVERGED)
+    found = solution_of(store, y, lo, hi, alpha, g, CONVERGED)
+    return smo.train(store, y, lo, hi, alpha, g, options) if found.violation > options.tol else found

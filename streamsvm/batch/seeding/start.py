@@ -23,15 +23,12 @@ class Start(NamedTuple):
         The method that made it; "avg" or "greedy" replaces a path that could not be followed.
     events
         Number of events of the path, also of one that was given up.
-    rows_computed
-        Number of kernel rows that were not in the store.
     """
 
     alpha: np.ndarray
     g: np.ndarray
     seed: str
     events: int
-    rows_computed: int
 
     def objective(self, y: np.ndarray) -> float:
         """The dual objective, alpha'(y + g) / 2."""
@@ -43,13 +40,13 @@ def view_of(store: RowStore, g: np.ndarray) -> View:
     return View(np.arange(len(g)), g, g, g, g, g, g, store.diagonal, np.empty(2), NO_ROWS, True)
 
 
-def moved(previous: Solution, alpha: np.ndarray, seed: str, rows_before: int) -> Start:
+def moved(previous: Solution, alpha: np.ndarray, seed: str) -> Start:
     """The start at alpha, its gradient brought up to date from the previous one's."""
     store, g, change = previous.store, previous.g.copy(), alpha - previous.dual_coef
     ids = np.flatnonzero(change)
     store.fill(ids)
     subtract_rows(store.data, view_of(store, g), ids, change[ids])
-    return Start(alpha, g, seed, 0, store.rows_computed - rows_before)
+    return Start(alpha, g, seed, 0)
 
 
 def staying(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
@@ -68,16 +65,15 @@ def violating(previous: Solution, entering: np.ndarray) -> np.ndarray:
     return entering[previous.y[entering] * (previous.g[entering] - previous.bias) > 0.0]
 
 
-def settled_start(previous, alpha, g, lo, hi, seed: str, events: int, rows_before: int) -> Start:
+def settled_start(previous, alpha, g, lo, hi, seed: str, events: int) -> Start:
     """The start at alpha with the gradient g, after a repair of rounding errors."""
     largest = float(np.abs(previous.dual_coef).max(initial=0.0))
     if not is_settled(alpha, lo, hi, largest):
         old, alpha = alpha, repair(alpha, [staying(previous, lo, hi)], lo, hi, largest)
         ids = np.flatnonzero(alpha != old)
         subtract_rows(previous.store.data, view_of(previous.store, g), ids, (alpha - old)[ids])
-    return Start(alpha, g, seed, events, previous.store.rows_computed - rows_before)
+    return Start(alpha, g, seed, events)
 
 
-def better(previous: Solution, starts: Sequence[Start], rows_before: int) -> Start:
-    start = max(starts, key=lambda start: start.objective(previous.y))
-    return start._replace(rows_computed=previous.store.rows_computed - rows_before)
+def better(previous: Solution, starts: Sequence[Start]) -> Start:
+    return max(starts, key=lambda start: start.objective(previous.y))

@@ -169,19 +169,8 @@ class _Training:
                     break
                 self.series.join(members, new)
         self.alpha = settled(self.alpha, self.lo, self.hi)
-        return Solution(
-            store=self.series.gram,
-            y=self.y,
-            lo=self.lo,
-            hi=self.hi,
-            dual_coef=self.alpha,
-            g=self.g,
-            bias=bias,
-            violation=max(0.0, top - bottom),
-            status=status,
-            iterations=self.steps,
-            newton_steps=self.newton_steps,
-        )
+        where = self.series.gram, self.y, self.lo, self.hi, self.alpha, self.g
+        return Solution(*where, bias, max(0.0, top - bottom), status, self.steps, 0, self.newton_steps)
 
     def _first(self) -> np.ndarray:
         """The first members of a problem that starts from 0."""

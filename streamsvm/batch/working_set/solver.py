@@ -92,21 +92,9 @@ def optimum(
         status = training.run()
     members, g = training.members, y - training.base
     top, bottom, _, _ = survey(training.alpha, g, lo, hi)
-    found = Solution(
-        store=features,
-        y=y,
-        lo=lo,
-        hi=hi,
-        dual_coef=training.alpha,
-        g=g,
-        bias=middle(top, bottom),
-        violation=max(0.0, top - bottom),
-        status=status,
-        iterations=members.steps,
-        newton_steps=members.newton_steps,
-        values_computed=training.features.kernel_evaluations,
-        n_passes=training.n_passes,
-    )
+    where = features, y, lo, hi, training.alpha, g, middle(top, bottom), max(0.0, top - bottom)
+    costs = members.steps, 0, members.newton_steps, 0, features.kernel_evaluations, training.n_passes
+    found = Solution(*where, status, *costs)
     return found, Arrivals(*(np.concatenate(parts) for parts in zip(*training.arrived, strict=True)))
 
 

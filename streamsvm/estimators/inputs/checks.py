@@ -198,6 +198,14 @@ def labels_of(y: Any, n: int) -> list[Hashable]:
     return labels
 
 
+def labels_for(ids: Any, y: Any) -> list[tuple[int, Hashable]]:
+    """Each id with its label; y is one label for all ids, or a list of one for each."""
+    several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
+    numbers = arguments.numbers_of(ids, in_order=several)
+    labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
+    return list(zip(numbers.tolist(), labels, strict=True))
+
+
 def array_of_labels(labels: Sequence[Any]) -> np.ndarray:
     """Labels as an array (n,): of their own type if they share one that numpy knows, otherwise of objects."""
     kinds = {type(label) for label in labels}

@@ -183,6 +183,7 @@ class FeatureTable:
         return not may_be_new or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
 
     def _unfamiliar(self, names: tuple[Hashable, ...]) -> ValueError:
+        self.settle()
         given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
         return ValueError(
             f"the columns of X are {given} ({len(names)} in all), and the model knows none of them, but {known} "
@@ -279,7 +280,6 @@ class FeatureTable:
                 d = culprit(X[b + t])
                 raise not_finite(names[d], X[b + t, d], b + t)
             if are_strange:
-                self.settle()
                 raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
 
@@ -298,17 +298,22 @@ class FeatureTable:
             are_strange = self._are_strange(names, may_be_new=True)
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
-            columns = self.lookup(names)
-            q = self._made(form, "from_sparse", starts, compact, plain(values), columns)
-            self.rows_of = partial(sparse_rows, starts, columns[compact], values)
-            if too_large(q.sq):
-                t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
-                p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
-                raise not_finite(names[compact[p]], values[p], b + t)
+            q = self._of_sparse(form, b, names, starts, compact, values)
             if are_strange:
-                self.settle()
                 raise self._unfamiliar(names)
             yield slice(b, b + len(q.sq)), q
+
+    def _of_sparse(self, form: Any, first: int, names: tuple, *rows: np.ndarray) -> Any:
+        """A block of compressed rows: their starts, for each value the place of its name, and the values."""
+        starts, inputs, values = rows
+        columns = self.lookup(names)
+        q = self._made(form, "from_sparse", starts, inputs, plain(values), columns)
+        self.rows_of = partial(sparse_rows, starts, columns[inputs], values)
+        if too_large(q.sq):
+            t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
+            p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
+            raise not_finite(names[inputs[p]], values[p], first + t)
+        return q
 
     def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:
         """Give columns to new names in the order of the rows in which they first occur, as single examples would."""
@@ -321,13 +326,7 @@ class FeatureTable:
         for first, part in X.blocks(at_once):
             if learning:
                 self._add_by_row(part.names, part.first_rows(), len(part))
-            columns = self.lookup(part.names)
-            q = self._made(form, "from_sparse", part.starts, part.inputs, part.values, columns)
-            self.rows_of = partial(sparse_rows, part.starts, columns[part.inputs], part.values)
-            if too_large(q.sq):
-                t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
-                p = int(part.starts[t]) + culprit(part.values[part.starts[t] : part.starts[t + 1]])
-                raise not_finite(part.names[part.inputs[p]], part.values[p], first + t)
+            q = self._of_sparse(form, first, part.names, part.starts, part.inputs, part.values)
             yield slice(first, first + len(part)), q
 
     def _dict_batches(

@@ -8,19 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from river import base
 
 from streamsvm.core import arguments, class_weights
 from streamsvm.core.device.choice import require_device
 from streamsvm.core.expansion import Expansion
-from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
-from streamsvm.estimators.learner import finishing, forgetting, late, learning, snapshots, validation
+from streamsvm.estimators.learner import finishing, forgetting, late, learning, snapshots
 from streamsvm.estimators.learner.advice import look_for_lost_digits
+from streamsvm.estimators.learner.base import Learner, Margins
 from streamsvm.estimators.learner.before import Before
-from streamsvm.estimators.learner.copies import Content, Storable
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.learner.state import COUNTED, MODEL, State
 from streamsvm.online.finish import Problem
@@ -34,7 +33,7 @@ def _parameters_of(model: type) -> tuple[str, ...]:
     return tuple(inspect.signature(model).parameters)
 
 
-class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
+class OnlineSVM(Predictor, Learner):
     """An online support vector machine: a river classifier that learns, forgets, predicts and can be saved.
 
     `estimators.lasvm` and `estimators.gap_family` have the algorithms.  Each gives its state a problem and a rule.
@@ -228,19 +227,8 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
     def _calibrations(self) -> dict[None, list[np.ndarray]]:
         return {None: [self._state.calibration]}
 
-    def _signed(self, y: Any, margin: Any) -> late.Margins:
+    def _signed(self, y: Any, margin: Any) -> Margins:
         return {None: (arguments.label_of(y), late.finite(margin))}
-
-    def _each_margin(self, margins: Any) -> list[Any]:
-        return list(margins)
-
-    def validate_one(self, x: dict) -> None:
-        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
-        validation.validate_one(self._state, x)
-
-    def validate_many(self, X: Any) -> None:
-        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
-        validation.validate_many(self._state, X)
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members and the `reservoir` until no violation of the optimality conditions is above `tol`.
@@ -262,9 +250,7 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
         StreamWarning
             If examples of the reservoir still violate after 100 looks at them, as may be with ``kernel="sigmoid"``.
         """
-        tol = self.tol if tol is None else tol
-        arguments.require_positive("tol", tol)
-        finishing.finish(self._state, tol)
+        finishing.finish(self._state, self._tol(tol))
         look_for_lost_digits(self._state)
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
@@ -309,10 +295,8 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
     def _ramp_of(self, ramp_s: float | None, tol: float | None) -> tuple[float, float]:
         """The tolerance and the beginning of the ramp that `sparsify` was given, or those of the model."""
         ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
-        tol = self.tol if tol is None else tol
         arguments.require_at_most_1("ramp_s", ramp_s)
-        arguments.require_positive("tol", tol)
-        return tol, float(ramp_s)
+        return self._tol(tol), float(ramp_s)
 
     # ------------------------------------------------------------------------------------------------------- threshold
 
@@ -459,35 +443,12 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
     # ------------------------------------------------------------------------------------------------ what was learned
 
     @property
-    def _features(self) -> FeatureTable:
-        return self._state.features
+    def _common(self) -> State:  # type: ignore[override]  # there is one model
+        return self._state
 
     @property
     def _problem(self) -> Problem:
         return self._state.problem
-
-    @property
-    def n_seen(self) -> int:
-        """Number of examples learned so far, whether they are members or not."""
-        return self._state.n_seen
-
-    @property
-    def next_id(self) -> int:
-        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
-        return self._state.next_id
-
-    @property
-    def max_features(self) -> int:
-        """The largest number of features, 2**20 unless you set it; an example that would exceed it is refused.
-
-        Snapshots do not store it.
-        """
-        return self._state.features.max_features
-
-    @max_features.setter
-    def max_features(self, limit: int) -> None:
-        arguments.require_count("max_features", limit, 1)
-        self._state.features.max_features = int(limit)
 
     @property
     def class_counts(self) -> tuple[int, int]:
@@ -501,11 +462,6 @@ class OnlineSVM(Predictor, Storable, base.MiniBatchClassifier):
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed so far, while learning and predicting: the model's cost."""
         return self._state.kernel_evaluations
-
-    @property
-    def too_old(self) -> int | None:
-        """The newest number, or time in microseconds, that has left the window; None without a window."""
-        return None if self._state.window is None else self._state.window.latest - self._state.window.span
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 

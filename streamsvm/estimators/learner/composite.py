@@ -1,39 +1,32 @@
 """What models made of several models share: the table of features, the count of examples, and the checks of input."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
 import numpy as np
-from river import base
 
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
-from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner import late
-from streamsvm.estimators.learner.copies import Storable
+from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, number_of
 from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking
-from streamsvm.estimators.learner.validation import require_kernel, too_large_feature, validate_many, validate_one
+from streamsvm.estimators.learner.validation import require_kernel, too_large_feature
 
 
-class CompositeModel(Storable, base.MiniBatchClassifier):
+class CompositeModel(Learner):
     """Arguments, and what all models share: `_common`, the state of a model that learns nothing."""
 
     def __init__(self, common: State) -> None:
         self._common = common
-        self._y_name: Any = None
-
-    @property
-    def _features(self) -> FeatureTable:
-        return self._common.features
 
     @abstractmethod
     def _learn(self, block: LabelledBlock) -> None:
@@ -90,18 +83,6 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
         if too_large(raw.sq):
             raise too_large_feature(common, x)
         self._learn_example(raw, label, float(w), number, id is not None, born)
-
-    @abstractmethod
-    def _calibrations(self) -> Mapping[Any, Sequence[np.ndarray]]:
-        """As of `late.Calibrated`."""
-
-    @abstractmethod
-    def _signed(self, y: Any, margin: Any) -> late.Margins:
-        """As of `late.Calibrated`."""
-
-    @abstractmethod
-    def _each_margin(self, margins: Any) -> Sequence[Any]:
-        """As of `late.Calibrated`."""
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
@@ -190,64 +171,3 @@ class CompositeModel(Storable, base.MiniBatchClassifier):
 
     def _look(self) -> None:
         """Warn of what is wrong by now."""
-
-    def validate_one(self, x: dict) -> None:
-        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
-        validate_one(self._common, x)
-
-    def validate_many(self, X: Any) -> None:
-        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
-        validate_many(self._common, X)
-
-    def _tol(self, tol: float | None) -> float:
-        """The tolerance that a method was given, or that of the models."""
-        tol = self._common.tol if tol is None else tol
-        arguments.require_positive("tol", tol)
-        return tol
-
-    # ------------------------------------------------------------------------------------------------ what was learned
-
-    @property
-    def n_seen(self) -> int:
-        """Number of examples learned so far."""
-        return self._common.n_seen
-
-    @property
-    def next_id(self) -> int:
-        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
-        return self._common.next_id
-
-    @property
-    def max_features(self) -> int:
-        """The largest number of features, as of `LASVM`."""
-        return self._features.max_features
-
-    @max_features.setter
-    def max_features(self, limit: int) -> None:
-        arguments.require_count("max_features", limit, 1)
-        self._features.max_features = int(limit)
-
-    @property
-    def feature_names(self) -> list[Hashable]:
-        """Names of the features learned so far, in the order of their columns."""
-        return self._features.learned()
-
-    def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """The number subtracted from a feature at present, and the factor of the difference; see `LASVM.scale_of`."""
-        return self._common.scale.of(self._features.columns.get(name, -1))
-
-    @property
-    def is_scaling(self) -> bool:
-        """Whether the models scale features at present; see `LASVM.is_scaling`."""
-        return self._common.scale.is_active
-
-    @property
-    def gamma_in_use(self) -> float:
-        """The kernel's factor at present, as of `LASVM`."""
-        return self._common.kernel.gamma
-
-    @property
-    def too_old(self) -> int | None:
-        """The newest number, or time in microseconds, that has left the window; None without a window."""
-        window = self._common.window
-        return None if window is None else window.latest - window.span

@@ -10,34 +10,17 @@ note of the predicted margin in its place.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from streamsvm.core import arguments
 from streamsvm.estimators.inputs.checks import n_rows
+from streamsvm.estimators.learner.base import Learner
 from streamsvm.online.outputs.calibration import note_margins
 
-Margins = Mapping[Any, tuple[bool, float]]  # by the key of a model: the sign of the example, and its margin
 
-
-class Calibrated(Protocol):
-    """A model of one or several binary ones."""
-
-    def learn_one(self, *given: Any) -> None:
-        """Learn one example, as `OnlineSVM.learn_one` does."""
-
-    def _calibrations(self) -> Mapping[Any, Sequence[np.ndarray]]:
-        """The calibrations in use by the keys of the binary models, which know all examples."""
-
-    def _signed(self, y: Any, margin: Any) -> Margins:
-        """What the margin that the user gave says of each binary model, or an error."""
-
-    def _each_margin(self, margins: Any) -> Sequence[Any]:
-        """The margins of a batch one by one, as `learn_one` takes them."""
-
-
-def learn(model: Calibrated, step: Callable[[], None], y: Any, margin: Any) -> None:
+def learn(model: Learner, step: Callable[[], None], y: Any, margin: Any) -> None:
     """Learn an example, whose `step` does not know the predicted margin, and note that margin."""
     predicted = model._signed(y, margin)
     known = {key: [(c, c.copy()) for c in calibrations] for key, calibrations in model._calibrations().items()}
@@ -52,7 +35,7 @@ def learn(model: Calibrated, step: Callable[[], None], y: Any, margin: Any) -> N
                     calibration[:] = before
 
 
-def learn_many(model: Calibrated, X: Any, y: Any, w: Any, ids: Any, t: Any, margins: Any) -> None:
+def learn_many(model: Any, X: Any, y: Any, w: Any, ids: Any, t: Any, margins: Any) -> None:
     """Learn a batch one by one, each example with its own margin."""
     from streamsvm.validation.streaming.wrapper import Rows  # a room that most users of a model never need
 

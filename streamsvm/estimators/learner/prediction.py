@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ class Predictor:
     """What a model answers from its state, which it does not change."""
 
     _state: State
-    _y_name: Any = None  # of the labels learned last, if they were a series
+    _y_name: Any
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
@@ -69,25 +69,7 @@ class Predictor:
         """
         s = self._state.expansion
         wanted = occurrences(s.ids, arguments.numbers_of(ids)) & (s.alpha != 0.0)
-        return self._state.scale.unshifted(rows_of(s, np.flatnonzero(wanted), len(self.feature_names)))
-
-    @property
-    def feature_names(self) -> list[Hashable]:
-        """Names of the features learned so far, in the order of their columns."""
-        return self._state.features.learned()
-
-    def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """The present shift and factor of a feature: its scaled value is (value - shift) * factor, cut to -3..3.
-
-        They are 0 and 1 if the model does not scale the feature.  The factor of an `AutoLASVM` includes the feature's
-        weight, see `AutoLASVM.feature_weights_`.
-        """
-        return self._state.scale.of(self._state.features.columns.get(name, -1))
-
-    @property
-    def is_scaling(self) -> bool:
-        """Whether the model scales features at present: it scales none of sparse input."""
-        return self._state.scale.is_active
+        return self._state.scale.unshifted(rows_of(s, np.flatnonzero(wanted), len(self._state.features.learned())))
 
     @property
     def decision_threshold(self) -> float:
@@ -98,11 +80,6 @@ class Predictor:
     def slopes(self) -> tuple[float, float]:
         """Slopes a of the probability 1 / (1 + exp(-a f)), for f <= 0 and for f > 0."""
         return float(self._state.sigmoid[0]), float(self._state.sigmoid[2])
-
-    @property
-    def gamma_in_use(self) -> float:
-        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
-        return self._state.kernel.gamma
 
     @property
     def bias(self) -> float:

@@ -10,14 +10,14 @@ import numpy as np
 from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.core import arguments
 from streamsvm.core.storage import live_slots
-from streamsvm.estimators.inputs.checks import label_of, labels_of
+from streamsvm.estimators.inputs.checks import labels_for
 from streamsvm.estimators.learner import finishing, learning
 from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
 from streamsvm.estimators.learner.forgetting import forget, leave_out, relabel
 from streamsvm.estimators.learner.sharing import to_the_end
 from streamsvm.estimators.learner.state import State, slots_of
 from streamsvm.estimators.multiclass.learning import JointLearning
-from streamsvm.online.removal.leave_one_out_multiclass import LeaveOutSeveral, Part
+from streamsvm.validation.streaming.held_out_margins import LeftOut, Part
 
 TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one
 
@@ -72,7 +72,7 @@ class ForgettingModels(JointLearning):
         """A copy: these models have no reservoirs; see `OnlineSVM._without_reservoir`."""
         return copy.copy(self)
 
-    def leave_out(self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None) -> LeaveOutSeveral:
+    def leave_out(self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None) -> LeftOut:
         """Prepare to predict learned examples by the models without them; `validation.streaming` uses it.
 
         Parameters
@@ -90,7 +90,7 @@ class ForgettingModels(JointLearning):
             self._part(state, signs, examples, numbers, weights)
             for state, signs in zip(self._models.values(), signs_of, strict=True)
         ]
-        return LeaveOutSeveral(parts, numbers, places, self._leads)
+        return LeftOut(parts, numbers, places, self._leads)
 
     def _part(
         self, state: State, signs: np.ndarray, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray
@@ -139,11 +139,8 @@ class ForgettingModels(JointLearning):
         ValueError, TypeError
             If an id is not a signed 64-bit integer, or if a label is invalid.  The model then stays as it was.
         """
-        several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
-        numbers = arguments.numbers_of(ids, in_order=several)
-        labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
         found = 0
-        for user_id, label in zip(numbers.tolist(), labels, strict=True):
+        for user_id, label in labels_for(ids, y):
             known = self._slots_of(np.array([user_id])).get(user_id, [])
             relabelled = [self._relabel(number, label) for number in self._union.numbers[known].tolist()]
             found += any(relabelled)

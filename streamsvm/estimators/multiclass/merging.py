@@ -24,7 +24,7 @@ from streamsvm.estimators.learner.merging import Part
 from streamsvm.estimators.learner.sharing import begin_beside
 from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
-from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.several import MulticlassSVM
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled

@@ -13,11 +13,12 @@ from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.inputs.checks import label_of
 from streamsvm.estimators.learner import late
+from streamsvm.estimators.learner.base import Margins
 from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Part
 from streamsvm.estimators.learner.state import State, batches, note
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass.binary_models import known_once
-from streamsvm.estimators.multiclass.one_vs_rest import MulticlassSVM
+from streamsvm.estimators.multiclass.several import MulticlassSVM
 from streamsvm.estimators.multiclass.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
 from streamsvm.online.outputs.coupling import coupled, led_by
@@ -166,7 +167,7 @@ class OneVsOne(MulticlassSVM):
         found = ((key, state) for key, state in self._made.items() if label in key)
         return next((state.class_counts[key[0] == label] for key, state in found), 0)
 
-    def _signed(self, y: Any, margin: Any) -> late.Margins:
+    def _signed(self, y: Any, margin: Any) -> Margins:
         label, given = label_of(y), late.by_class(margin, self.pairs)
         return {pair: (pair[0] == label, f) for pair, f in given.items() if label in pair}
 

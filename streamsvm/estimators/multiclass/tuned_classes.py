@@ -14,7 +14,7 @@ from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import RawRows
-from streamsvm.estimators.inputs.checks import label_of, labels_of
+from streamsvm.estimators.inputs.checks import labels_for
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
@@ -195,11 +195,9 @@ class TunedClasses(BinaryModels):
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned; see `OneVsRest.relabel`."""
-        several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
-        numbers = arguments.numbers_of(ids, in_order=several)
-        labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
+        given = labels_for(ids, y)
         self._settle()
-        return sum(self._relabel(number, label) for number, label in zip(numbers.tolist(), labels, strict=True))
+        return sum(self._relabel(number, label) for number, label in given)
 
     def _relabel(self, number: int, label: Hashable) -> bool:
         """Give the example with this id another label, if a model has it."""

@@ -170,6 +170,10 @@ class AutoLASVM(Predictor, CandidateModels):
         self._features.settle()
         return self._models[self._tuner.predicting]
 
+    @property
+    def _seen(self) -> State:
+        return self._state
+
     def _candidate(self, number: int) -> LASVM:
         """One of the models, as a learner of its own that shares its state."""
         return self._new(self._tuner.candidates[number].setting)._over(self._models[number])

@@ -21,6 +21,7 @@ from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner import eviction, finishing, forgetting, late, learning
+from streamsvm.estimators.learner.base import Margins
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.prediction import decide, decide_one
@@ -229,15 +230,12 @@ class CandidateModels(CompositeModel):
         self._settle()
         return {number: [state.calibration] for number, state in self._models.items()}
 
-    def _signed(self, y: Any, margin: Any) -> late.Margins:
+    def _signed(self, y: Any, margin: Any) -> Margins:
         """What each model said; if that is not known, what the one said that predicted: by now all would say more."""
         label, said = arguments.label_of(y), self._said
         f = late.finite(margin) if said is None else said.f
         by_number = {} if said is None else said.by_number
         return {number: (label, by_number.get(number, f)) for number in self._models}
-
-    def _each_margin(self, margins: Any) -> list[Any]:
-        return list(margins)
 
     def _catch_up(self) -> None:
         """Let the other models learn what the one that predicts has learned already."""

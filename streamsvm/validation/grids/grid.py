@@ -1,13 +1,18 @@
 """The outcome of a search on a grid."""
 
+import itertools
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from streamsvm.batch import SmoothSVM, Solution
+from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.given_folds import splits_of
+from streamsvm.validation.held_out.parallel import warn_of_one_class
 from streamsvm.validation.results import DIGITS, frame
 
 NO_SCORE = (
@@ -176,6 +181,40 @@ class Search(Outcome):
     def kernel_evaluations(self) -> int:
         """Kernel values computed for all trainings except that of `solution`."""
         return sum(cell.result.kernel_evaluations for cell in self.table)
+
+
+class Grid(NamedTuple):
+    """What is tried, and on which folds."""
+
+    X: Any
+    y: Any
+    Cs: list[float]
+    gammas: list[float]
+    k: int
+    folds: Any
+    seed: int | None
+    sample_weight: Any
+    progress: bool
+
+    @property
+    def settings(self) -> list[tuple[float, float]]:
+        """Each C with each gamma."""
+        return list(itertools.product(self.Cs, self.gammas))
+
+    def splits(self, positive: np.ndarray, trained: np.ndarray) -> Folds:
+        """The folds of all cells; a warning if some train on one class only."""
+        made = splits_of(self.folds, positive, self.k, self.seed)
+        warn_of_one_class(made, positive, trained, stacklevel=4)
+        return made
+
+
+class Found(NamedTuple):
+    """The cross-validation of each (C, gamma), how to train the model of a cell, and the starts."""
+
+    results: dict[tuple[float, float], Any]
+    train: Callable[[Cell], Any]
+    warm_start: str
+    seeding: str
 
 
 def cell_of(C: float, gamma: float, result: Any, metric: Any) -> Cell:

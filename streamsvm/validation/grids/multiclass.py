@@ -1,18 +1,15 @@
 """A grid of settings for several classes: `validation.multiclass` for each C with each gamma."""
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from streamsvm.batch import SolverOptions
 from streamsvm.core import arguments
-from streamsvm.validation.grids.grid import Cell, Outcome, best_of, cell_of, warn_without_scores, why_not
+from streamsvm.validation.grids.grid import Cell, Found, Grid, Outcome
 from streamsvm.validation.held_out.given_folds import splits_of
-from streamsvm.validation.held_out.problem import Setting, setting_of
+from streamsvm.validation.held_out.problem import Setting
 from streamsvm.validation.multiclass import problems_of, rows_of, validated
-from streamsvm.validation.scale import resolve_scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,53 +52,30 @@ class ClassSearch(Outcome):
         return self._solution
 
 
-def search_classes(
-    model: Any,
-    X: Any,
-    y: Any,
-    Cs: list[float],
-    gammas: list[float] | None,
-    k: int,
-    folds: Any,
-    seed: int | None,
-    sample_weight: Any,
-    metric: Any,
-    greater: bool,
-    seeding: str,
-    refit: bool,
-    n_jobs: int | None,
-    options: SolverOptions | None,
-) -> ClassSearch:
-    """`grid_search` for a `OneVsOne`; `gammas` is None for the model's own."""
-    begin, given = time.perf_counter(), X
-    binary, X = resolve_scaling(model.model, X, has_gamma=gammas is not None)
-    setting, gammas = setting_of(binary, options), [binary.gamma] if gammas is None else gammas
-    splits = splits_of(folds, arguments.vector_of("y", y), k, seed)
-    cells: dict[tuple[float, float], Cell] = {}
-    for gamma in gammas:
+def of_classes(kind: Any, binary: Any, setting: Setting, grid: Grid, seeding: str, n_jobs: int | None) -> Found:
+    """The cells of a model of this kind, such as a `OneVsOne`, of models like `binary`."""
+    splits = splits_of(grid.folds, arguments.vector_of("y", grid.y), grid.k, grid.seed)
+    results: dict[tuple[float, float], Any] = {}
+    for gamma in grid.gammas:
         of_gamma: Setting = setting._replace(gamma=gamma)
-        problems, classes = problems_of(of_gamma, Cs, X, y, sample_weight)
-        results = validated(problems, np.asarray(y), classes, splits, seeding, n_jobs)
-        for C, result in zip(Cs, results, strict=True):
-            cells[C, gamma] = cell_of(C, gamma, result, metric)
-    table = [cells[C, gamma] for C in Cs for gamma in gammas]
-    warn_without_scores(table, stacklevel=4)
-    refitted: Any = why_not(refit, table, given, X, "a OneVsOne")
-    if not refitted and hasattr(X, "columns"):
-        refitted = "X is a frame, whose column names a solution would not know; give X.to_numpy()"
-    if not refitted:
-        best = best_of(table, greater)
-        of_best = setting._replace(gamma=best.gamma)
-        refitted = _refitted(type(model), binary, X, y, sample_weight, of_best, best.C)
-    return ClassSearch(Cs, gammas, table, greater, refitted, time.perf_counter() - begin)
+        problems, classes = problems_of(of_gamma, grid.Cs, grid.X, grid.y, grid.sample_weight)
+        found = validated(problems, np.asarray(grid.y), classes, splits, seeding, n_jobs)
+        results |= {(C, gamma): result for C, result in zip(grid.Cs, found, strict=True)}
+
+    def train(best: Cell) -> Any:
+        if hasattr(grid.X, "columns"):
+            return "X is a frame, whose column names a solution would not know; give X.to_numpy()"
+        return _refitted(kind, binary, grid, setting._replace(gamma=best.gamma), best.C)
+
+    return Found({cell: results[cell] for cell in grid.settings}, train, "auto", seeding)
 
 
-def _refitted(kind: Any, binary: Any, X: Any, y: Any, sample_weight: Any, setting: Setting, C: float) -> Any:
+def _refitted(kind: Any, binary: Any, grid: Grid, setting: Setting, C: float) -> Any:
     """The model of this kind whose pairs are solved over all examples."""
-    labels = np.asarray(y)
-    used = np.flatnonzero(arguments.weights_of(sample_weight, len(labels), "sample_weight") > 0.0)
-    X = rows_of(X)[used]
-    weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)[used]
+    labels, given = np.asarray(grid.y), grid.sample_weight
+    used = np.flatnonzero(arguments.weights_of(given, len(labels), "sample_weight") > 0.0)
+    X = rows_of(grid.X)[used]
+    weights = None if given is None else np.asarray(given, np.float64)[used]
     problems, classes = problems_of(setting, [C], X, labels[used], weights)
     (found,) = problems.solve(np.zeros(0, np.int64))
     model = kind(binary.clone({"C": C, "gamma": setting.gamma, "scaling": None}), classes=classes.tolist())

@@ -20,6 +20,7 @@ from streamsvm.batch.working_set.single_precision import CLOSER, checked
 from streamsvm.core.kernels import is_positive_semidefinite
 from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.problem import Problem
+from streamsvm.validation.held_out.splits import outcome_of
 
 STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
 
@@ -70,18 +71,7 @@ class FoldOnMatrix:
         if solved is None:
             return None
         self._C, self._before = C, solved
-        f = problem.y[self._test] - solved.g[self._test] + solved.bias
-        return Fold(
-            test=self._test,
-            decision_values=f,
-            predictions=f > 0.0,
-            start=start,
-            status=solved.status,
-            n_support=len(solved.support),
-            iterations=solved.iterations,
-            newton_steps=solved.newton_steps,
-            seconds=time.perf_counter() - begin,
-        )
+        return outcome_of(solved, self._test, start, 0)._replace(seconds=time.perf_counter() - begin)
 
     @property
     def alpha(self) -> np.ndarray:

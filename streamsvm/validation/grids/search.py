@@ -1,11 +1,10 @@
 """The choice of C and of the kernel's gamma by cross-validation on a grid."""
 
 import copy
-import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,12 @@ from streamsvm.core.kernels import about
 from streamsvm.core.threads import SHARES, one_blas_thread
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
-from streamsvm.validation.grids.grid import Cell, Search, best_of, cell_of, warn_without_scores, why_not
-from streamsvm.validation.grids.multiclass import search_classes
+from streamsvm.validation.grids.grid import Cell, Found, Grid, Search, best_of, cell_of, warn_without_scores, why_not
+from streamsvm.validation.grids.multiclass import ClassSearch, of_classes
 from streamsvm.validation.grids.on_matrix import refitted
 from streamsvm.validation.grids.widened import widened
 from streamsvm.validation.held_out.folds import Folds
-from streamsvm.validation.held_out.given_folds import splits_of
-from streamsvm.validation.held_out.parallel import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
+from streamsvm.validation.held_out.parallel import in_parts, warn_of_failures, with_progress, workers
 from streamsvm.validation.held_out.problem import Setting, labelled, setting_of, signs_of
 from streamsvm.validation.held_out.splits import CHAINS, MANY_FOLDS, require_seeding
 from streamsvm.validation.multiclass import is_one_vs_one, require_plain
@@ -150,85 +148,40 @@ def grid_search(
         if seed is None:  # All grids have the same folds.
             seed = int(np.random.default_rng().integers(2**32))
         folds = list(folds) if isinstance(folds, Iterator) else folds
-        common: dict[str, Any] = {
-            "k": k,
-            "folds": folds,
-            "seed": seed,
-            "sample_weight": sample_weight,
-            "options": options,
-        }
+        common = {"k": k, "folds": folds, "seed": seed, "sample_weight": sample_weight, "options": options}
         common |= {"metric": metric, "greater": greater, "warm_start": warm_start, "seeding": seeding}
         search = partial(grid_search, X=X, y=y, n_jobs=n_jobs, progress=progress, **common)
         Cs, gammas = _ascending("Cs", Cs), None if gammas is None else _ascending("gammas", gammas)
         return widened(search, model, Cs, gammas, degrees, coef0s, fine, refit)
     begin, given = time.perf_counter(), X
     up = greater_is_better(metric) if greater is None else greater
-    if is_one_vs_one(model):
+    several = is_one_vs_one(model)
+    if several:
         require_plain({"warm_start": warm_start})
-        values = _ascending("Cs", Cs), None if gammas is None else _ascending("gammas", gammas)
-        rules: dict[str, Any] = {"metric": metric, "greater": up, "seeding": seeding, "refit": refit, "n_jobs": n_jobs}
-        return search_classes(model, X, y, *values, k, folds, seed, sample_weight, options=options, **rules)
-    if not isinstance(model, SmoothSVM):
-        model, X = resolve_scaling(model, X, has_gamma=gammas is not None)
-    setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)
-    grid = _Grid(
-        X,
-        y,
-        _ascending("Cs", Cs),
-        _ascending("gammas", [model.gamma] if gammas is None else gammas),
-        k,
-        folds,
-        seed,
-        sample_weight,
-        progress,
-    )
+    binary = model.model if several else model
+    if not isinstance(binary, SmoothSVM):
+        binary, X = resolve_scaling(binary, X, has_gamma=gammas is not None)
+    setting = None if isinstance(binary, SmoothSVM) else setting_of(binary, options)
+    values = _ascending("Cs", Cs), _ascending("gammas", [binary.gamma] if gammas is None else gammas)
+    grid = Grid(X, y, *values, k, folds, seed, sample_weight, progress)
     if setting is None:
         smooth.require_only_auto(n_jobs, options, warm_start=warm_start, seeding=seeding)
-        found = _of_smooth(model, grid)
+        found = _of_smooth(binary, grid)
+    elif several:
+        found = of_classes(type(model), binary, setting, grid, seeding, n_jobs)
     else:
         found = _of_learner(setting, grid, warm_start, seeding, n_jobs)
     table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
     warn_without_scores(table, stacklevel=3)
-    refitted = why_not(refit, table, given, X, "an LASVM") or found.train(best_of(table, up))
+    reason = why_not(refit, table, given, X, "a OneVsOne" if several else "an LASVM")
+    refitted = reason or found.train(best_of(table, up))
     seconds = time.perf_counter() - begin
+    if several:
+        return ClassSearch(grid.Cs, grid.gammas, table, up, refitted, seconds)
     return Search(grid.Cs, grid.gammas, table, up, refitted, seconds, found.warm_start, found.seeding)
 
 
-class _Grid(NamedTuple):
-    """What is tried, and on which folds."""
-
-    X: Any
-    y: Any
-    Cs: list[float]
-    gammas: list[float]
-    k: int
-    folds: Any
-    seed: int | None
-    sample_weight: Any
-    progress: bool
-
-    @property
-    def settings(self) -> list[tuple[float, float]]:
-        """Each C with each gamma."""
-        return list(itertools.product(self.Cs, self.gammas))
-
-    def splits(self, positive: np.ndarray, trained: np.ndarray) -> Folds:
-        """The folds of all cells; a warning if some train on one class only."""
-        made = splits_of(self.folds, positive, self.k, self.seed)
-        warn_of_one_class(made, positive, trained, stacklevel=4)
-        return made
-
-
-class _Found(NamedTuple):
-    """The cross-validation of each (C, gamma), how to train the model of a cell, and the starts."""
-
-    results: dict[tuple[float, float], Result]
-    train: Callable[[Cell], Any]
-    warm_start: str
-    seeding: str
-
-
-def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
+def _of_smooth(model: SmoothSVM, grid: Grid) -> Found:
     """Every cell by itself: smooth SVMs share no kernel values."""
     _require_gammas(model.kernel, grid.gammas)
     positive = signs_of(grid.y, len(arguments.vector_of("y", grid.y)))[0] > 0.0
@@ -243,7 +196,7 @@ def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
     results = list(with_progress(validated, len(grid.settings), "settings", grid.progress))
     failed = sum(not fold.converged for result in results for fold in result.per_fold)
     warn_of_failures(failed, len(results) * len(splits), "trainings", stacklevel=3)
-    return _Found(
+    return Found(
         dict(zip(grid.settings, results, strict=True)),
         lambda best: of(best.C, best.gamma).fit(grid.X, grid.y, grid.sample_weight),
         "auto",
@@ -251,7 +204,7 @@ def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
     )
 
 
-def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_jobs: int | None) -> _Found:
+def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_jobs: int | None) -> Found:
     """All cells of one gamma together: they share the kernel rows."""
     if isinstance(grid.X, RowStore):
         raise TypeError("X is a RowStore, whose rows are those of one gamma; give the examples themselves")
@@ -302,7 +255,7 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
         found = refitted(shared[0], of_best, alphas) if shared and len(alphas) == len(splits) else None
         return found or of_best.solve_all()
 
-    return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
+    return Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
 
 
 def _chosen_seeding(seeding: str, folds: Folds) -> str:

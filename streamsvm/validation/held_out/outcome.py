@@ -50,6 +50,11 @@ class Fold(NamedTuple):
     kernel_evaluations: int = 0
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, test: np.ndarray, f: np.ndarray, start: str, status: str, coef: np.ndarray, **costs: int) -> "Fold":
+        """The outcome with these decision values of the tests, and these coefficients of all examples."""
+        return cls(test, f, f > 0.0, start, status, int(np.count_nonzero(coef)), **costs)
+
     @property
     def converged(self) -> bool:
         """Whether the solver reached the tolerance."""

@@ -157,18 +157,9 @@ def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> see
 def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
     """The outcome of a split that was trained."""
     f = solution.y[test] - solution.g[test] + solution.bias
-    return Fold(
-        test=test,
-        decision_values=f,
-        predictions=f > 0.0,
-        start=start,
-        status=solution.status,
-        n_support=int(np.count_nonzero(solution.dual_coef)),
-        iterations=solution.iterations,
-        newton_steps=solution.newton_steps,
-        rows_computed=rows,
-        kernel_evaluations=rows * len(solution.y),
-    )
+    costs = {"rows_computed": rows, "kernel_evaluations": rows * len(solution.y)}
+    costs |= {"iterations": solution.iterations, "newton_steps": solution.newton_steps}
+    return Fold.of(test, f, start, solution.status, solution.dual_coef, **costs)
 
 
 # ----------------------------------------------------------------------------------------------------- without training

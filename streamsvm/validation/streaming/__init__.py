@@ -6,9 +6,8 @@ room imports from core, online, metrics and `streamsvm.validation.scores`.  Star
 `wrapper.StreamingEstimate.learned`.
 """
 
-from streamsvm.validation.streaming.estimates import Estimate as Estimate
-from streamsvm.validation.streaming.estimates import Interval as Interval
-from streamsvm.validation.streaming.kfold import StreamingKFold as StreamingKFold
-from streamsvm.validation.streaming.loo import StreamingLOO as StreamingLOO
+from streamsvm.validation.streaming.estimates import Estimate, Interval
+from streamsvm.validation.streaming.kfold import StreamingKFold
+from streamsvm.validation.streaming.loo import StreamingLOO
 
 __all__ = ["Estimate", "Interval", "StreamingKFold", "StreamingLOO"]

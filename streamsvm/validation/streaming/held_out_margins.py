@@ -1,160 +1,152 @@
 """The remembered examples, and what the model would predict for each of them without having learned it.
 
 A *margin* is above 0 where an example is predicted right: y f(x) with two classes; with more, half the lead of the
-example's class over the best other one.  Both kinds of models answer the same questions here.
+example's class over the best other one.  Two classes have one model.  With more, each model has all examples: its
+members, and the others beside them.  An example of a class that a model does not learn has an empty box there.
+
+========= ================================================================================ ===================
+symbol    name                                                                             shape, dtype
+========= ================================================================================ ===================
+F         f(x) of each example by each model                                               (n, n_models) float64
+lead      half the lead of an example's class over the best other one; above 0 where the   (n,) float64
+          class is predicted
+========= ================================================================================ ===================
+
+Without an example, no model becomes surer of the example's class (see `online.removal.leave_one_out`), so its lead
+cannot rise.  An example that is predicted wrong stays wrong, up to the models' violations.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.core.costs import REMOVED
-from streamsvm.online.removal.leave_one_out import LeaveOut
+from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.streaming import cost
 
+Leads = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-class LeftOut(ABC):
-    """A copy of a model with the remembered examples.
+
+class Part(NamedTuple):
+    """One model.
+
+    model
+        The model with all examples.
+    slots
+        The slot of each example, (n,).
+    slot_of
+        The slot of each member and each example, by the user's id.
+    signs
+        1, -1, or 0 if the model does not learn the example, (n,).
+    """
+
+    model: LeaveOut
+    slots: np.ndarray
+    slot_of: dict[int, int]
+    signs: np.ndarray
+
+
+class LeftOut:
+    """Margins of examples by the models without them.
+
+    Parameters
+    ----------
+    parts
+        The models.
+    ids
+        The user's ids of the examples.
+    places
+        The class of each example, (n,); with two classes 0 and 1.
+    leads
+        The lead of each example's class, from F and the classes; None: two classes, which have one model.
 
     Attributes
     ----------
-    places
-        The class of each example, (n,); with two classes 0 and 1.
     signs
         1.0, or -1.0 for a negative one of two classes, (n,): the margin times the sign is what a prediction is read
         from.
     """
 
-    places: np.ndarray
-    signs: np.ndarray
+    def __init__(self, parts: list[Part], ids: np.ndarray, places: np.ndarray, leads: Leads | None = None) -> None:
+        self.parts, self.places = parts, places
+        self._row_of = {number: row for row, number in enumerate(ids.tolist())}
+        self._leads = leads
+        self._F = np.column_stack([part.model.decision_values()[part.slots] for part in parts])
+        self._known = [part.model.bounds() for part in parts]
+        self._signs = np.column_stack([part.signs for part in parts])
+        self.signs = self._signs[:, 0] if leads is None else np.ones(len(places))
 
     @property
-    @abstractmethod
     def ids(self) -> list[int]:
-        """Ids of all examples and members."""
+        """The user's ids of all examples and members."""
+        return list(dict.fromkeys(number for part in self.parts for number in part.slot_of))
 
     @property
-    @abstractmethod
-    def mass(self) -> np.ndarray:
-        """The size of each example's coefficient, (n,); with several models, the sum."""
+    def masses(self) -> np.ndarray:
+        """The sizes of each example's coefficients, (n, n_models)."""
+        return np.abs(np.column_stack([part.model.alpha[part.slots] for part in self.parts]))
 
     @property
-    @abstractmethod
     def slack(self) -> float:
         """How much a margin may at most rise without its example."""
+        return max(part.model.slack for part in self.parts)
 
-    @abstractmethod
     def margins(self) -> np.ndarray:
-        """By the model as it is, (n,)."""
+        """By the models as they are, (n,)."""
+        return self._margins(self._F, np.arange(len(self.places)))
 
-    @abstractmethod
+    def _margins(self, F: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return self.signs[rows] * F[:, 0] if self._leads is None else self._leads(F, self.places[rows])
+
     def bounds(self) -> np.ndarray:
-        """What is known of each example without leaving it out; see `online.removal.leave_one_out`."""
+        """What is known of each example without leaving it out: UNKNOWN, UNCHANGED, WRONG or RIGHT, (n,) int8.
 
-    @abstractmethod
+        An example is right if all models that learned it are right about it, since only its class has all of them.
+        """
+        bounds = np.column_stack([known[part.slots] for known, part in zip(self._known, self.parts, strict=True)])
+        if self._leads is None:
+            return bounds[:, 0]
+        unchanged, known_right = bounds == UNCHANGED, bounds == RIGHT
+        certain = (self._signs == 0) | known_right | (unchanged & (self._signs * self._F > 0.0))
+        doubts = np.array([2.0 * part.model.slack for part in self.parts])
+        found = np.full(len(self.places), UNKNOWN, np.int8)
+        if np.isfinite(doubts).all():
+            at_best = self._leads(self._F + doubts * self._signs, self.places)
+            found[at_best < 0.0] = WRONG
+        found[certain.all(axis=1)] = RIGHT
+        found[unchanged.all(axis=1)] = UNCHANGED
+        return found
+
     def without(self, ids: Iterable[int]) -> np.ndarray:
-        """The margins of these examples by the model without these examples and members; NaN for the others, (n,)."""
+        """The margins of these examples by the models without these examples and members; NaN for the others, (n,)."""
+        gone = list(ids)
+        rows = np.array([self._row_of[number] for number in gone if number in self._row_of], np.int64)
+        F = self._F[rows]
+        for column, (part, known) in enumerate(zip(self.parts, self._known, strict=True)):
+            slots = np.array([part.slot_of[number] for number in gone if number in part.slot_of], np.int64)
+            if (known[slots] != UNCHANGED).any():
+                f = dict(zip(slots.tolist(), part.model.without(slots).tolist(), strict=True))
+                F[:, column] = [f[slot] for slot in part.slots[rows].tolist()]
+        found = np.full(len(self.places), np.nan)
+        found[rows] = self._margins(F, rows)
+        return found
 
-    @abstractmethod
     def cost_of_one(self) -> float:
         """Expected seconds of leaving out an example that is a support vector."""
+        masses = self.masses
+        held = np.count_nonzero(masses, axis=0).tolist()  # examples that each model has as support vectors
+        each = [n * cost.of_removal(part.model, 1) for n, part in zip(held, self.parts, strict=True)]
+        return max(REMOVED, math.fsum(each) / max(1, int(np.count_nonzero(masses.any(axis=1)))))
 
-    @abstractmethod
     def cost_of_fold(self, k: int) -> float:
         """Expected seconds of leaving out one of k folds."""
+        return sum(cost.of_removal(part.model, n_support(part.model, k)) for part in self.parts)
 
-    @abstractmethod
     def prepare(self, times: int, k: int | None = None) -> None:
         """Prepare to leave out so many single examples, or so many of k folds, if that pays."""
-
-
-class LeftOutOfTwo(LeftOut):
-    """Of a model of two classes; `slots` are those of the examples, `positive` their labels."""
-
-    def __init__(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray) -> None:
-        self._model, self._slots = model, slots
-        self.places = positive.astype(np.int64)
-        self.signs = np.where(positive, 1.0, -1.0)
-
-    @property
-    def ids(self) -> list[int]:
-        return self._model.ids.tolist()
-
-    @property
-    def mass(self) -> np.ndarray:
-        return np.abs(self._model.alpha[self._slots])
-
-    @property
-    def slack(self) -> float:
-        return self._model.slack
-
-    def margins(self) -> np.ndarray:
-        return self.signs * self._model.decision_values()[self._slots]
-
-    def bounds(self) -> np.ndarray:
-        return self._model.bounds()[self._slots]
-
-    def without(self, ids: Iterable[int]) -> np.ndarray:
-        slots = np.flatnonzero(np.isin(self._model.ids, list(ids)))
-        f = np.full(self._model.n, np.nan)
-        f[slots] = self._model.without(slots)
-        return self.signs * f[self._slots]
-
-    def cost_of_one(self) -> float:
-        return cost.of_removal(self._model, 1)
-
-    def cost_of_fold(self, k: int) -> float:
-        return cost.of_removal(self._model, n_support(self._model, k))
-
-    def prepare(self, times: int, k: int | None = None) -> None:
-        if cost.is_tight(self._model):
-            self._model.prepare(times, 1 if k is None else n_support(self._model, k))
-
-
-class LeftOutOfSeveral(LeftOut):
-    """Of models of several classes; `model` is what their `leave_out` has made."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self.places = model.places
-        self.signs = np.ones(len(self.places))
-
-    @property
-    def ids(self) -> list[int]:
-        return self._model.ids
-
-    @property
-    def mass(self) -> np.ndarray:
-        return self._model.mass.sum(axis=1)
-
-    @property
-    def slack(self) -> float:
-        return self._model.slack
-
-    def margins(self) -> np.ndarray:
-        return self._model.margins()
-
-    def bounds(self) -> np.ndarray:
-        return self._model.bounds()
-
-    def without(self, ids: Iterable[int]) -> np.ndarray:
-        return self._model.without(ids)
-
-    def cost_of_one(self) -> float:
-        mass = self._model.mass
-        held = np.count_nonzero(mass, axis=0).tolist()  # examples that each model has as support vectors
-        each = [n * cost.of_removal(part.model, 1) for n, part in zip(held, self._model.parts, strict=True)]
-        n_held = int(np.count_nonzero(mass.any(axis=1)))
-        return max(REMOVED, math.fsum(each) / max(1, n_held))
-
-    def cost_of_fold(self, k: int) -> float:
-        return sum(cost.of_removal(part.model, n_support(part.model, k)) for part in self._model.parts)
-
-    def prepare(self, times: int, k: int | None = None) -> None:
-        for part in self._model.parts:
+        for part in self.parts:
             if cost.is_tight(part.model):
                 part.model.prepare(times, 1 if k is None else n_support(part.model, k))
 

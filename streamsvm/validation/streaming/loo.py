@@ -138,7 +138,7 @@ class StreamingLOO(StreamingEstimate):
         ids = self._memory.ids
         for i in removed:
             found[i] = model.without([ids[i]])[i]
-        alpha = model.mass
+        alpha = model.masses.sum(axis=1)
         fall = alpha * self._slope_for(margin - found, alpha, removed)
         score = _Scores(model, margin, found, bounds, fall, removed)
         self._surprises.extend(score.surprises())

@@ -39,7 +39,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate
-from streamsvm.validation.streaming.held_out_margins import LeftOut, LeftOutOfSeveral, LeftOutOfTwo
+from streamsvm.validation.streaming.held_out_margins import LeftOut, Part
 from streamsvm.validation.streaming.memory import Example, Memory
 
 
@@ -256,14 +256,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         model.finish(max(cost.FINISHED, self._learner.tol))
         examples = self._memory.of(ids)
         xs, weights = [example.x for example in examples], np.array([example.w for example in examples])
-        copied: LeftOut
         if self._is_several:
             labels = model.labels
-            copied = LeftOutOfSeveral(model.leave_out(xs, [labels[example.y] for example in examples], weights, ids))
+            copied: LeftOut = model.leave_out(xs, [labels[example.y] for example in examples], weights, ids)
         else:
             positive = np.array([example.y for example in examples], bool)
             left_out, slots = model.leave_out(xs, positive, weights, ids)
-            copied = LeftOutOfTwo(left_out, slots, positive)
+            slot_of = {number: slot for slot, number in enumerate(left_out.ids.tolist())}
+            part = Part(left_out, slots, slot_of, np.where(positive, 1.0, -1.0))
+            copied = LeftOut([part], np.array(ids), positive.astype(np.int64))
         return copied, cost.of_copying(len(ids), model.kernel_evaluations - before, self._n_models)
 
     @abstractmethod

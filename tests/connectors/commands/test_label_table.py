@@ -1,13 +1,12 @@
 """`streamsvm label TABLE`: a whole labelling job of a file of texts, from one command."""
 
-import argparse
-
 import numpy as np
 import pytest
 from logged import read_json
 
 from streamsvm.connectors.commands import label_table
 from streamsvm.connectors.commands.arguments import processes
+from streamsvm.connectors.commands.arguments.options import Parser
 from streamsvm.connectors.commands.label import answer_questions, oracle
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
@@ -29,7 +28,7 @@ def messages(tmp_path):
 
 
 def arguments(*words):
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     processes.label(parser)
     return parser.parse_args(list(map(str, words)))
 

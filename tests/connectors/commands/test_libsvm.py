@@ -7,18 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import _libsvm
 
-from streamsvm import (
-    LASVM,
-    LASVMG,
-    LASVMI,
-    LASVMNC,
-    AutoLASVM,
-    FullSVM,
-    OneVsRest,
-    SnapshotError,
-    WarmupScaler,
-    save,
-)
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, SnapshotError, WarmupScaler, save
 from streamsvm.connectors.commands.shared.saved_model import read_model
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
@@ -245,10 +234,7 @@ def test_names_go_into_the_second_file(tmp_path):
     assert json.loads(legend.read_text(encoding="utf-8")) == {
         "format": "libsvm",
         "labels": {"1": True, "-1": False},
-        "features": [
-            {"number": 1, "name": 2.5},
-            {"number": 2, "name": "größe", "shift": 1.0, "factor": 0.5},
-        ],
+        "features": [{"number": 1, "name": 2.5}, {"number": 2, "name": "größe", "shift": 1.0, "factor": 0.5}],
         "probability": {"slope_negative": model.slopes[0], "slope_positive": model.slopes[1], "threshold": 0.0},
     }
     assert {key for row in read(path)[2] for key in row} == {1, 2}

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.transport import Record
-from streamsvm.connectors.records.codec import (
-    MAX_BYTES,
-    Codec,
-    Event,
-)
+from streamsvm.connectors.records.codec import MAX_BYTES, Codec, Event
 from streamsvm.connectors.records.dead_letters import dead_letter_headers
 from streamsvm.connectors.records.formats.base import REASONS, BadRecord
 from streamsvm.connectors.records.labels import Label

@@ -461,10 +461,7 @@ def trickle(clients, seconds):
 @pytest.mark.long
 def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics, monkeypatch):
     monkeypatch.setattr(serve, "REQUEST_SECONDS", 2.5)
-    with (
-        StatusServer(health, metrics, HttpSettings(connections=5)) as server,
-        ExitStack() as stack,
-    ):
+    with StatusServer(health, metrics, HttpSettings(connections=5)) as server, ExitStack() as stack:
         clients = [connect(server, stack) for _ in range(5)]
         trickle(clients, 0.2)
         answer, text = ask(server, "/healthz")
@@ -481,10 +478,7 @@ def test_a_client_that_takes_no_answer_is_left(health, metrics, monkeypatch):
     metrics.set(
         "streamsvm_lag_records", 1, topic="x" * (8 << 20), partition=0
     )  # more than the buffers of a connection hold
-    with (
-        StatusServer(health, metrics, HttpSettings(connections=1)) as server,
-        ExitStack() as stack,
-    ):
+    with StatusServer(health, metrics, HttpSettings(connections=1)) as server, ExitStack() as stack:
         client = connect(server, stack)
         client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         assert client.recv(4) == b"HTTP"

@@ -69,6 +69,14 @@ def train(settings):
     return trainer.run(change(settings, daemon={"follow": False, "start": "earliest"}))
 
 
+def trained(folder, n=60, **changes):
+    """The settings of a trainer that has consumed so many events."""
+    settings = configure(folder, **changes)
+    fill(settings, some_events(n))
+    train(settings)
+    return settings
+
+
 def expected(state, events, key=None):
     """Margins and scores by the trainer's own model."""
     rows = [event["x"] for event in events]
@@ -168,9 +176,7 @@ def test_the_trace_context_of_an_event_goes_along(tmp_path):
 
 
 def test_a_second_run_goes_on_behind_the_first(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(100))
-    train(settings)
+    settings = trained(tmp_path, 100)
     assert scorer.run(settings) == 100
     assert scorer.run(settings) == 0
     fill(settings, some_events(30, 100))
@@ -212,9 +218,7 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
 
 def test_metrics_and_health(tmp_path, monkeypatch):
     monkeypatch.setattr(scorer, "LOOK_SECONDS", 0.0)
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
 
     def steps(run):
         assert run.health.unready == "starting"
@@ -239,9 +243,7 @@ def test_a_scorer_needs_a_topic_of_models(tmp_path):
 
 
 def test_two_scorers_do_not_write_to_one_embedded_log(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(30))
-    train(settings)
+    settings = trained(tmp_path, 30)
     with LocalLog(settings.log.dir) as log:
         log.produce(settings.log.scores, b"")
         with pytest.raises(AlreadyInUse):
@@ -361,9 +363,7 @@ def test_a_scorer_that_does_not_follow_does_not_wait_for_a_model(tmp_path):
 
 
 def test_models_of_the_other_kind_are_none(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path)
     with pytest.raises(TopicMismatch, match=r"daemon\.per = 'key'"):
         scorer.run(change(settings, daemon={"per": "key"}))
 
@@ -584,9 +584,7 @@ def test_a_model_of_another_kind_is_refused_once(tmp_path, caplog, kind, changes
 
 
 def test_a_model_of_another_kind_comes_again_and_again(tmp_path, caplog):
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
     stranger = pack_model(taught("more"), None, {})
 
     def steps(run):
@@ -680,9 +678,7 @@ def test_killed_at_any_step_it_predicts_every_event_at_least_once(tmp_path, monk
 
 
 def test_nothing_is_committed_before_it_is_durable(tmp_path, monkeypatch):
-    settings = configure(tmp_path, daemon={"checkpoint_records": 10, "batch": 10})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"checkpoint_records": 10, "batch": 10})
     effects = []
     for name in ("produce", "flush", "commit"):
         original = getattr(LocalLog, name)
@@ -699,9 +695,7 @@ def test_nothing_is_committed_before_it_is_durable(tmp_path, monkeypatch):
 
 
 def test_it_begins_at_the_end_of_the_log_if_told_so(tmp_path):
-    settings = configure(tmp_path, daemon={"start": "latest", "follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"start": "latest", "follow": True})
 
     def steps(run):
         fill(settings, some_events(10, 60))  # after its beginning, and before it has read the models
@@ -712,9 +706,7 @@ def test_it_begins_at_the_end_of_the_log_if_told_so(tmp_path):
 
 
 def test_it_ends_where_the_log_ended_when_it_began(tmp_path):
-    settings = configure(tmp_path)
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path)
 
     def steps(run):
         yield
@@ -790,9 +782,7 @@ def failing(function, n_times, error):
 @pytest.mark.long
 @pytest.mark.parametrize("verb", ["poll", "flush"])
 def test_a_log_that_is_away_is_waited_for(tmp_path, monkeypatch, verb):
-    settings = configure(tmp_path, daemon={"follow": True, "checkpoint_records": 1})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True, "checkpoint_records": 1})
 
     def steps(run):
         yield from cycles(50, settings, until=60)
@@ -811,9 +801,7 @@ def test_a_log_that_is_away_is_waited_for(tmp_path, monkeypatch, verb):
 
 
 def test_a_position_that_the_log_refuses_is_sought_again(tmp_path, monkeypatch):
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
 
     def steps(run):
         yield from cycles(50, settings, until=60)
@@ -827,9 +815,7 @@ def test_a_position_that_the_log_refuses_is_sought_again(tmp_path, monkeypatch):
 
 
 def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
-    settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(60))
-    train(settings)
+    settings = trained(tmp_path, daemon={"follow": True})
 
     def steps(run):
         yield from cycles(50, settings, until=60)

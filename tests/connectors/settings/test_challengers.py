@@ -67,10 +67,7 @@ def test_the_beginning_is_a_moment_of_the_log(tmp_path, begin, moment):
         ("[[challenger]]\nname = 'a'\nmax_md = 3", "challenger.a.max_md is unknown; did you mean 'max_mb'"),
         ("[[challenger]]\nname = 'a'\n[challenger.model]\nC = -1.0", "challenger.a.model.C"),
         ("[[challenger]]\nname = 'a'\n[challenger.model]\nsteps = 'x'", "challenger.a.model.steps"),
-        (
-            "[[challenger]]\nname = 'a'\n[challenger.model]\nmetric = 'gmean'",
-            "'a': model.metric is no setting",
-        ),
+        ("[[challenger]]\nname = 'a'\n[challenger.model]\nmetric = 'gmean'", "'a': model.metric is no setting"),
         (
             "[[challenger]]\nname = 'a'\nbegin = 'soon'",
             'challenger.a.begin = \'soon\' must be "now", "earliest", an offset',

@@ -55,7 +55,7 @@ def written(tmp_path_factory):
         state.history.add(Snapshot(50, 0.1, 0.9, 3, 1.0))
         state.breaker.observe([True, False])
         state.scaler = WarmupScaler()
-        yield store, state.to_checkpoint(SETTINGS)
+        yield store, state.to_checkpoint(SETTINGS)[0]
 
 
 def go_on(store, data):
@@ -64,7 +64,7 @@ def go_on(store, data):
     state.metrics.rolling()
     state.metrics.cumulative()
     state.breaker.observe([True])
-    state.to_checkpoint(SETTINGS).to_bytes()
+    state.to_checkpoint(SETTINGS)[0].to_bytes()
 
 
 def test_the_checkpoint_itself_is_good(written):

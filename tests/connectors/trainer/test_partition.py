@@ -682,9 +682,7 @@ class Script:
 def live(folder, monkeypatch, chunks, kills=(), place_of=lambda settings: settings, **changes):
     """The outcome of a daemon that follows its topics, killed after so many steps, and so many more, ..."""
     settings = configure(
-        folder,
-        daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes},
-        join={"ttl_seconds": 20.0},
+        folder, daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes}, join={"ttl_seconds": 20.0}
     )
     settings = place_of(settings)
     settings.log.dir.mkdir(parents=True)

@@ -20,7 +20,7 @@ from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.opening import open_once
-from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer import shadow, trainer
 from streamsvm.connectors.trainer.rerun import Rerun, Stage
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
 
@@ -247,7 +247,8 @@ def test_killed_anywhere_there_is_one_promotion_at_one_offset(tmp_path, monkeypa
         assert [each for i, each in enumerate(found[3]) if each not in found[3][:i]] == expected[3]
 
 
-def test_a_better_challenger_serves_by_itself(tmp_path):
+def test_a_better_challenger_serves_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(shadow, "_ROOM", 4000)  # it follows while records wait
     poor = ModelSettings(kernel="linear")
     settings = promoting(
         tmp_path, (ChallengerSettings("good", model=ModelSettings(C=1.0)),), comparison={"promote": "error"}

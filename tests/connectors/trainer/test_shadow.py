@@ -18,6 +18,8 @@ from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer import shadow, trainer
 from streamsvm.connectors.trainer.erasing import erase
+from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, load_newest
+from streamsvm.connectors.trainer.state.digests import digests
 from streamsvm.connectors.trainer.telemetry import Telemetry
 
 
@@ -209,6 +211,33 @@ def test_killed_anywhere_it_ends_as_if_it_never_was(tmp_path, monkeypatch, label
             run_with(stormy, Fuse(step), monkeypatch)
         assert outcome(stormy, run(stormy)) == expected
         assert values(stormy, "predictions-c1") == said
+
+
+@pytest.mark.parametrize("labels", ["", "labels"])
+def test_answers_do_not_wait_for_a_checkpoint_of_challengers(tmp_path, monkeypatch, labels):
+    """It has the place where it began, and a restart goes on from there."""
+    settings = configure(tmp_path, SHADOWS[:2], labels=labels)
+    fill(settings)
+    calm = run(settings)
+    said = values(settings, "predictions"), values(settings, "predictions-c1")
+    offsets, save = [], CheckpointStore.save
+
+    def killing(store, *given):
+        journal = save(store, *given)
+        offsets.append(load_newest(store.folder)[1].offsets["events"])
+        if len(offsets) == 2:
+            raise Killed
+        return journal
+
+    stormy = change(settings, daemon={"state_dir": tmp_path / "stormy"}, log={"predictions": "stormy"})
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "save", killing)
+        with pytest.raises(Killed):
+            run(stormy)
+    assert offsets[1] < len(read(stormy, "stormy")) == 200
+    state = run(stormy)
+    assert (digests(state), outcome(stormy, state)) == (digests(calm), outcome(settings, calm))
+    assert (values(stormy, "stormy"), values(stormy, "stormy-c1")) == said
 
 
 def test_a_challenger_with_other_settings_begins_anew(tmp_path, caplog):

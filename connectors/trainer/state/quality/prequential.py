@@ -110,8 +110,8 @@ class Prequential:
         return {
             "margins": self._margins,
             "labels": self._labels,
-            "histogram": self._histogram,
-            "confusion": self._confusion,
+            "histogram": self._histogram.copy(),  # they go on counting
+            "confusion": self._confusion.copy(),
         }
 
     @classmethod

@@ -63,8 +63,8 @@ def test_questions_become_tasks_once(settings, trainer, studio):
 def test_an_image_that_is_a_file_goes_with_the_task(settings, trainer, studio, tmp_path):
     (tmp_path / "a.png").write_bytes(b"pixels")
     settings = replace(settings, labelling=replace(settings.labelling, image_folder=tmp_path))
-    trainer.ask("q1", event={"image": "a.png"})
-    trainer.ask("q2", event={"image": "none.png"})
+    trainer.ask("q1", event={"text": "a", "image": "a.png"})
+    trainer.ask("q2", event={"text": "b", "image": "none.png"})
     with Desk(settings, studio):
         until(lambda: len(studio.tasks) == 2)
     images = [studio.find(name)["data"]["image"] for name in ("q1", "q2")]
@@ -73,8 +73,7 @@ def test_an_image_that_is_a_file_goes_with_the_task(settings, trainer, studio, t
 
 def test_tasks_of_closed_questions_go_unless_somebody_has_begun(settings, trainer, studio):
     trainer.ask("q1", "q2", "q3", "q4")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(4)
+    with Desk(settings, studio, tasks=4) as desk:
         studio.tasks[900] = {"id": 900, "data": {"text": "somebody else's"}, "annotations": [], "drafts": []}
         studio.find("q2")["drafts"] = [{"id": 1}]
         desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q3")["id"], "spam"))
@@ -123,8 +122,7 @@ def of_question(studio, name):
 @pytest.mark.parametrize("is_told", [False, True])
 def test_an_open_question_whose_task_was_deleted_gets_another_one(settings, trainer, studio, is_told):
     trainer.ask("q1", "q2", "q3")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(3)
+    with Desk(settings, studio, tasks=3) as desk:
         desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q2")["id"], "spam"))
         for name in ("q1", "q2"):
             number = studio.find(name)["id"]
@@ -143,8 +141,7 @@ def test_an_open_question_whose_task_was_deleted_gets_another_one(settings, trai
 def test_a_number_that_another_task_gets(settings, trainer, studio):
     """Label Studio on SQLite gives the number of the last task, if it is deleted, to the next one."""
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         other = {"id": 100, "data": {"text": "not ours"}, "annotations": [], "drafts": []}
         studio.tasks[100] = other
         annotation = studio.annotate(100, "spam")
@@ -161,8 +158,7 @@ def test_a_number_that_another_task_gets(settings, trainer, studio):
 
 def test_a_task_that_a_list_misses_is_not_made_twice(settings, trainer, studio):
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         studio.unlisted = set(studio.tasks)
         look_again(desk)
     assert len(studio.tasks) == 1
@@ -181,8 +177,7 @@ def test_a_task_that_is_still_being_made_is_not_made_twice(settings, trainer, st
 
 def test_a_question_that_is_opened_again_gets_another_task(settings, trainer, studio):
     trainer.ask("q1", "q2")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(2)
+    with Desk(settings, studio, tasks=2) as desk:
         desk.service.answer("q1", True, "page:ann")
         until(lambda: not of_question(studio, "q1"))
         desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q2")["id"], "ham"))
@@ -202,8 +197,7 @@ def test_a_question_that_is_opened_again_gets_another_task(settings, trainer, st
 def test_a_question_that_waits_for_a_second_person_has_one_task(settings, trainer, studio, caplog):
     settings = replace(settings, labelling=replace(settings.labelling, answers_per_question=2))
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q1")["id"], "ham"))
         look_again(desk)
         assert (len(studio.tasks), len(desk.service.open())) == (1, 1)
@@ -216,8 +210,7 @@ def test_a_question_that_waits_for_a_second_person_has_one_task(settings, traine
 
 def test_annotations_are_answers_corrections_and_retractions(settings, trainer, studio):
     trainer.ask("q1", "q2")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(2)
+    with Desk(settings, studio, tasks=2) as desk:
         annotation = studio.annotate(studio.find("q1")["id"], "spam", user=5)
         assert desk.hear("ANNOTATION_CREATED", annotation=annotation) == (200, {"status": "ok"})
         assert answers(settings) == [("set", True, "q1", "label-studio:5")]  # durable before it was acknowledged
@@ -236,8 +229,7 @@ def test_annotations_are_answers_corrections_and_retractions(settings, trainer, 
 
 def test_an_annotation_that_is_left_holds_again(settings, trainer, studio):
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         number = studio.find("q1")["id"]
         desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, "spam", user=1))
         second = studio.annotate(number, "ham", user=2)
@@ -254,8 +246,7 @@ def test_an_annotation_that_is_left_holds_again(settings, trainer, studio):
 def test_an_annotation_without_our_labels_is_a_skip(settings, trainer, studio, caplog):
     """Label Studio does not show its task again, so the question would stay open for good."""
     trainer.ask("q1", "q2")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(2)
+    with Desk(settings, studio, tasks=2) as desk:
         for name, choice in (("q1", "odd"), ("q2", None)):
             annotation = studio.annotate(studio.find(name)["id"], choice)
             for _ in range(2):
@@ -272,8 +263,7 @@ def test_an_annotation_without_our_labels_is_a_skip(settings, trainer, studio, c
 
 def test_what_is_none_of_ours_is_not_heard(settings, trainer, studio):
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         assert desk.hear("PROJECT_UPDATED")[0] == 200
         annotation = {**studio.annotate(studio.find("q1")["id"], "spam"), "id": 9}
         other = {"action": "ANNOTATION_CREATED", "project": {"id": 8}, "annotation": annotation}
@@ -286,8 +276,7 @@ def test_what_is_none_of_ours_is_not_heard(settings, trainer, studio):
 def test_an_annotation_that_lost_its_label(settings, trainer, studio, way, cancelled):
     """The model must not keep what the annotator has taken away."""
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         annotation = studio.annotate(studio.find("q1")["id"], "spam")
         desk.hear("ANNOTATION_CREATED", annotation=annotation)
         if way != "away":
@@ -306,8 +295,7 @@ def test_an_annotation_that_lost_its_label(settings, trainer, studio, way, cance
 
 def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer, studio, monkeypatch):
     trainer.ask("q1", "q2")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(2)
+    with Desk(settings, studio, tasks=2) as desk:
         list_, is_late = desk.ours._tasks.listed, iter([True])
 
         def slowly():
@@ -325,8 +313,7 @@ def test_an_annotation_that_is_made_while_we_read_is_not_lost(settings, trainer,
 
 def test_the_label_of_another_annotator_stays(settings, trainer, studio):
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         number = studio.find("q1")["id"]
         for user, choice in ((1, "spam"), (2, None)):
             desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, choice, user=user))
@@ -338,8 +325,7 @@ def test_the_label_of_another_annotator_stays(settings, trainer, studio):
 
 def test_what_happened_while_we_were_away_is_heard(settings, trainer, studio):
     trainer.ask("q1", "q2", "q3", "q4")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(4)
+    with Desk(settings, studio, tasks=4) as desk:
         numbers = {name: studio.find(name)["id"] for name in ("q1", "q2", "q3", "q4")}
         first = studio.annotate(numbers["q1"], "spam")
         gone = studio.annotate(numbers["q4"], "spam")
@@ -365,8 +351,7 @@ def test_what_happened_while_we_were_away_is_heard(settings, trainer, studio):
 
 def test_an_answer_that_cannot_be_written_is_read_again(settings, trainer, studio, monkeypatch):
     trainer.ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         flush = LocalLog.flush
         monkeypatch.setattr(LocalLog, "flush", lambda self: (_ for _ in ()).throw(OSError("disk full")))
         annotation = studio.annotate(studio.find("q1")["id"], "spam")

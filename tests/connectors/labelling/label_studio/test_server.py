@@ -46,8 +46,7 @@ def said(settings):
 
 def test_annotations_reach_the_log_as_they_come(settings, log, studio):
     Trainer(log).ask("q1", "q2")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(2)
+    with Desk(settings, studio, tasks=2) as desk:
         for name in ("created", "created", "updated", "cancelled"):
             assert send(desk, name, "webhook") == (200, {"status": "ok"})
         assert said(settings) == [
@@ -62,8 +61,7 @@ def test_annotations_reach_the_log_as_they_come(settings, log, studio):
 def test_two_people_annotate_the_same_task(settings, log, studio):
     settings = replace(settings, labelling=replace(settings.labelling, answers_per_question=2))
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         send(desk, "created", "webhook")
         assert [question.query_id for question in desk.service.open()] == ["q1"]
         other = {**SENT["created"]["annotation"], "id": 502, "completed_by": {"id": 9}}
@@ -76,8 +74,7 @@ def test_two_people_annotate_the_same_task(settings, log, studio):
 def test_a_request_to_train_reads_the_annotations_again(settings, log, studio, name):
     """It takes nothing from the request itself, which anybody could have made up."""
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         studio.annotate(100, "ham", user=5)
         n_before = len(studio.requests)
         assert send(desk, name, "train" if name == "train" else "webhook")[0] == 200
@@ -172,8 +169,7 @@ def test_a_task_that_cannot_be_predicted_gets_no_result(settings, log, studio, d
 )
 def test_hostile_requests_change_nothing_and_stop_nothing(settings, log, studio, path, body):
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         assert request(desk.ours.port, path, body)[0] in (200, 400, 503)
         assert request(desk.ours.port, "/health")[0] == 200
         assert [question.query_id for question in desk.service.open()] == ["q1"]
@@ -183,8 +179,7 @@ def test_hostile_requests_change_nothing_and_stop_nothing(settings, log, studio,
 
 def test_a_project_that_is_not_ours_is_not_heard(settings, log, studio):
     Trainer(log).ask("q1")
-    with Desk(settings, studio) as desk:
-        desk.wait_for_tasks(1)
+    with Desk(settings, studio, tasks=1) as desk:
         assert desk.post("/webhook", {**SENT["created"], "project": {"id": 8}})[0] == 200
         assert [question.query_id for question in desk.service.open()] == ["q1"]
 

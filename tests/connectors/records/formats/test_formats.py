@@ -85,11 +85,7 @@ def test_label_names_come_before_numbers():
 
 @pytest.mark.parametrize(
     ("text", "ts"),
-    [
-        (b"1700000000000", 1700000000000),
-        (b"1.5", 1.5),
-        (b"2026-11-20T10:11:12Z", "2026-11-20T10:11:12Z"),
-    ],
+    [(b"1700000000000", 1700000000000), (b"1.5", 1.5), (b"2026-11-20T10:11:12Z", "2026-11-20T10:11:12Z")],
 )
 def test_times_in_a_header(text, ts):
     found = packed.decode(record(TWO, [ID, ("sv-ts", text)])).ts

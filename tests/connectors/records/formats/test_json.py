@@ -11,10 +11,7 @@ from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats import json as json_format
 from streamsvm.connectors.records.formats.base import BadRecord
 
-codecs = {
-    "json": Codec(),
-    "json, fixed names": Codec(names=["a", "b:c"], positive="spam", negative="ham"),
-}
+codecs = {"json": Codec(), "json, fixed names": Codec(names=["a", "b:c"], positive="spam", negative="ham")}
 
 
 def record(value):

@@ -135,7 +135,7 @@ def test_models_of_new_keys_do_not_scale_what_its_scaler_has_scaled(tmp_path):
         state = State.new(settings, store, 0)
         assert state.models.to_predict(b"a key").scaling == "standard"
         state.scaler = WarmupScaler()
-        again = State.from_checkpoint(state.to_checkpoint(settings), settings, store, 0)
+        again = State.from_checkpoint(state.to_checkpoint(settings)[0], settings, store, 0)
         assert again.models.to_predict(b"a key").scaling is None
 
 

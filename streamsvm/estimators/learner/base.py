@@ -1,0 +1,112 @@
+"""What a learner of one model and one of several have in common: what they know of their stream."""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from river import base
+
+from streamsvm.core import arguments
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.learner.copies import Storable
+from streamsvm.estimators.learner.state import State
+from streamsvm.estimators.learner.validation import validate_many, validate_one
+
+Margins = Mapping[Any, tuple[bool, float]]  # by the key of a model: the sign of the example, and its margin
+
+
+class Learner(Storable, base.MiniBatchClassifier):
+    """A river classifier that counts its stream in one state: its own, or one that its models share."""
+
+    _common: State
+    _y_name: Any = None  # of the labels learned last, if they were a series
+
+    @property
+    def _seen(self) -> State:
+        """The state whose scale and kernel the user sees."""
+        return self._common
+
+    @property
+    def _features(self) -> FeatureTable:
+        return self._common.features
+
+    def validate_one(self, x: dict) -> None:
+        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
+        validate_one(self._common, x)
+
+    def validate_many(self, X: Any) -> None:
+        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
+        validate_many(self._common, X)
+
+    def _tol(self, tol: float | None) -> float:
+        """The tolerance that a method was given, or that of the model."""
+        tol = self._common.tol if tol is None else tol
+        arguments.require_positive("tol", tol)
+        return tol
+
+    @property
+    def n_seen(self) -> int:
+        """Number of examples learned so far, whether they are members or not."""
+        return self._common.n_seen
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
+        return self._common.next_id
+
+    @property
+    def max_features(self) -> int:
+        """The largest number of features, 2**20 unless you set it; an example that would exceed it is refused.
+
+        Snapshots do not store it.
+        """
+        return self._features.max_features
+
+    @max_features.setter
+    def max_features(self, limit: int) -> None:
+        arguments.require_count("max_features", limit, 1)
+        self._features.max_features = int(limit)
+
+    @property
+    def too_old(self) -> int | None:
+        """The newest number, or time in microseconds, that has left the window; None without a window."""
+        window = self._common.window
+        return None if window is None else window.latest - window.span
+
+    @property
+    def feature_names(self) -> list[Hashable]:
+        """Names of the features learned so far, in the order of their columns."""
+        return self._features.learned()
+
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The present shift and factor of a feature: its scaled value is (value - shift) * factor, cut to -3..3.
+
+        They are 0 and 1 if the model does not scale the feature.  The factor of an `AutoLASVM` includes the feature's
+        weight, see `AutoLASVM.feature_weights_`.
+        """
+        return self._seen.scale.of(self._features.columns.get(name, -1))
+
+    @property
+    def is_scaling(self) -> bool:
+        """Whether the model scales features at present: it scales none of sparse input."""
+        return self._common.scale.is_active
+
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
+        return self._seen.kernel.gamma
+
+    # ----------------------------------------------------------------------------------------------------- late labels
+
+    @abstractmethod
+    def _calibrations(self) -> Mapping[Any, Sequence[np.ndarray]]:
+        """The calibrations in use by the keys of the binary models, which know all examples."""
+
+    @abstractmethod
+    def _signed(self, y: Any, margin: Any) -> Margins:
+        """What the margin that the user gave says of each binary model, or an error."""
+
+    def _each_margin(self, margins: Any) -> Sequence[Any]:
+        """The margins of a batch one by one, as `learn_one` takes them."""
+        return list(margins)
