@@ -309,6 +309,6 @@ def _encoded(headers: Headers) -> bytes:
 def _encode(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
     key_length, value_length = (-1 if content is None else len(content) for content in (key, value))
     begin = _BODY.pack(offset, timestamp, key_length, value_length, len(headers))
-    body = b"".join((begin, key or b"", value or b"", _encoded(headers)))
+    body = b"".join((begin, key or b"", value or b"", _encoded(tuple(headers))))
     start = struct.pack("<II", len(body), crc32(body))
     return b"".join((start, struct.pack("<I", crc32(start)), body))
