@@ -13,18 +13,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..logs.transport import PositionRefused, TopicMismatch, Transport, Unavailable
+from ..logs.transport import TopicMismatch, Transport, Unavailable
 from ..records.published import LOADING_SECONDS, POLL_PIECES, Publisher, Shelf, Snapshot, TooLarge, read_newest
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
-from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.text import plural
 from ..scorer.committee import ModelTopic, PartitionModels
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import Settings, refuse
-from ..trainer.operate import operate
+from ..trainer.operate import Loop, operate
 from ..trainer.publication import MERGED
 from .merging import Versions, Work, versions_of
 
@@ -79,27 +78,11 @@ def needs(settings: Settings) -> Iterator[str]:
         yield "log.merged = '': name the topic on which the merger publishes the model that it makes"
 
 
-class Merger:
-    """The loop over the models that are published: an `Ownership` of their topic.
-
-    Parameters
-    ----------
-    settings
-        The configuration.
-    log
-        Has the models, and takes the merged one.
-    stop
-        Asked between cycles.
-    health, metrics
-        Show how the merger is.
-    """
+class Merger(Loop[int]):
+    """The loop over the models that are published."""
 
     def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
-        self._settings = settings
-        self._log = log
-        self._stop = stop
-        self._health = health
-        self._metrics = metrics
+        super().__init__(settings, log, stop, health, metrics)
         self._topic: ModelTopic | None = None  # None: another merger works
         self._publisher = Publisher(log, settings.log.merged)
         self._models: dict[str, Snapshot] = {}
@@ -109,7 +92,6 @@ class Merger:
         self._work: Work | None = None
         self._n_published = 0
         self._n_refused = 0  # records of the topic, as far as the metrics know
-        self._reading = Outage(logger, "reading again")
         self._problem: str | None = None  # why the last merge failed
         self._left_out: dict[str, str] = {}  # models that the last merge was made without, and why
         metrics.begin(*_FROM_THE_START)
@@ -174,16 +156,13 @@ class Merger:
 
     def _poll(self) -> None:
         """Give records of models to their topic."""
-        try:
-            records = self._log.poll(POLL_SECONDS, POLL_PIECES)
-        except PositionRefused as error:
-            logger.warning("%s", error)
+
+        def seek() -> None:
             if self._topic is not None:
                 self._topic.check_positions()
-            return
-        except Unavailable as error:
-            self._reading.goes_on(error)
-            time.sleep(POLL_SECONDS)
+
+        records = self._records(POLL_SECONDS, POLL_PIECES, seek)
+        if records is None:
             return
         self._reading.ends()
         for record in records:

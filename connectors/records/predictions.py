@@ -133,12 +133,13 @@ def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: b
 
 
 def with_verdict(said: Said, decider: ConformalClassifier | None) -> Said:
-    """A prediction with what the decider makes of it."""
+    """A prediction with what the decider makes of it; the decision leaves the margin to the prediction."""
     if decider is None:
         return said
     if isinstance(said, ClassPrediction):
-        return said._replace(verdict=decider.decide(said.values, said.probabilities))
-    return said._replace(verdict=decider.decide(said.value, {False: 1.0 - said.score, True: said.score}))
+        return said._replace(verdict=decider.decide(None, said.probabilities))
+    margin, p, value, _, margins = said
+    return Prediction(margin, p, value, decider.decide(None, {False: 1.0 - p, True: p}), margins)
 
 
 def class_predictions(found: Scores) -> list[ClassPrediction]:

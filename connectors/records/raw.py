@@ -98,7 +98,7 @@ class Reading(NamedTuple):
 
 def flat(x: Any) -> Mapping[Any, Any]:
     """A record without nested objects, whose fields have dotted names; BadRecord if two have one name."""
-    from streamsvm.features.records import flat as flattened
+    from streamsvm.features.nesting import flat as flattened
 
     try:
         return flattened(x)

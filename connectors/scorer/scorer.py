@@ -17,19 +17,18 @@ import time
 from collections.abc import Iterator
 
 from ..logs.reading import POLL_RECORDS
-from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
+from ..logs.transport import Committed, Record, TopicMismatch, Transport, Unavailable
 from ..records.decisions import undecided
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import NO_CLASS, UNTAUGHT, Said, send_prediction, source, write_prediction
 from ..records.published import POLL_PIECES, Snapshot
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
-from ..runtime.outage import Outage
 from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.sections import Settings, refuse
 from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
-from ..trainer.operate import operate
+from ..trainer.operate import Loop, operate
 from ..trainer.rows import by_owner
 from ..trainer.state.quality.prequential import Progress
 from .committee import ModelTopic, Request, misfit, models_of, unpack
@@ -89,31 +88,13 @@ def needs(settings: Settings) -> Iterator[str]:
         yield "log.model = '': name the topic on which the trainers publish their models"
 
 
-class Scorer:
-    """The loop over this process's share of the events: an `Ownership` of their partitions.
-
-    Parameters
-    ----------
-    settings
-        The configuration.
-    log
-        Has events and models, and takes predictions.
-    stop
-        Asked between batches; the scorer ends cleanly once it says True.
-    health, metrics
-        Show how the scorer is.
-    device
-        The device that predicts batches.
-    """
+class Scorer(Loop[int]):
+    """The loop over this process's share of the events, which predicts batches on a device."""
 
     def __init__(
         self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, device: str = "cpu"
     ) -> None:
-        self._settings = settings
-        self._log = log
-        self._stop = stop
-        self._health = health
-        self._metrics = metrics
+        super().__init__(settings, log, stop, health, metrics)
         self._device = device
         self._codec = settings.codec(self._wait)
         self._untaught: Said = NO_CLASS if settings.label.vocabulary else UNTAUGHT
@@ -132,7 +113,6 @@ class Scorer:
         self._saved_at = self._looked_at = time.monotonic()
         self._n_refused = 0  # models, as far as the metrics know
         self._misfits: dict[str, str] = {}  # why models of these names are not in use
-        self._reading = Outage(logger, "reading again")
         self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
         metrics.begin(*_FROM_THE_START)
@@ -308,17 +288,14 @@ class Scorer:
 
     def _poll(self, timeout: float, limit: int) -> list[Record]:
         """The events that have come; models go to the topic's reader."""
-        try:
-            records = self._log.poll(timeout, limit)
-        except PositionRefused as error:
-            logger.warning("%s", error)
+
+        def seek() -> None:
             self._topic.check_positions()
             for number in self._inputs:
                 self._begin(number, self._next[number])
-            return []
-        except Unavailable as error:
-            self._reading.goes_on(error)
-            time.sleep(POLL_SECONDS)
+
+        records = self._records(timeout, limit, seek)
+        if records is None:
             return []
         self._reading.ends()
         events = []

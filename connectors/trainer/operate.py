@@ -1,15 +1,16 @@
 """What surrounds the loop of a process: its log, its metrics over HTTP, and a watchdog."""
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from ..logs.transport import OutputsLost, Transport, Unavailable
+from ..logs.transport import OutputsLost, PositionRefused, Record, Transport, Unavailable
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
-from ..runtime.process import LOOK_SECONDS, Stop, pause
+from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop, pause
 from ..runtime.status_server import StatusServer
 from ..runtime.watchdog import Watchdog
 from ..settings.opening import open_log
@@ -17,13 +18,45 @@ from ..settings.sections import ConfigError, Settings
 
 logger = logging.getLogger(__name__)
 
-Result = TypeVar("Result", covariant=True)
+Result = TypeVar("Result")
 
 
-class Loop(Protocol[Result]):
-    """Consumes a log until it is told to stop."""
+class Loop(Generic[Result]):
+    """What a process does with a log until it is told to stop, as an `Ownership` of its share of the partitions.
 
-    def run(self) -> Result: ...
+    Parameters
+    ----------
+    settings
+        The configuration.
+    log
+        Has the inputs, and takes the outputs.
+    stop
+        Asked between cycles; the loop ends cleanly once it says True.
+    health, metrics
+        Show how the process is.
+    """
+
+    def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
+        self._settings, self._log, self._stop = settings, log, stop
+        self._health, self._metrics = health, metrics
+        self._reading = Outage(logger, "reading again")
+
+    def run(self) -> Result:
+        """Work until stopped, or to the end of the log."""
+        raise NotImplementedError
+
+    def _records(self, timeout: float, limit: int, seek: Callable[[], object]) -> list[Record] | None:
+        """The records that have come; None while the log is away, or if it refused a position, which `seek` mends."""
+        try:
+            return self._log.poll(timeout, limit)
+        except PositionRefused as error:
+            logger.warning("%s", error)
+            seek()
+        except Unavailable as error:
+            self._reading.goes_on(error)
+            self._health.set_unready(str(error))
+            time.sleep(POLL_SECONDS)
+        return None
 
 
 def operate(
@@ -40,7 +73,7 @@ def operate(
     Parameters
     ----------
     loop
-        Makes the loop, from the arguments of `Trainer`.
+        Makes the loop, from the arguments of `Loop`.
     settings
         The configuration.
     stop

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.conformal import ConformalClassifier, Tally
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
@@ -125,6 +126,7 @@ class Processor:
         self.n_tombstones = self.n_empty = self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self._waits: list[float] = []
+        self._judged: dict[int, tuple[ConformalClassifier, dict[Any, Tally]]] = {}  # what learns, and its counts before
         self.drift = Drift()
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
@@ -152,7 +154,9 @@ class Processor:
                 steps.append(Step(seen, predicted_rows, taught, known_rows))
             learned += [task.lesson for task in tasks if task.lesson.is_first]
             if change:
+                self._count_decisions(state)
                 self._change_class(change, state)
+        self._count_decisions(state)
         if not self._is_silent:
             self._note(learned, state.counters.late - n_late, state)
             self._listen(decoded, learned, state)
@@ -160,6 +164,12 @@ class Processor:
             self._asking.step([item.event for item in decoded], state, state.labelling)
         if self.shadow:
             self.shadow.follow(steps, state, time.thread_time() - begin)
+
+    def _count_decisions(self, state: State) -> None:
+        """Count what the labels have said of decisions since the last call."""
+        for decider, before in self._judged.values():
+            state.decided.change(before, decider.tallies)
+        self._judged.clear()
 
     def _take_together(self, decoded: list[Decoded], rows: Rows, state: State) -> list[Lesson] | None:
         """Let the model predict and learn the events of a cut in one call, which gives the same bits.
@@ -412,7 +422,7 @@ class Processor:
                     is_first=True,
                     at=record.offset,
                     predicted=said.class_label,
-                    verdict=said.verdict and said.verdict._replace(margin=None),
+                    verdict=said.verdict,
                 )
                 tasks.append(Task(lesson, row, when, record))
         return tasks
@@ -496,10 +506,9 @@ class Processor:
         for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
             own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
             decider = state.models.decider(entity)
-            before = decider.tallies if decider else {}
+            if decider and id(decider) not in self._judged:
+                self._judged[id(decider)] = decider, decider.tallies
             estimates, refused = teach(own, numbers, entity, state, self._max_features)
-            if decider:
-                state.decided.change(before, decider.tallies)
             self._publish(estimates)
             self._refuse(refused, state)
         return own, numbers

@@ -397,5 +397,5 @@ def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedR
         margin=said.margin,
         predicted=said.class_label,
         decision=None if lesson.decision is None else said.decision,
-        verdict=said.verdict and said.verdict._replace(margin=None),
+        verdict=said.verdict,
     )

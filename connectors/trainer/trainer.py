@@ -23,20 +23,19 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
+from ..logs.transport import Committed, OutputsLost, TopicMismatch, Transport, Unavailable
 from ..records.erasures import Swap
 from ..records.published import LOADING_SECONDS, Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
-from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
 from .catching_up import CatchingUp
 from .inputs import ReadAhead
-from .operate import operate
+from .operate import Loop, operate
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
 from .state.quality.prequential import Progress
@@ -88,26 +87,11 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
     return states or {}
 
 
-class Trainer:
-    """The loop over this process's share of the partitions: an `Ownership` of them.
-
-    Parameters
-    ----------
-    settings
-        The configuration.
-    log
-        Has the events, and takes the outputs.
-    stop
-        Asked between cycles; the trainer ends cleanly once it says True.
-    health, metrics
-        Show how the trainer is.
-    """
+class Trainer(Loop[dict[int, State]]):
+    """The loop over this process's share of the partitions."""
 
     def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
-        self._settings = settings
-        self._log = log
-        self._stop = stop
-        self._health = health
+        super().__init__(settings, log, stop, health, metrics)
         self._codec = settings.codec(self._wait)
         vocabulary = settings.label.vocabulary
         self._telemetry = Telemetry(metrics, self._codec, vocabulary.listed if vocabulary else (), settings.audit)
@@ -121,7 +105,6 @@ class Trainer:
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
-        self._reading = Outage(logger, "reading again")
         self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
 
@@ -281,17 +264,12 @@ class Trainer:
             progress.show(**self._telemetry.summary(self._partitions.values()))
 
     def _poll(self) -> None:
-        try:
-            records = self._log.poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
-        except PositionRefused as error:
-            logger.warning("%s", error)
+        def seek() -> None:
             for partition in self._partitions.values():
                 partition.check_positions()
-            return
-        except Unavailable as error:
-            self._reading.goes_on(error)
-            self._health.set_unready(str(error))
-            time.sleep(POLL_SECONDS)
+
+        records = self._records(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS, seek)
+        if records is None:
             return
         if self._partitions:
             self._reading.ends()

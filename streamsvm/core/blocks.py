@@ -45,6 +45,8 @@ class Queries(NamedTuple):
 
     def part(self, t: int, end: int) -> "Queries":
         """The queries t..end."""
+        if end - t == len(self.sq):
+            return self
         own = slice(self.indptr[t], self.indptr[end])
         return Queries(self.indptr[t : end + 1] - own.start, self.indices[own], self.values[own], self.sq[t:end])
 

@@ -16,7 +16,7 @@ import numpy as np
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.features.static_embedding import WordLlama
-from streamsvm.features.values import LONGEST_LIST
+from streamsvm.features.values import LONGEST_LIST, TEXT
 
 NORM = 3.0  # of the columns of a text's embedding, as of its hashed words
 BUILT_IN: dict[str, Callable[[], Any]] = {"wordllama": WordLlama}
@@ -148,3 +148,13 @@ def _require_embedder(what: str, found: Any) -> None:
             f"a size (an int of 1 to {LONGEST_LIST}) and embed_one(text); its name is {name!r:.60}, and its size "
             f"{size!r:.60}"
         )
+
+
+def embeddings_of(embed: Any, kinds: Any) -> dict[Hashable, Embedding]:
+    """The embeddings of these fields; refuse what is none."""
+    if embed is not None and not isinstance(embed, dict):
+        raise TypeError(f"embed={embed!r:.60} must be a dict of field names and embedders, or None")
+    for name in embed or {}:
+        if (kinds or {}).get(name, TEXT) != TEXT:
+            raise ValueError(f"embed names {name!r}, which is a {kinds[name]} in kinds; an embedder takes a text")
+    return {name: Embedding(name, given) for name, given in (embed or {}).items()}

@@ -1,55 +1,46 @@
 """`Records`: raw records to numbers for a model, one at a time, in bounded memory."""
 
 import math
-import re
-import reprlib
-import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from river import base
-from river.utils import dataframe
 
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.guesses import NUMBERS, N, learn_values
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
-from streamsvm.core.stream_warning import StreamWarning
 from streamsvm.estimators.learner.copies import Saved
 from streamsvm.features import saving
-from streamsvm.features.embedding import Embedder, Embedding
+from streamsvm.features.embedding import Embedder, embeddings_of
 from streamsvm.features.field import JUDGED, LONGEST_TEXT, Field
+from streamsvm.features.given import given_kind, require_kinds, unknown_names
+from streamsvm.features.nesting import NAMES, flat, order_of, rows_of, wrong_name
+from streamsvm.features.notices import LONGEST_NAME, warn_of_fields, warn_of_unfit, warn_of_unknown
+from streamsvm.features.numerals import Numerals
 from streamsvm.features.summary import Summary, summary_of
 from streamsvm.features.values import (
     CATEGORY,
     EPOCHS,
-    GIVEN,
     ID,
     IGNORE,
     LARGEST,
     LEFT_OUT,
     LIST,
-    LONGEST_BITS,
     NUMBER,
     READERS,
-    TEXT,
     UNFIT,
 )
 
-FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested objects
-DEEPEST = 16  # levels of nested objects
-LONGEST_NAME = 200  # characters
-GROUPED = r"[+-]?\d{{1,3}}(?:{0}\d{{2,3}})*{0}\d{{3}}(?:\.\d*)?"  # a number with this sign between thousands
 COUNTED = 64  # records after which it is counted anew which fields are rare
 MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
 SMALLEST = -LARGEST
 NO_WORDS: dict[str, str] = {}
 # A field's name, the row of its guess if it is known to be a number, or -1, and the columns of a category's values.
 Step = tuple[Hashable, int, dict[str, str], Field]
-NAMES = (str, int, float, bool)  # types of names, as of a model's features
 
 
 @fixed_parameters
@@ -129,11 +120,7 @@ class Records(Saved, base.Transformer):
         width: int = 4096,
         embed: dict[Hashable, str | Embedder] | None = None,
     ) -> None:
-        _require_kinds(kinds)
-        if thousands is not None and (
-            not isinstance(thousands, str) or len(thousands) != 1 or thousands in "+-.0123456789"
-        ):
-            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','; '.' is the decimal point")
+        require_kinds(kinds)
         arguments.require_count("max_fields", max_fields, 1)
         arguments.require_count("width", width, 1)
         self.kinds = kinds
@@ -142,7 +129,8 @@ class Records(Saved, base.Transformer):
         self.max_fields = max_fields
         self.width = width
         self.embed = embed
-        self._embeddings = _embeddings_of(embed, kinds)
+        self._numerals = Numerals(thousands)
+        self._embeddings = embeddings_of(embed, kinds)
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
         self._fields: dict[Hashable, Field] = {}
@@ -195,10 +183,10 @@ class Records(Saved, base.Transformer):
         """Take note of a flat record, whose fields are known; write its numbers to `out`, as they are before."""
         self._n_seen += 1
         if self._n_seen == JUDGED and (self.kinds or self._embeddings):
-            _warn_of_unknown("kinds or embed" if self._embeddings else "kinds", self._unknown(), self._fields)
+            warn_of_unknown(self._fields, self.kinds or {}, self._embeddings)
         values = self._no_values.copy()
         known: Any = values.data  # half the time of writing into the array
-        get, quick = given.get, self._quick_number
+        get, quick = given.get, self._numerals.quick
         later: list[tuple[Field, Any]] = []
         for name, row, words, f in self._steps(given):
             v: Any = get(name)
@@ -271,7 +259,7 @@ class Records(Saved, base.Transformer):
         if out is not None:
             self._write(f, value, out)
         if not f.is_fixed:
-            if f.judge(self._ungrouped(v)):
+            if f.judge(self._numerals.ungrouped(v)):
                 self._plan = None
             value = self._read(f, v)
         if f.kind in (ID, IGNORE):
@@ -286,7 +274,7 @@ class Records(Saved, base.Transformer):
             f.n_unfit += 1
             if not f.told and (f.is_fixed or f.kind is None):
                 f.told = True
-                _warn_of_unfit(f, v)
+                warn_of_unfit(f, v)
             return None
         f.n_present += 1
         numbers = f.take_in(value)
@@ -301,8 +289,8 @@ class Records(Saved, base.Transformer):
             return None
         if kind in LEFT_OUT:
             return UNFIT if kind is None and READERS[NUMBER](v) is UNFIT else None
-        if self.thousands is not None and (kind == NUMBER or kind in EPOCHS):
-            v = self._ungrouped(v)
+        if kind == NUMBER or kind in EPOCHS:
+            v = self._numerals.ungrouped(v)
         value = READERS[kind](v)
         if f.embedding is not None and isinstance(value, str):
             return UNFIT if f.embedding.columns(value[:LONGEST_TEXT]) is None else value
@@ -311,25 +299,9 @@ class Records(Saved, base.Transformer):
             return value if has_room else UNFIT
         return value
 
-    def _quick_number(self, v: str | int) -> float:
-        """The number that `number_of` reads in an ordinary string or integer; NaN if it is to be asked."""
-        if type(v) is str and ("_" in v or (self.thousands is not None and self.thousands in v)):
-            return math.nan
-        try:
-            return float(v)
-        except (ValueError, OverflowError):
-            return math.nan
-
-    def _ungrouped(self, v: Any) -> Any:
-        """The value without the sign between thousands."""
-        sign = self.thousands
-        if sign is None or not isinstance(v, str) or sign not in v:
-            return v
-        return v.replace(sign, "") if re.fullmatch(GROUPED.format(re.escape(sign)), v.strip()) else v
-
     def _with_numbers(self, values: np.ndarray, later: list[tuple[Field, Any]]) -> np.ndarray:
         """The values of a record by row, with those of more fields, which get rows if they have none."""
-        for f in sorted((f for f, _ in later if f.kind not in f.rows), key=lambda f: _order(f.name)):
+        for f in sorted((f for f, _ in later if f.kind not in f.rows), key=lambda f: order_of(f.name)):
             f.rows[f.kind or ""], self._plan = self._n_numbers, None
             self._n_numbers += f.n_numbers
         if self._n_numbers > len(self._guesses):
@@ -345,38 +317,27 @@ class Records(Saved, base.Transformer):
 
     def _know(self, given: Mapping[Hashable, Any]) -> None:
         """Begin the fields that are new, in an order that does not depend on the record's."""
-        new = sorted((name for name in given if name not in self._fields), key=_order)
+        new = sorted((name for name in given if name not in self._fields), key=order_of)
         for name in new:
             if type(name) not in NAMES or name != name:
-                raise _wrong_name(name)
+                raise wrong_name(name)
         for name in new:
             if len(self._fields) >= self.max_fields or len(str(name)) > LONGEST_NAME:
                 self._n_refused += 1
                 if self._n_refused == 1:
-                    _warn_of_fields(name, self.max_fields)
+                    warn_of_fields(name, self.max_fields)
                 continue
             self._fields[name], self._plan = self._begun(name), None
 
     def _begun(self, name: Hashable) -> Field:
-        return Field(name, self._given(name), self._n_seen, self._embeddings.get(name))
-
-    def _given(self, name: Hashable) -> str | None:
-        """The kind that the user gave a field, or ``"ignore"`` if an object in which it is nested has that."""
-        kinds = self.kinds or {}
-        if name in self._embeddings:
-            return TEXT
-        return kinds.get(name) or (IGNORE if any(kinds.get(outer) == IGNORE for outer in _outer(name)) else None)
-
-    def _unknown(self) -> list[Hashable]:
-        """The names in `kinds` and `embed` that no record has had."""
-        known = {outer for name in self._fields for outer in (name, *_outer(name))}
-        return [name for name in {**(self.kinds or {}), **self._embeddings} if name not in known]
+        kind = given_kind(name, self.kinds or {}, self._embeddings)
+        return Field(name, kind, self._n_seen, self._embeddings.get(name))
 
     # ----------------------------------------------------------------------------------------------------- transforming
 
     def transform_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
         """The numbers of one record by the names of their columns; a new dict."""
-        given, quick = flat(x), self._quick_number
+        given, quick = flat(x), self._numerals.quick
         get = given.get
         out: dict[Hashable, float] = {}
         for name, row, words, f in self._steps(given):
@@ -405,12 +366,12 @@ class Records(Saved, base.Transformer):
 
     def learn_many(self, X: Any) -> None:
         """Take note of the rows of a data frame, or of a list of dicts, as `learn_one` does of each."""
-        for x in _rows(X):
+        for x in rows_of(X):
             self.learn_one(x)
 
     def transform_many(self, X: Any) -> list[dict[Hashable, float]]:
         """The rows of a data frame, or of a list of dicts, each as `transform_one` turns it into numbers."""
-        return [self.transform_one(x) for x in _rows(X)]
+        return [self.transform_one(x) for x in rows_of(X)]
 
     @property
     def n_fields(self) -> int:
@@ -425,7 +386,7 @@ class Records(Saved, base.Transformer):
     def summary(self) -> Summary:
         """What became of each field; `print` shows a table."""
         self._count()
-        unknown = [self._begun(name) for name in self._unknown()]
+        unknown = [self._begun(name) for name in unknown_names(self._fields, self.kinds or {}, self._embeddings)]
         return summary_of([*self._fields.values(), *unknown], self._n_seen, self._guesses)
 
     # -------------------------------------------------------------------------------------------------------- snapshots
@@ -471,11 +432,8 @@ class Records(Saved, base.Transformer):
                 width=snapshot.count(meta, "width"),
             )
             records._n_seen, records._n_refused = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_refused")
-            fields = [saving.loaded(own) for own in snapshot.field(meta, "fields", list)]
+            fields = saving.fields_of(meta, records._embeddings)
             records._fields = {f.name: f for f in fields}
-            for name, own in records._embeddings.items():
-                if name in records._fields:
-                    records._fields[name].embedding = own
             records._guesses = saving.guesses_of(arrays, fields)
             records._n_numbers = len(records._guesses)
             records._no_values = np.full(records._n_numbers, math.nan)
@@ -486,117 +444,3 @@ class Records(Saved, base.Transformer):
     def load(cls, path: str | Path, embed: dict[Hashable, str | Embedder] | None = None) -> "Records":
         """Read the transformer from a file that `save` wrote; `embed` is that of `from_bytes`."""
         return cls.from_bytes(snapshot.read(path), embed)
-
-
-def _require_kinds(kinds: Any) -> None:
-    if kinds is not None and not isinstance(kinds, dict):
-        raise TypeError(f"kinds={kinds!r} must be a dict of field names and kinds, or None")
-    for name, kind in (kinds or {}).items():
-        if kind not in GIVEN:
-            raise ValueError(f"kinds[{name!r}]={kind!r} is unknown; use one of {', '.join(map(repr, GIVEN))}")
-
-
-def _embeddings_of(embed: Any, kinds: Any) -> dict[Hashable, Embedding]:
-    if embed is not None and not isinstance(embed, dict):
-        raise TypeError(f"embed={embed!r:.60} must be a dict of field names and embedders, or None")
-    for name in embed or {}:
-        if (kinds or {}).get(name, TEXT) != TEXT:
-            raise ValueError(f"embed names {name!r}, which is a {kinds[name]} in kinds; an embedder takes a text")
-    return {name: Embedding(name, given) for name, given in (embed or {}).items()}
-
-
-def _order(name: Hashable) -> tuple[str, str]:
-    """Sort key of a field's name."""
-    return str(name), type(name).__name__
-
-
-def _outer(name: Hashable) -> Iterator[str]:
-    """The names of the objects in which a field may be nested."""
-    while isinstance(name, str) and "." in name:
-        name = name.rpartition(".")[0]
-        yield name
-
-
-def flat(x: Any) -> Mapping[Hashable, Any]:
-    """A record without nested objects: their fields get dotted names."""
-    if not isinstance(x, Mapping):
-        raise TypeError(
-            f"a record is {x!r:.100} ({type(x).__name__}); it must be a dict of fields, as row.to_dict() of pandas"
-        )
-    if set(map(type, x.values())) <= FLAT:
-        return x
-    leaves: dict[Hashable, Any] = {}
-    for name, v in _leaves(x, "", DEEPEST):
-        if name in leaves:
-            raise ValueError(
-                f"two fields of the record are named {name!r}, with nested names joined by dots; rename one"
-            )
-        leaves[name] = v
-    return leaves
-
-
-def _leaves(x: Mapping, prefix: str, depth: int) -> Iterator[tuple[Hashable, Any]]:
-    for name, v in x.items():
-        own = f"{prefix}{name}" if prefix else name
-        if isinstance(v, Mapping) and depth:
-            yield from _leaves(v, f"{own}.", depth - 1)
-        else:
-            yield own, None if v is np.ma.masked else v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v
-
-
-def _rows(X: Any) -> Iterable[Mapping[Hashable, Any]]:
-    if isinstance(X, list | tuple):
-        return X
-    try:
-        rows: Any = dataframe.into_frame(X).iter_rows(named=True)
-    except TypeError as e:
-        raise TypeError(f"X is a {type(X).__name__}; it must be a data frame or a list of dicts") from e
-    return rows
-
-
-def _wrong_name(name: Any) -> TypeError:
-    if name is None:
-        return TypeError(
-            "a field is named None, as csv.DictReader does if a row has more cells than the header; repair the row"
-        )
-    return TypeError(f"a field is named {name!r} ({type(name).__name__}); a name is a str, an int, a float or a bool")
-
-
-def _warn_of_unfit(f: Field, v: Any) -> None:
-    is_huge = isinstance(v, int) and v.bit_length() > LONGEST_BITS  # Python refuses to write it
-    value = f"an integer of {v.bit_length()} bits" if is_huge else " ".join(reprlib.repr(v).split())
-    if f.kind is None:
-        text = f"field {f.name!r} is left out so far: {value} ({type(v).__name__}) is of no kind; convert it before"
-    elif f.embedding is not None and isinstance(READERS[TEXT](v), str):
-        text = (
-            f"the embedder {f.embedding.embedder.name!r} cannot take {value} of field {f.name!r}: "
-            f"{f.embedding.problem}; such values count as missing; `summary` tells how many there are"
-        )
-    else:
-        kind = f"list of length {f.length}" if f.kind == LIST else f"time ({f.kind})" if f.kind in EPOCHS else f.kind
-        text = (
-            f"field {f.name!r} is a {kind} {'as given' if f.is_given else 'by its first values'}, and {value} cannot "
-            f"be read as one: such values count as missing; `summary` tells how many there are, and "
-            f"kinds={{{f.name!r}: ...}} gives the field another kind"
-        )
-    warnings.warn(text, StreamWarning, stacklevel=5)
-
-
-def _warn_of_unknown(where: str, names: Sequence[Hashable], fields: Iterable[Hashable]) -> None:
-    if not names:
-        return
-    unknown, known = (", ".join(map(repr, sorted(of, key=_order)[:5])) for of in (names, fields))
-    warnings.warn(
-        f"{where} names {unknown}, which the first {JUDGED} records lack; their fields begin with {known}",
-        StreamWarning,
-        stacklevel=4,
-    )
-
-
-def _warn_of_fields(name: Hashable, most: int) -> None:
-    warnings.warn(
-        f"field {str(name)[:60]!r} is left out, and so are others: there are at most {most} fields (max_fields), with "
-        f"names of at most {LONGEST_NAME} characters",
-        StreamWarning,
-        stacklevel=4,
-    )

@@ -57,6 +57,14 @@ def loaded(own: Any) -> Field:
     return f
 
 
+def fields_of(meta: Mapping[str, Any], embeddings: Mapping[Any, Any]) -> list[Field]:
+    """The fields of a snapshot, with their embeddings."""
+    fields = [loaded(own) for own in snapshot.field(meta, "fields", list)]
+    for f in fields:
+        f.embedding = embeddings.get(f.name)
+    return fields
+
+
 def _counts(own: Mapping[str, Any]) -> dict[str, int]:
     return {kind: snapshot.count(own, kind) for kind in own}
 

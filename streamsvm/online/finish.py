@@ -34,7 +34,7 @@ from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLO
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rounding import KERNEL_ROUNDING, SUM_ROUNDING
 from streamsvm.core.rows import gather, kernel_row, member_row
-from streamsvm.core.storage import at_least, find_extremes, keep, live_slots, row_width
+from streamsvm.core.storage import at_least, copy, find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, gap_steps, lasvm
 
 # Pair steps between two looks at what may be shrunk: a look costs as much as 700 among 100 members.  A small model may
@@ -296,8 +296,17 @@ def solve_again(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> t
     problem.note(s)
     if problem.violation(s) <= tol:
         return s, steps
-    s, more = optimise(s, kernel, problem, tol)
+    s, more = optimise(copy(s), kernel, problem, tol)  # members move; others may share the features of these
     return squeezed(s), steps + more
+
+
+@compiled
+def is_balanced(alpha):
+    """Whether coefficients sum to 0, up to rounding."""
+    total, size = 0.0, 0.0
+    for t in range(alpha.shape[0]):
+        total, size = total + alpha[t], size + abs(alpha[t])
+    return abs(total) <= SUM_ROUNDING * size
 
 
 def balance(s: Expansion, kernel: Kernel) -> None:
@@ -307,7 +316,7 @@ def balance(s: Expansion, kernel: Kernel) -> None:
     """
     n = int(s.counts[SLOTS])
     alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
-    if abs(alpha.sum()) <= SUM_ROUNDING * np.abs(alpha).sum():
+    if is_balanced(alpha):
         return
     goal = repair(alpha, [np.flatnonzero((lo < alpha) & (alpha < hi))], lo, hi)
     moved = np.flatnonzero(goal != alpha)

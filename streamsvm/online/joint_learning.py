@@ -27,9 +27,11 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference, keep_reference, n_words, reference_at
-from streamsvm.core.expansion import SLOTS, Expansion
+from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, find_extremes
 from streamsvm.core.rows import first_from, kernel_row
 from streamsvm.online.arrival import Example, lacks_room, learn_query, store_raw_of
+from streamsvm.online.finish import MIN_CHUNK, STEPS_PER_MEMBER, is_balanced, solve_active
+from streamsvm.online.removal.forget import HANDED_BACK, TOO_MANY, forget_here, note_steps
 
 ALL = -1  # all learners have learned all examples
 LEARNED, NEWEST, TAUGHT = range(2, 5)
@@ -143,6 +145,50 @@ def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos
         # 3. The next learner begins with the first example.
         counts[TAUGHT:] = 0
         place[learner], place[example] = place[learner] + 1, 0
+    return ALL
+
+
+@inner
+def _oldest(s, none):
+    """The number of the oldest member; `none` if there is none."""
+    oldest, found = none, False
+    for t in range(s.counts[SLOTS]):
+        if s.y[t] != 0 and (s.born[t] < oldest or not found):
+            oldest, found = s.born[t], True
+    return oldest
+
+
+@inner
+def _forget_old(s, kernel, born, tol):
+    """Let the members leave that are not younger; whether it was done, and the violation that is good enough."""
+    leaving = np.flatnonzero((s.y[: s.counts[SLOTS]] != 0) & (s.born[: s.counts[SLOTS]] <= born))
+    how, tol, expected = forget_here(s, kernel, True, leaving, tol)
+    if how == TOO_MANY or (how == HANDED_BACK and not is_balanced(s.alpha[: s.counts[SLOTS]])):
+        return False, tol
+    steps = 0
+    if s.extremes[G_UP] - s.extremes[G_DOWN] > tol:
+        steps = solve_active(s, kernel, tol, max(MIN_CHUNK, STEPS_PER_MEMBER * s.counts[SLOTS]))
+        find_extremes(s)
+    if how == HANDED_BACK:
+        note_steps(s, steps, expected)
+    return s.extremes[G_UP] - s.extremes[G_DOWN] <= tol, tol
+
+
+@compiled
+def forget_old_together(like, kernel, tables, edge, early, tols, oldest):
+    """Let members of learners with a bias leave if one is as old as `edge`, and those that will be it `early` with it.
+
+    Returns ALL, or the first learner that Python has to do this for, or to solve again up to its tolerance in `tols`.
+    `oldest` receives the number of the oldest member of each.
+    """
+    for k in range(tables.shape[0]):
+        s = reference_at(like, tables[k, :OF_EXPANSION])
+        oldest[k] = _oldest(s, oldest[k])
+        if oldest[k] <= edge:
+            done, tols[k] = _forget_old(s, kernel, edge + early, tols[k])
+            if not done:
+                return k
+            oldest[k] = _oldest(s, edge + early)
     return ALL
 
 

@@ -7,7 +7,7 @@ from streamsvm.connectors.settings import topics as all_topics
 from streamsvm.connectors.settings.loading import load
 
 from .app import settings_of, some_stream
-from .conftest import BOTH
+from .conftest import BOTH, READ_SECONDS
 
 
 @BOTH
@@ -21,10 +21,11 @@ def test_a_new_trainer_and_a_replay_wait_for_what_a_dead_trainer_s_transaction_h
     topics.produce(log["labels"], labels)
     topics.produce(log["control"], [(None, write_promotion(Request("other")))])
     answers = f"{log['control']}-served"
-    with KafkaProducer(bootstrap_servers=topics.bootstrap, transactional_id=answers) as dead:
+    options = {"transactional_id": answers, "transaction_timeout_ms": 600_000}
+    with KafkaProducer(bootstrap_servers=topics.bootstrap, **options) as dead:
         dead.init_transactions()
         dead.begin_transaction()
-        dead.send(answers, write_promotion(Begun("other", 150, 0)), partition=0).get(30)
+        dead.send(answers, write_promotion(Begun("other", 150, 0)), partition=0).get(READ_SECONDS)
         topics.produce(answers, [(None, write_promotion(Served("other", 0, 100, 0)))])
         for command, flags in (("run", []), ("replay", ["--app", "again"])):
             process = app.start(command=command, flags=flags)
@@ -33,6 +34,6 @@ def test_a_new_trainer_and_a_replay_wait_for_what_a_dead_trainer_s_transaction_h
             assert process.wait() == 0, process.said
             assert "'other' serves from offset 100 on" in process.said
             dead.begin_transaction()
-            dead.send(answers, write_promotion(Begun("other", 150, 0)), partition=0).get(30)
+            dead.send(answers, write_promotion(Begun("other", 150, 0)), partition=0).get(READ_SECONDS)
             topics.produce(answers, [(None, write_promotion(Served("other", 0, 100, 0)))])
         dead.abort_transaction()

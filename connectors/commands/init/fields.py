@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from streamsvm.features import Records
-from streamsvm.features.records import flat
+from streamsvm.features.nesting import flat
 from streamsvm.features.values import NUMBER, TIME
 
 from ...records.classes import is_blank

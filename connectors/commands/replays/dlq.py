@@ -10,7 +10,7 @@ import re
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -169,8 +169,8 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
     is_dry
         Print what would be put back, and write nothing.
     """
-    with open_once(settings, _group(settings)) as log, _Originals(settings) as originals:
-        replay = _Replay(settings, log, originals, reason, is_dry=is_dry)
+    with open_once(settings, _group(settings)) as log, open_once(settings) as another:
+        replay = _Replay(settings, log, another, reason, is_dry=is_dry)
         replay.run(first)
     print(f"{'would put' if is_dry else 'put'} {plural(replay.n_replayed, 'record')} back", end="")
     print(f", and passed over {replay.n_homeless} from elsewhere" if replay.n_homeless else "", end="")
@@ -185,11 +185,11 @@ class _Replay:
     """One pass over the dead letters; counts what it does."""
 
     def __init__(
-        self, settings: Settings, log: Transport, originals: "_Originals", reason: str | None, *, is_dry: bool
+        self, settings: Settings, log: Transport, another: Transport, reason: str | None, *, is_dry: bool
     ) -> None:
         self._settings = settings
         self._log = log
-        self._originals = originals
+        self._another = another  # for records that letters were shortened of, while the first one is read
         self._reason = reason
         self._is_dry = is_dry
         self._homes = {
@@ -251,7 +251,7 @@ class _Replay:
             self.n_homeless += 1
             logger.warning("%s comes from a topic that this configuration does not read", here)
             return None
-        original = self._originals.of(letter) if letter.is_shortened else letter.record
+        original = _whole(self._another, letter) if letter.is_shortened else letter.record
         if original is None:
             logger.warning("%s is shortened, and %s is gone", here, there)
         elif original.nbytes > MAX_BYTES:  # its topic may refuse it, and no trainer reads it
@@ -278,29 +278,13 @@ class _Replay:
         backend_of(self._settings).commit(_group(self._settings), offsets)
 
 
-class _Originals:
-    """Finds the records that shortened dead letters are about, inside a ``with`` block."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._resources = ExitStack()
-        self._log: Transport | None = None
-
-    def __enter__(self) -> "_Originals":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._resources.close()
-
-    def of(self, letter: DeadLetter) -> Record | None:
-        """The record, if its topic still has it."""
-        if self._log is None:
-            self._log = self._resources.enter_context(open_once(self._settings))
-        (topic, partition), offset = letter.home, letter.why.get("offset", "")
-        if not _NUMBER.fullmatch(offset):
-            return None
-        start, end = self._log.start_offsets(topic)[partition], self._log.end_offsets(topic)[partition]
-        if not start <= int(offset) < end:
-            return None
-        with closing(read(self._log, topic, {partition: int(offset)}, {partition: int(offset) + 1})) as records:
-            return next((record for record in records if letter.is_of(record)), None)
+def _whole(log: Transport, letter: DeadLetter) -> Record | None:
+    """The record that a shortened letter is about, if its topic still has it."""
+    (topic, partition), offset = letter.home, letter.why.get("offset", "")
+    if not _NUMBER.fullmatch(offset):
+        return None
+    start, end = log.start_offsets(topic)[partition], log.end_offsets(topic)[partition]
+    if not start <= int(offset) < end:
+        return None
+    with closing(read(log, topic, {partition: int(offset)}, {partition: int(offset) + 1})) as records:
+        return next((record for record in records if letter.is_of(record)), None)

@@ -167,7 +167,7 @@ class Join:
             self._events.nbytes -= entry.nbytes
             entry.decision = None if own is None else own.decision
             if own is not None and own.verdict is not None:
-                entry.verdict = own.verdict._replace(margin=None)
+                entry.verdict = own.verdict
             self._events.nbytes += entry.nbytes
 
     def add_event(
@@ -211,8 +211,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        said = (predicted, decision, verdict and verdict._replace(margin=None))
-        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, *said)
+        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, predicted, decision, verdict)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)

@@ -90,12 +90,13 @@ def backward(F, m, x):
 
 
 @compiled
-def _solve_forward(F, m, x):
+def solve_forward(F, m, x):
+    """x = L^-1 x."""
     forward(F, m, x)
 
 
 @compiled
-def _decompose(F):
+def decompose(F):
     """Make the symmetric F the factor of its matrix; False if that is not positive definite."""
     m = F.shape[0]
     for j in range(m):
@@ -123,13 +124,13 @@ def factorise(K_M: np.ndarray, jitter: float) -> tuple[np.ndarray, np.ndarray] |
     w = np.ones(m)
     K_M.reshape(-1)[:: m + 1] += jitter
     if m <= OWN_LOOP:
-        failed = not _decompose(K_M)
+        failed = not decompose(K_M)
     else:
         with one_blas_thread():  # K_M.T is as LAPACK wants it, so nothing is copied.
             _, failed = lapack.dpotrf(K_M.T, lower=True, clean=False, overwrite_a=True)
     if failed:
         return None
-    _solve_forward(K_M, m, w)
+    solve_forward(K_M, m, w)
     return (K_M, w) if np.isfinite(w).all() else None
 
 

@@ -144,6 +144,34 @@ def copy(s: Expansion) -> Expansion:
     return s._replace(**own)
 
 
+def with_own_coefficients(s: Expansion) -> Expansion:
+    """A copy whose members may leave, and to which others may be appended, while `s` stays as it is.
+
+    Both share cached rows and what the members are.  If the copy is given up, `clear_room` of `s` must follow.
+    """
+    return s._replace(
+        alpha=s.alpha.copy(),
+        g=s.g.copy(),
+        lo=s.lo.copy(),
+        hi=s.hi.copy(),
+        up=s.up.copy(),
+        down=s.down.copy(),
+        y=s.y.copy(),
+        row_of=s.row_of.copy(),
+        member_of=s.member_of.copy(),
+        row_length=s.row_length.copy(),
+        recent=s.recent.copy(),
+        counts=s.counts.copy(),
+        extremes=s.extremes.copy(),
+        losses=s.losses.copy(),
+    )
+
+
+def clear_room(s: Expansion) -> None:
+    """Empty the features of the slots that are not in use: one with the same features may have appended to them."""
+    feature_matrix(s)[:, s.counts[SLOTS] :] = 0
+
+
 def is_stored(s: Expansion, slot: int, indices: np.ndarray, values: np.ndarray) -> bool:
     """Whether these are the features of the member in a slot."""
     own_indices, own_values = features_of(s, slot)

@@ -64,6 +64,8 @@ class LabelledBlock(NamedTuple):
 
     def part(self, t: int, end: int) -> "LabelledBlock":
         """The examples from t on, before `end`."""
+        if end - t == len(self.labels):
+            return self
         own = slice(t, end)
         raw, given = (rows.part(t, end) if len(rows.sq) else rows for rows in (self.raw, self.given))
         of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)

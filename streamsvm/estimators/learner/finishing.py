@@ -210,11 +210,11 @@ def _shuffled(state: State, examples: Sample) -> Sample:
     return examples.take(order if state.budget is None else order[: max(0, int(state.budget) - state.n_members)])
 
 
-def solve_with(state: State, examples: Sample, solver: Solver) -> int:
-    """Solve with these examples as further members; return the number of steps."""
+def solve_with(state: State, examples: Sample, solver: Solver, stay: bool = False) -> int:
+    """Solve with these examples as further members; return the number of steps.  For `stay` see `state.solve`."""
     if state.window and examples.size:
         state.window.passed(int(examples.born.min()), state.window.latest)
-    return solve(state, lambda s: solver(with_examples(state, s, examples) if examples.size else s))
+    return solve(state, lambda s: solver(with_examples(state, s, examples) if examples.size else s), stay)
 
 
 def with_examples(state: State, s: Expansion, examples: Sample) -> Expansion:

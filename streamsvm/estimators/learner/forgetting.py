@@ -36,7 +36,7 @@ def forget(state: State, numbers: np.ndarray) -> int:
         _forget_everywhere(state, slots, numbers)
         late = uncovered(state, watched, before, bias)
         if late.size:
-            solve_with(state, late, lambda s: admit(s, state.kernel, state.problem, late.size, tol))
+            solve_with(state, late, lambda s: admit(s, state.kernel, state.problem, late.size, tol), stay=True)
     else:
         _forget_everywhere(state, slots, numbers)
     return len(slots)

@@ -166,14 +166,18 @@ def forget_slots(state: State, leaving: np.ndarray) -> None:
     """Forget the members in these slots."""
     if len(leaving):
         with interruptible(state):
-            s = storage.copy(state.expansion)
+            s = storage.with_own_coefficients(state.expansion)
             state.expansion, _ = forget(s, state.kernel, state.problem, leaving, state.tol)
 
 
-def solve(state: State, solver: Solver) -> int:
-    """Replace the expansion by what `solver` makes of a copy; return the number of steps it took."""
+def solve(state: State, solver: Solver, stay: bool = False) -> int:
+    """Replace the expansion by what `solver` makes of a copy; return the number of steps it took.
+
+    If the members `stay` in their slots, the copy shares what they are.
+    """
     with interruptible(state):
-        state.expansion, steps = solver(storage.copy(state.expansion))
+        s = state.expansion
+        state.expansion, steps = solver(storage.with_own_coefficients(s) if stay else storage.copy(s))
     return steps
 
 
@@ -264,6 +268,7 @@ def recover(state: State, before: tuple[Expansion, int], learned: int) -> None:
         state.expansion = before[0]
         if state.window:
             state.window.due = before[1]
+    storage.clear_room(state.expansion)
     state.expansion = storage.without_rows(state.expansion)
     state.features.settle()
     counts = state.expansion.counts
@@ -276,5 +281,6 @@ def interruptible(state: State) -> Iterator[None]:
     try:
         yield
     except BaseException:
+        storage.clear_room(state.expansion)
         state.expansion = storage.without_rows(state.expansion)
         raise

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling import RawRows
+from streamsvm.core.storage import with_own_coefficients
 from streamsvm.estimators.learner.eviction import is_due, make_way
 from streamsvm.estimators.learner.state import State, interruptible, members_of, note, recover
 from streamsvm.online import arrival
@@ -22,11 +23,14 @@ from streamsvm.online.joint_learning import (
     Course,
     Seat,
     enter,
+    forget_old_together,
     learn_together,
     mark_members,
     mark_used,
     move_slots,
 )
+from streamsvm.online.removal.bounded import EARLY, Window
+from streamsvm.online.removal.forget import mended
 from streamsvm.online.union import Union
 
 
@@ -161,20 +165,40 @@ class JointModels:
     def lasts(self, born: np.ndarray) -> int:
         """How many of these examples can be learned before a member may be too old."""
         self.note()
-        windows = [state.window for state in self.models if state.window]
-        return min(window.lasts(born, window.now(born)) for window in windows)
+        return min(window.lasts(born, window.now(born)) for window in self._windows)
 
     def make_way(self, now: int, U: Union) -> None:
         """Let the members leave that are too old before the example with this number."""
         if self._due is not None and now < self._due:
             return
         self.note()
-        for k, state in enumerate(self.models):
-            if is_due(state, now):
+        if self.models[0].problem.fixed_sum:
+            self._forget_old(now, U)
+        else:
+            for k, state in enumerate(self.models):
+                if is_due(state, now):
+                    make_way(state, now)
+                    self._enter(k, U)
+        self._due = min(min(window.due, now + window.span) for window in self._windows)
+
+    @property
+    def _windows(self) -> list[Window]:
+        return [state.window for state in self.models if state.window]
+
+    def _forget_old(self, now: int, U: Union) -> None:
+        """`make_way` of all models in one call, as long as none needs LAPACK or very many steps."""
+        span, kernel, K = self._windows[0].span, self.models[0].kernel, len(self.models)
+        tols, oldest = np.full(K, self.models[0].tol, float), np.full(K, now)
+        ages = now - span, span // EARLY
+        while (k := forget_old_together(self._like[0], kernel, self._tables, *ages, tols, oldest)) != ALL:
+            state = self.models[k]
+            with interruptible(state):
                 make_way(state, now)
-                self._enter(k, U)
-        spans = [(state.window.due, now + state.window.span) for state in self.models if state.window]
-        self._due = min(min(dues) for dues in spans)
+                s = with_own_coefficients(state.expansion)
+                state.expansion, _ = mended(s, state.kernel, state.problem, float(tols[k]))
+            self._enter(k, U)
+        for window, born in zip(self._windows, oldest.tolist(), strict=True):
+            window.due = born + span
 
     def members(self, U: Union, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
         """The place of the class of each of the union's vectors, -1 for one that is no member; and their ages.

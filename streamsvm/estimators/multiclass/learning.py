@@ -119,8 +119,11 @@ class JointLearning(BinaryModels):
             if same:
                 numbers[t] = self._union.numbers[same[0]]
             seen.add(user_id)
-        lo, hi, _ = learning.boxes_of(self._common, np.ones(1, bool), part.weights[:1], part.born[:1])
-        return numbers, self._union.numbers[slots.get(int(part.ids[0]), []) if lo[0] < hi[0] else []]
+        replaced = slots.get(int(part.ids[0]), [])
+        if replaced:
+            lo, hi, _ = learning.boxes_of(self._common, np.ones(1, bool), part.weights[:1], part.born[:1])
+            replaced = replaced if lo[0] < hi[0] else []
+        return numbers, self._union.numbers[replaced]
 
     def _is_stray(self, number: int, label: Hashable) -> bool:
         """Whether a vector is a member of a model that does not learn the examples with this label."""

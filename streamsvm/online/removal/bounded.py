@@ -53,7 +53,7 @@ from streamsvm.core.expansion import COMPRESSED, G_DOWN, G_UP, SLOTS, STORAGE, E
 from streamsvm.core.kernels import LINEAR_KIND, Kernel
 from streamsvm.core.rows import gather, kernel_row, member_row, store_row
 from streamsvm.core.saving.snapshot import LARGEST_COUNT
-from streamsvm.core.storage import copy, live_slots, n_members, reserve
+from streamsvm.core.storage import copy, live_slots, n_members, reserve, with_own_coefficients
 from streamsvm.online.finish import Problem
 from streamsvm.online.lasvm import midpoint
 from streamsvm.online.removal.forget import forget
@@ -114,7 +114,7 @@ class Window:
         born, edge = s.born[live], now - self.span
         if not (born <= edge).any():
             return s
-        return forget(copy(s), kernel, problem, live[born <= edge + self.span // EARLY], tol)[0]
+        return forget(with_own_coefficients(s), kernel, problem, live[born <= edge + self.span // EARLY], tol)[0]
 
     def look(self, s: Expansion) -> None:
         """Note the time from which on a member may be too old again."""
@@ -158,10 +158,11 @@ def reduce_members(
     s: Expansion, kernel: Kernel, problem: Problem, tol: float, budget: int, how: str, n_features: int
 ) -> Expansion:
     """A copy with room for more, of an expansion that has as many members as its budget allows."""
-    s, most = copy(s), budget - max(1, budget // AT_ONCE)
+    most = budget - max(1, budget // AT_ONCE)
     if how == REMOVE:
         leaving = least_harmful(s, problem, how, n_members(s) - most)
-        return forget(s, kernel, problem, leaving, tol)[0]
+        return forget(with_own_coefficients(s), kernel, problem, leaving, tol)[0]
+    s = copy(s)
     while n_members(s) > most:
         count = n_members(s) - most
         if how == MERGE:

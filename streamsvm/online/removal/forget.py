@@ -26,29 +26,43 @@ Sources: algorithm of Karasuyama and Takeuchi as in `batch.path`; decremental re
 one path; and the model need not be optimal, only the violations that it has do not grow.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.batch import costs
+from streamsvm.batch.costs import SECONDS_PER_PRODUCT
 from streamsvm.batch.kernels.cache import diagonal_of, places_of, row_at, rows_of
 from streamsvm.batch.path import follow as path
-from streamsvm.batch.path.factor import factorise
-from streamsvm.batch.problem import penalties, settled, survey
+from streamsvm.batch.path.factor import OWN_LOOP, decompose, factorise, solve_forward
+from streamsvm.batch.problem import settle, survey
 from streamsvm.batch.seeding.greedy import forced_steps
-from streamsvm.core.compiling._jit import compiled, compiled_for
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
 from streamsvm.core.costs import SECONDS_PER_CUBE
-from streamsvm.core.expansion import AGAIN, G_DOWN, G_UP, SLOTS, Expansion, bury
+from streamsvm.core.expansion import (
+    AGAIN,
+    G_DOWN,
+    G_UP,
+    NEGATIVE,
+    POSITIVE,
+    SLOTS,
+    Expansion,
+    bury,
+    find_extremes,
+    set_penalties,
+)
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row
 from streamsvm.online.finish import Problem, balance, kernel_among, move_members, solve_again
+from streamsvm.online.gap_steps import rescan
 
-LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
+LOOKED_UP, FOLLOWED, HANDED_BACK, TOO_MANY = range(4)  # how members left; or that LAPACK has to make the factor
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
-STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `_note_steps`
-NO_WORKSPACE = np.empty((0, 0))
+STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `note_steps`
+NO_FACTOR = np.empty((0, 0)), np.empty(0)
 UNIT, REMOVALS = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
 
@@ -79,19 +93,112 @@ def _diagonal_of(members):
     return members.s.self_k
 
 
+# -------------------------------------------------------------------------------------------------- what ways cost
+
+
+def seconds_along(n: int, m: int, events: float) -> float:
+    """What so many events of a path are expected to take among n members, m of them free, when there is a factor."""
+    return SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
+
+
+def expected_steps(m: int, r: int, tol: float) -> float:
+    """How many steps it is expected to take to solve again to `tol` after r members have left, with m free ones."""
+    digits = max(1.0, -math.log10(tol) / 3.0)
+    return digits * math.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
+
+
+def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
+    """What it is expected to take then, with n members."""
+    return costs.step_seconds(expected_steps(m, r, tol), n)
+
+
+_seconds_along, _expected_steps = inner(seconds_along), inner(expected_steps)
+_events_of, _step_seconds = inner(costs.events_of), inner(costs.step_seconds)
+
+
+@inner
+def _path_pays(s, m, r_free, r_bounded, steps):
+    """Whether a path is expected to cost less than steps that are as many as the last removals took of the expected."""
+    n, remembered = s.counts[SLOTS], s.counts[AGAIN] / UNIT if s.counts[AGAIN] > 0 else 1.0
+    along = _seconds_along(n, m, _events_of(float(r_free), float(r_bounded))) + SECONDS_PER_CUBE * float(m) ** 3
+    return along < remembered * _step_seconds(steps, float(n))
+
+
 @compiled
-def _bury_all(s, slots):
-    for i in slots:
+def note_steps(s, steps, expected):
+    """Heed the steps of a removal.  They are stored with the model, so that a copy goes on as the model does."""
+    share, before = round(UNIT * steps / expected), s.counts[AGAIN] if s.counts[AGAIN] > 0 else UNIT
+    s.counts[AGAIN] = max(1, ((REMOVALS - 1) * before + share) // REMOVALS)
+
+
+# --------------------------------------------------------------------------------------------------------- forgetting
+
+
+@inner
+def note(s, biased):
+    """Note anew what depends on the coefficients and the gradient: `Problem.note`; return the violation."""
+    if biased:
+        find_extremes(s)
+        return s.extremes[G_UP] - s.extremes[G_DOWN]
+    s.counts[POSITIVE] = s.counts[NEGATIVE] = 0
+    for t in range(s.counts[SLOTS]):
+        if s.alpha[t] != 0.0:
+            s.counts[POSITIVE if s.y[t] > 0 else NEGATIVE] += 1
+    rescan(s)
+    return max(s.extremes[G_UP], -s.extremes[G_DOWN])
+
+
+@shared
+def forget_here(s, kernel, biased, leaving, tol):
+    """Take members out: how it was done, the violation that is good enough now, and the steps that were expected.
+
+    If there are TOO_MANY free ones, nothing has been done.
+    """
+    tol = max(tol, note(s, biased))
+    free, r, r_free = 0, 0, 0
+    for t in range(s.counts[SLOTS]):
+        free += s.lo[t] < s.alpha[t] < s.hi[t]
+    for i in leaving:
+        r += s.alpha[i] != 0.0
+        r_free += s.alpha[i] != 0.0 and s.lo[i] < s.alpha[i] < s.hi[i]
+    how, expected = LOOKED_UP, 1.0
+    if r > 0:
+        how, expected, m = HANDED_BACK, _expected_steps(free, r, tol), free - r_free
+        if _path_pays(s, m, r_free, r - r_free, _expected_steps(m, r, tol)):
+            if m > OWN_LOOP:
+                return TOO_MANY, tol, expected
+            if leave_along(s, kernel, biased, leaving, np.empty((0, 0)), np.empty(0)):
+                how = FOLLOWED
+    take_out(s, kernel, biased, leaving, how == HANDED_BACK)
+    return how, tol, expected
+
+
+@compiled
+def take_out(s, kernel, biased, leaving, hands_back):
+    """Bury members, after they have handed back what they have."""
+    for i in leaving:
+        s.lo[i] = s.hi[i] = 0.0
+    if hands_back:
+        hand_back(s, kernel, biased, leaving)
+    for t in range(s.counts[SLOTS]):
+        set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, t)
+    for i in leaving:
         bury(s, i)
+    note(s, biased)
 
 
-def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float) -> tuple[Expansion, str]:
+@compiled
+def _forget(s, kernel, biased, leaving, tol):
+    return forget_here(s, kernel, biased, leaving, tol)
+
+
+def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float) -> tuple[Expansion, int]:
     """Take members out, in place, and keep the others as near to their optimum as before, or within `tol` of it.
 
     Parameters
     ----------
     s, kernel
-        The expansion.
+        The expansion.  Its features stay as they are.
     problem
         With or without a bias.
     leaving
@@ -104,27 +211,26 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     tuple
         The expansion, whose slots may be others, and how it was done.
     """
-    n = int(s.counts[SLOTS])
-    problem.note(s)
-    tol, how = max(tol, problem.violation(s)), LOOKED_UP
-    mass = leaving[s.alpha[leaving] != 0.0]
-    if len(mass):
-        expected = expected_steps(int(np.count_nonzero(_is_free(s))), len(mass), tol)
-        stays = np.ones(n, bool)
-        stays[leaving] = False
-        how = FOLLOWED if _leave(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
-        s.lo[leaving] = s.hi[leaving] = 0.0
-        if how == HANDED_BACK:
-            hand_back(s, kernel, problem.fixed_sum, mass)
-        s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
-    _bury_all(s, leaving)
-    problem.note(s)
-    steps = 0
-    if problem.violation(s) > tol:  # after steps that only emptied coefficients, or by the rounding of many paths
-        s, steps = solve_again(s, kernel, problem, tol)
+    biased = problem.fixed_sum
+    how, tol, expected = _forget(s, kernel, biased, leaving, float(tol))
+    if how == TOO_MANY:
+        free = _is_free(s)
+        free[leaving] = False
+        found = _factor(s, kernel, np.flatnonzero(free))
+        how = FOLLOWED if found and leave_along(s, kernel, biased, leaving, *found) else HANDED_BACK
+        take_out(s, kernel, biased, leaving, how == HANDED_BACK)
+    s, steps = mended(s, kernel, problem, tol)
     if how == HANDED_BACK:
-        _note_steps(s, steps, expected)
+        note_steps(s, steps, expected)
     return s, how
+
+
+def mended(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
+    """Solve again if that is needed, as after steps that only emptied coefficients; the number of steps."""
+    if problem.fixed_sum:
+        balance(s, kernel)
+        problem.note(s)
+    return solve_again(s, kernel, problem, tol) if problem.violation(s) > tol else (s, 0)
 
 
 def admit(s: Expansion, kernel: Kernel, problem: Problem, count: int, tol: float) -> tuple[Expansion, int]:
@@ -133,46 +239,22 @@ def admit(s: Expansion, kernel: Kernel, problem: Problem, count: int, tol: float
     The others are optimal to some tolerance.  As in `forget`, a path replaces steps where it is cheaper: the new ones
     are driven towards their bounds until they meet their conditions.  Returns the expansion and the number of steps.
     """
-    n = int(s.counts[SLOTS])
-    if problem.fixed_sum and _enter(s, kernel, np.arange(n - count, n), tol):
-        s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
+    if problem.fixed_sum:
+        _enter(s, kernel, int(s.counts[SLOTS]) - count, float(tol))
     problem.note(s)
     return solve_again(s, kernel, problem, tol)
 
 
-def _leave(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: np.ndarray, tol: float) -> bool:
-    """Drive `mass` out along a path, if it is cheaper than steps; whether it was done.  If not, nothing has changed."""
-    n = len(stays)
-    alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
-    free = _is_free(s)
-    M, leaves_free = np.flatnonzero(free & stays), int(np.count_nonzero(free[mass]))
-    events = costs.events_of(leaves_free, len(mass) - leaves_free)
-    if not _path_pays(n, len(M), events, _remembered(s) * seconds_by_steps(n, len(M), len(mass), tol)):
-        return False
-    place = places(alpha, lo, hi)
-    place[~stays] = path.OUT
-    return _follow(s, kernel, biased, M, place, mass, np.zeros(len(mass)), tolerances(s, alpha, g, lo, hi, biased))
+def _enter(s: Expansion, kernel: Kernel, first: int, tol: float) -> bool:
+    """Drive the members from slot `first` on along a path, with a bias, if it is cheaper than steps; whether it was."""
+    how = enter_along(s, kernel, first, tol, *NO_FACTOR)
+    if how == TOO_MANY and (found := _factor(s, kernel, np.flatnonzero(_is_free(s)))):
+        how = enter_along(s, kernel, first, tol, *found)
+    return bool(how == FOLLOWED)
 
 
-def _enter(s: Expansion, kernel: Kernel, entering: np.ndarray, tol: float) -> bool:
-    """Drive those that enter along a path, with a bias, if it is cheaper than steps; whether it was done."""
-    n = int(s.counts[SLOTS])
-    alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
-    of_others = lo.copy(), hi.copy()
-    for bound in of_others:
-        bound[entering] = 0.0
-    above, below, mu = tolerances(s, alpha, g, *of_others, True)
-    rises = s.y[entering] > 0
-    violates = np.where(rises, g[entering] - mu > above, mu - g[entering] > below)
-    driven, M = entering[violates], np.flatnonzero(_is_free(s))
-    steps = ENTERING * np.sqrt(float((hi - lo).max()) * float(s.self_k[:n].max()))
-    expected = steps * _remembered(s) * seconds_by_steps(n, len(M), len(driven), tol)
-    if not len(driven) or not _path_pays(n, len(M), costs.events_of(len(driven), 0.0), expected):
-        return False
-    place = places(alpha, lo, hi)
-    place[driven] = path.DRIVEN
-    target = np.where(rises, hi[entering], lo[entering])[violates]
-    return _follow(s, kernel, True, M, place, driven, target, (above, below, mu))
+def _factor(s: Expansion, kernel: Kernel, M: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    return factorise(kernel_among(s, kernel, M), jitter_of(s))
 
 
 def _is_free(s: Expansion) -> np.ndarray:
@@ -181,96 +263,135 @@ def _is_free(s: Expansion) -> np.ndarray:
     return np.asarray((s.lo[:n] < s.alpha[:n]) & (s.alpha[:n] < s.hi[:n]))
 
 
-def places(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-    """Where on a path the members begin, (n,) int8."""
-    place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE)).astype(np.int8)
-    place[lo >= hi] = path.OUT
-    return place
+# ---------------------------------------------------------------------------------------------------------- the paths
 
 
-def jitter_of(s: Expansion) -> float:
+@compiled
+def put_places(s, place):
+    """Note where on a path the members begin, in `place`, (n,) int8."""
+    for t in range(place.shape[0]):
+        at = path.AT_UPPER if s.alpha[t] >= s.hi[t] else path.AT_LOWER if s.alpha[t] <= s.lo[t] else path.FREE
+        place[t] = path.OUT if s.lo[t] >= s.hi[t] else at
+
+
+@compiled
+def jitter_of(s):
     """What is added to the diagonal of K_MM, so that it has a factor."""
-    n = int(s.counts[SLOTS])
-    widest = float((s.hi[:n] - s.lo[:n]).max(initial=0.0))
-    return path.PATH_JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
+    widest, largest = 1e-300, 0.0
+    for t in range(s.counts[SLOTS]):
+        widest, largest = max(widest, s.hi[t] - s.lo[t]), max(largest, s.self_k[t])
+    return path.PATH_JITTER / widest + JITTER * largest
 
 
-def _follow(
-    s: Expansion,
-    kernel: Kernel,
-    biased: bool,
-    M: np.ndarray,
-    place: np.ndarray,
-    driven: np.ndarray,
-    target: np.ndarray,
-    beside: tuple[float, float, float],
-) -> bool:
-    """Follow a path to its end; whether that was possible.  If not, nothing has changed.
-
-    `beside` is what `tolerances` returns; for the others see `batch.path.follow`.
-    """
-    n, limit = len(place), 4 * len(driven) + 50
-    alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
-    above, below, mu = beside
-    jitter = jitter_of(s)
-    found = factorise(kernel_among(s, kernel, M), jitter)
-    if found is None:
-        return False
-    factor = path.Factor(*found, M, jitter, above, below, NO_WORKSPACE)
-    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(driven, target, limit)
-    outcome, _ = path.follow(Members(s, kernel), state, way, factor.beginning(min(len(M) + limit, n) + 1, mu))
-    if outcome != path.COMPLETE or not np.isfinite(g).all():
-        return False
-    s.alpha[:n], s.g[:n] = settled(alpha, lo, hi, np.abs(s.alpha[:n]).max()), g
-    return True
-
-
-def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
-    """Whether a path is expected to cost less than steps that take so many seconds."""
-    return bool(seconds_along(n, m, events) + SECONDS_PER_CUBE * m**3 < by_steps)
-
-
-def seconds_along(n: int, m: int, events: float) -> float:
-    """What so many events of a path are expected to take among n members, m of them free, when there is a factor."""
-    return costs.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
-
-
-def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
-    """What it is expected to take to solve again to `tol` after r of n members have left, with m free ones."""
-    return costs.step_seconds(expected_steps(m, r, tol), n)
-
-
-def expected_steps(m: int, r: int, tol: float) -> float:
-    """How many steps it is expected to take then."""
-    digits = max(1.0, -np.log10(tol) / 3.0)
-    return float(digits * np.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m))
-
-
-def _remembered(s: Expansion) -> float:
-    """How many times as many steps the last removals took as was expected; 1 if there were none."""
-    return (int(s.counts[AGAIN]) or UNIT) / UNIT
-
-
-def _note_steps(s: Expansion, steps: int, expected: float) -> None:
-    """Heed the steps of a removal.  They are stored with the model, so that a copy goes on as the model does."""
-    share = round(UNIT * steps / expected)
-    s.counts[AGAIN] = max(1, ((REMOVALS - 1) * (int(s.counts[AGAIN]) or UNIT) + share) // REMOVALS)
-
-
-def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:
+@compiled
+def tolerances(s, lo, hi, biased):
     """How far above the bias a gradient is that might rise, how far below it one that might fall; the bias."""
+    n = lo.shape[0]
     if not biased:
-        return max(0.0, float(s.extremes[G_UP])), max(0.0, -float(s.extremes[G_DOWN])), 0.0
-    top, bottom, mu, free = survey(alpha, g, lo, hi)
-    return (max(0.0, top - mu), max(0.0, mu - bottom), mu) if free else (0.0, 0.0, mu)
+        return max(0.0, s.extremes[G_UP]), max(0.0, -s.extremes[G_DOWN]), 0.0
+    top, bottom, mu, free = survey(s.alpha[:n], s.g[:n], lo, hi)
+    if free == 0:
+        return 0.0, 0.0, mu
+    return max(0.0, top - mu), max(0.0, mu - bottom), mu
 
 
-def hand_back(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray) -> None:
-    """Empty the leaving coefficients, whose boxes are [0, 0], at whatever cost to the objective."""
-    n = int(s.counts[SLOTS])
+@compiled
+def leave_along(s, kernel, biased, leaving, F, w):
+    """Drive what members have out along a path; whether that was possible.  If not, nothing has changed."""
+    n, r = s.counts[SLOTS], 0
+    place, mass = np.empty(n, np.int8), leaving.copy()
+    put_places(s, place)
+    for i in leaving:
+        place[i] = path.OUT
+        if s.alpha[i] != 0.0:
+            mass[r] = i
+            r += 1
+    beside = tolerances(s, s.lo[:n], s.hi[:n], biased)
+    return along(s, kernel, biased, F, w, place, mass[:r], np.zeros(r), beside[0], beside[1], beside[2]) >= 0
+
+
+@compiled
+def enter_along(s, kernel, first, tol, F, w):
+    """Drive the members from slot `first` on towards their bounds, along a path, if it is cheaper than steps; how."""
+    n, r, free = s.counts[SLOTS], 0, 0
+    lo, hi, place = s.lo[:n].copy(), s.hi[:n].copy(), np.empty(n, np.int8)
+    lo[first:] = 0.0
+    hi[first:] = 0.0
+    above, below, mu = tolerances(s, lo, hi, True)
+    put_places(s, place)
+    driven, target, widest, largest = np.empty(n - first, np.int64), np.empty(n - first), 0.0, 0.0
+    for t in range(n):
+        widest, largest = max(widest, s.hi[t] - s.lo[t]), max(largest, s.self_k[t])
+        free += s.lo[t] < s.alpha[t] < s.hi[t]
+        if t >= first and (s.g[t] - mu > above if s.y[t] > 0 else mu - s.g[t] > below):
+            place[t] = path.DRIVEN
+            driven[r], target[r] = t, s.hi[t] if s.y[t] > 0 else s.lo[t]
+            r += 1
+    steps = ENTERING * math.sqrt(widest * largest) * _expected_steps(free, r, tol)
+    if r == 0 or not _path_pays(s, free, r, 0, steps):
+        return HANDED_BACK
+    if free > max(OWN_LOOP, F.shape[0]):
+        return TOO_MANY
+    done = along(s, kernel, True, F, w, place, driven[:r], target[:r], above, below, mu) >= 0
+    return FOLLOWED if done else HANDED_BACK
+
+
+@shared
+def along(s, kernel, biased, F, w, place, driven, target, above, below, mu):
+    """Follow a path to its end; the number of its events, or -1 if that was not possible, and nothing has changed.
+
+    F and w are the factor among the free members.  If they are empty it is found here, which takes longer than LAPACK
+    for many.  For the others see `batch.path.follow`.
+    """
+    n, m, limit, jitter = place.shape[0], 0, 4 * driven.shape[0] + 50, jitter_of(s)
+    M = np.empty(n, np.int64)
+    for t in range(n):
+        if place[t] == path.FREE:
+            M[m] = t
+            m += 1
+    # 1. The factor, with room for more.
+    size, K = min(m + limit, n) + 1, F
+    room, ones, members = np.empty((size, size)), np.ones(size), np.zeros(size, np.int64)
+    if F.shape[0] < m:
+        K, w = np.empty((m, m)), np.ones(m)
+        for a in range(m):
+            r = member_row(s, kernel, M[a], -1)
+            for b in range(m):
+                K[a, b] = s.rows[r, M[b]]
+            K[a, a] += jitter
+        if not decompose(K):
+            return -1
+        solve_forward(K, m, w)
+    for a in range(m):
+        if not np.isfinite(w[a]):
+            return -1
+        members[a], ones[a] = M[a], w[a]
+        for b in range(m):
+            room[a, b] = K[a, b]
+    # 2. The path, on copies.
+    alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
+    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(driven, target, limit)
+    beginning = path.Beginning(room, ones, members, m, mu, above, below, jitter)
+    outcome, events = path.follow(Members(s, kernel), state, way, beginning)
+    if outcome != path.COMPLETE:
+        return -1
+    # 3. Its end.
+    largest = 0.0
+    for t in range(n):
+        if not np.isfinite(g[t]):
+            return -1
+        largest = max(largest, abs(s.alpha[t]))
+    settle(alpha, lo, hi, largest)
+    for t in range(n):
+        s.alpha[t], s.g[t] = alpha[t], g[t]
+        set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, t)
+    return events
+
+
+@compiled
+def hand_back(s, kernel, biased, leaving):
+    """Empty the leaving coefficients, whose boxes are [0, 0], at any cost to the objective; `balance` must follow."""
+    n = s.counts[SLOTS]
     if biased:
-        forced_steps(Members(s, kernel), s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], mass)
-    rest = mass[s.alpha[mass] != 0.0]  # without a bias all; with one, what rounding has left
-    move_members(s, kernel, rest, np.zeros(len(rest)))
-    if biased:
-        balance(s, kernel)
+        forced_steps(Members(s, kernel), s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], leaving)
+    move_members(s, kernel, leaving, np.zeros(leaving.shape[0]))  # without a bias all; with one, what rounding has left

@@ -36,7 +36,7 @@ from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
 from streamsvm.core.storage import keep, live_slots, row_width
-from streamsvm.online.finish import Problem, kernel_among
+from streamsvm.online.finish import Problem, balance, kernel_among
 from streamsvm.online.removal import forget
 
 UNKNOWN, UNCHANGED, WRONG, RIGHT = range(4)  # what bounds say of a member without itself
@@ -152,12 +152,13 @@ class LeaveOut:
 
     def _where_paths_begin(self) -> path.Factor | None:
         s, n = self.s, self.n
-        alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
+        lo, hi = s.lo[:n], s.hi[:n]
         M = np.flatnonzero(self.free)
-        above, below, self._mu = forget.tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
+        above, below, self._mu = forget.tolerances(s, lo, hi, self.problem.fixed_sum)
         jitter = forget.jitter_of(s)
         found = factorise(kernel_among(s, self.kernel, M), jitter)
-        self._place = forget.places(alpha, lo, hi)
+        self._place = np.empty(n, np.int8)
+        forget.put_places(s, self._place)
         room = len(M) + SPARE_ROOM
         return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 
@@ -182,6 +183,8 @@ class LeaveOut:
         before = {name: getattr(s, name)[:n].copy() for name in names}
         s.lo[c] = s.hi[c] = 0.0
         forget.hand_back(s, self.kernel, self.problem.fixed_sum, mass)
+        if self.problem.fixed_sum:
+            balance(s, self.kernel)
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
         self.problem.note(s)
         for _ in range(MAX_CHUNKS):

@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 from tight import LEARNERS, TIGHT, learned, noisy
 
 from streamsvm import LASVM, LASVMG, FullSVM
-from streamsvm.batch.path import follow as path
 from streamsvm.core import storage
+from streamsvm.core.expansion import AGAIN
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.online import finish as finishing
 from streamsvm.online.finish import move_members
@@ -33,6 +33,11 @@ def solved_without(model, ids, tol=TIGHT):
     again._state.problem.note(s)
     again.finish(tol)
     return again
+
+
+def prefer(s, by_path):
+    """Let the steps that an expansion remembers make a path, or steps, the cheaper way."""
+    s.counts[AGAIN] = 10**9 if by_path else 1
 
 
 def dual(model):
@@ -116,7 +121,7 @@ def test_learned_again_it_is_the_old_model(learner):
 def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):
     X, y = noisy()
     model = learned(learner, X, y)
-    monkeypatch.setattr(forgetting, "_path_pays", lambda *_: how == forgetting.FOLLOWED)
+    prefer(model._state.expansion, how == forgetting.FOLLOWED)
     taken = []
     original = forgetting.forget
 
@@ -142,16 +147,17 @@ def test_what_comes_back_is_solved_for_by_both_ways(by_path, monkeypatch):
     model = LASVM(C=5.0, gamma=0.3, tol=1e-5)
     model.learn_many(X, y)
     model.finish()
-    monkeypatch.setattr(forgetting, "_path_pays", lambda *_: by_path)
     taken, original = [], forgetting._enter
 
     def watched(*arguments):
+        prefer(arguments[0], by_path)
         taken.append(original(*arguments))
         return taken[-1]
 
     monkeypatch.setattr(forgetting, "_enter", watched)
     gone = rng.choice(model.support_ids, 20, replace=False)
     for i in gone.tolist():
+        prefer(model._state.expansion, by_path)
         model.forget(i)
         assert model.delta <= 1e-5 * (1.0 + 1e-3)
     assert set(taken) == {by_path}
@@ -174,7 +180,7 @@ def test_the_steps_after_a_removal_decide_how_the_next_one_is_done(monkeypatch):
         return s, way
 
     monkeypatch.setattr(forgetting, "solve_again", lambda *arguments: (solve(*arguments)[0], 10**8))
-    monkeypatch.setattr(forgetting, "SECONDS_PER_CUBE", 1e-6)  # too dear for what is expected at first
+    prefer(model._state.expansion, by_path=False)
     monkeypatch.setattr("streamsvm.estimators.learner.state.forget", watched)
     first, second = model.support_ids[np.abs(model.dual_coef) == model.C][:2].tolist()
     model.forget(first)
@@ -320,10 +326,36 @@ def test_interrupted_it_is_as_before(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(path, "follow", interrupted)
+    monkeypatch.setattr(forgetting, "mended", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.forget(model.support_ids[:3])
     assert model.digest() == before
+
+
+def test_interrupted_when_others_come_back_it_leaves_nothing_where_the_next_ones_go(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 4)) * (rng.random((1000, 4)) < 0.5)
+    y = X[:, 0] + X[:, 2] ** 2 + 0.4 * rng.normal(size=1000) > 0.4
+    model = LASVM(C=5.0, gamma=0.3, scaling=None)
+    model.learn_many(X[:900], y[:900])
+    model.finish()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def forget_all():
+        for i in model.support_ids.tolist():
+            model.forget(i)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("streamsvm.estimators.learner.forgetting.admit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            forget_all()
+    model.learn_many(X[900:], y[900:], ids=np.arange(900, 1000))
+    s = model._state.expansion
+    live = storage.live_slots(s)
+    assert (s.ids[live] >= 900).any()
+    np.testing.assert_array_equal(storage.rows_of(s, live, 4).toarray(), X[s.ids[live]].astype(np.float32))
 
 
 # ---------------------------------------------------------------------------------------------------------- new labels
@@ -362,12 +394,12 @@ def test_the_right_label_stays_untouched():
 
 def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
     """The solver narrows the cached rows to the members that there are."""
-    monkeypatch.setattr(forgetting, "_path_pays", lambda *_: False)
     monkeypatch.setattr(finishing, "STEPS_PER_MEMBER", 0)
     monkeypatch.setattr(finishing, "MIN_CHUNK", 0)
     X, y = noisy(400)
     for learner in LEARNERS:
         model = learned(learner, X[:200], y[:200], finish_tol=1e-3)
+        prefer(model._state.expansion, by_path=False)
         model.forget(model.support_ids[::3])
         s = model._state.expansion
         assert s.rows.shape[1] == len(s.alpha)
@@ -422,16 +454,17 @@ def test_many_that_leave_together_leave_no_coefficient_without_a_counterpart():
 
 
 @pytest.mark.parametrize("way", ["forget", "relabel", "window", "budget"])
-def test_the_sum_stays_0_with_weights(way, monkeypatch):
-    monkeypatch.setattr(forgetting, "_follow", lambda *args: False)
+def test_the_sum_stays_0_with_weights(way):
     for seed in range(12):
         rng = np.random.default_rng(seed)
         X, y, w = rng.normal(size=(300, 3)), rng.random(300) < 0.5, rng.choice([1e-4, 1.0], 300, p=[0.9, 0.1])
         hours = np.where(np.arange(300) < 150, 0, 9).astype("timedelta64[h]")
         bounds = {"window": {"window": datetime.timedelta(hours=8)}, "budget": {"budget": 100}}.get(way, {})
         model = LASVM(C=100.0, gamma=10.0, **bounds)
+        prefer(model._state.expansion, by_path=False)
         model.learn_many(X, y, w=w, t=np.datetime64("2026-01-01") + hours)
         ids = rng.permutation(np.flatnonzero(w == 1.0))[:20]
+        prefer(model._state.expansion, by_path=False)
         if way == "forget":
             model.forget(ids)
         elif way == "relabel":
