@@ -150,7 +150,7 @@ def _id_column(arguments: argparse.Namespace) -> str | None:
     """The column of ids if none is given: as the job has begun, or one with such a name whose values all differ."""
     table: Path = arguments.config
     rows = (json.loads(value)["x"] for value in read_events(table, "auto", Columns(raw="event")))
-    first = next(rows, {})
+    first: dict[str, Any] = next(rows, {})
     named = {name: {str(of)} for name, of in first.items() if is_id(name) and name not in _others(arguments)}
     if named and (begun := _first_event(arguments)):
         return next((name for name in named if name not in begun["x"]), None)
