@@ -8,6 +8,8 @@ the comparison.
 Then events come at 100 a second, and the time from each to its prediction is measured in CPU time: what other programs
 take does not count, nor does the disk.  The log is looked at every 5 ms.  A checkpoint comes every 1000 events.
 
+Some virtual machines take milliseconds for a large page of memory that is new.  NUMPY_MADVISE_HUGEPAGE=0 does without.
+
     python benchmarks/challengers.py          # 8000 events; the lesser of two measurements
     python benchmarks/challengers.py --quick  # 3000 events, once
 """

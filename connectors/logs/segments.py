@@ -20,7 +20,6 @@ import os
 import re
 import struct
 from bisect import bisect_right
-from functools import lru_cache
 from pathlib import Path
 from typing import IO
 from zlib import crc32
@@ -299,16 +298,12 @@ class Appender:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
 
-@lru_cache(maxsize=16)  # most records of a topic have the same
-def _encoded(headers: Headers) -> bytes:
-    names = [name.encode() for name, _ in headers]
-    parts = zip(names, (content for _, content in headers), strict=True)
-    return b"".join(_HEADER.pack(len(name), len(content)) + name + content for name, content in parts)
-
-
 def _encode(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
     key_length, value_length = (-1 if content is None else len(content) for content in (key, value))
-    begin = _BODY.pack(offset, timestamp, key_length, value_length, len(headers))
-    body = b"".join((begin, key or b"", value or b"", _encoded(tuple(headers))))
+    parts = [_BODY.pack(offset, timestamp, key_length, value_length, len(headers)), key or b"", value or b""]
+    for name, content in headers:
+        encoded = name.encode()
+        parts += [_HEADER.pack(len(encoded), len(content)), encoded, content]
+    body = b"".join(parts)
     start = struct.pack("<II", len(body), crc32(body))
     return b"".join((start, struct.pack("<I", crc32(start)), body))

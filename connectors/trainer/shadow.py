@@ -43,7 +43,7 @@ from .state.state import State
 
 _GRACE_SECONDS = 10.0  # of CPU time, before a challenger can be too slow: its first records compile code
 _ROOM = 1 << 20  # bytes of records that may wait: about a thousand, which the challengers follow in a second
-_SLICE_SECONDS = 0.002  # CPU time of a challenger before it is looked whether a record waits
+_SLICE_SECONDS = 0.004  # CPU time of a challenger before it is looked whether a record waits
 _FIRST_SLICE, _LARGEST_SLICE, _FEW = 16, 256, 16  # records of its first slice, and the most; lessons of a step in it
 
 
@@ -158,7 +158,7 @@ class Shadow:
     def work(self, state: State, seconds: float) -> None:
         """Let the challengers take steps for so long, or until they have taken all."""
         end = time.perf_counter() + seconds
-        self._pauses = True
+        self._pauses = self._settings.daemon.follow  # otherwise no answer is waited for
         self._work(state, lambda: time.perf_counter() >= end)
 
     def catch_up(self, state: State) -> None:

@@ -6,6 +6,7 @@ from typing import Any, TextIO
 
 from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
+from ...runtime.text import plural
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..choices import Choices
@@ -95,7 +96,7 @@ class _Terminal:
                 self.say(f"[+] an answer is {for_whom(shown, self._is_for_all)}")
             self._await_answer(shown)
         self._service.release(self._who)
-        self.say(f"{self.n_labels} labels given" if self.n_labels != 1 else "1 label given")
+        self.say(f"{plural(self.n_labels, 'label')} given")
         return self.n_labels
 
     def _wait(self) -> None:
