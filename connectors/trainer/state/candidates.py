@@ -344,6 +344,7 @@ def _shown_of(value: bytes, text: str, image: str) -> tuple[str | list[float], s
     """The text of an event, or the grey values of its image, empty without both; and what else people may judge by."""
     event = json.loads(value)
     said, x = event.get(text), event.get("x")
+    shown: str | list[float] = ""
     if isinstance(said, str) and said.strip():
         own, shown = {*_OWN_FIELDS, text}, said
         if isinstance(x, dict):  # a raw record has the text again
