@@ -176,7 +176,7 @@ def _listed(
 def for_whom(shown: Question, is_for_all: bool) -> str:
     """Whether an answer is for near-duplicates, too."""
     n = len(shown.alike)
-    return f"also for {n} more with almost the same text" if is_for_all else "for this event alone"
+    return f"also for {n} more {'almost ' * shown.almost}like it" if is_for_all else "for this event alone"
 
 
 def progress(stats: Mapping[str, Any], names: Sequence[str]) -> list[str]:
