@@ -17,7 +17,7 @@ from ..settings.sections import Settings
 from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
 
-_MOST_BETWEEN = 10_000  # events between one that a model answers and one that another has answered first
+_BLOCK = 65_536  # offsets whose counts lie together: the offsets of a topic may begin anywhere
 
 _TYPES: dict[str, type] = {"id": str, "label": str, "score": float, "margin": float, "src": str}
 
@@ -38,35 +38,45 @@ def _types(settings: Settings) -> dict[str, type]:
 
 
 def _rows(log: Transport, topic: str, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Each prediction once: a process that was killed may have written some again, with the same place of the event."""
-    once = Once()
+    """The last prediction of each event: a process that was killed writes some again, one with a new state all."""
+    ahead = Ahead()
+    for record in read_all(log, topic):
+        if record.value is not None:
+            ahead.add(*_place(read_json(record.value, dict)))
     for record in read_all(log, topic):
         if record.value is None:
             continue
         fields = read_json(record.value, dict)
+        if not ahead.is_last(*_place(fields)):
+            continue
         if "labels" in fields:
             fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False)
         if isinstance(made_by := fields.get("model"), dict):
             fields["model"] = made_by.get("name")
-        partition, _, offset = str(fields["src"]).rpartition("-")
-        if once.is_new(partition, int(offset)):
-            yield {name: fields[name] for name in columns if fields.get(name) is not None}
+        yield {name: fields[name] for name in columns if fields.get(name) is not None}
 
 
-class Once:
-    """Knows which events were seen, if they come about in order: where several models answer, one goes first."""
+def _place(fields: dict[str, Any]) -> tuple[str, int]:
+    """The partition and the offset of the event of a prediction."""
+    partition, _, offset = str(fields["src"]).rpartition("-")
+    return partition, int(offset)
+
+
+class Ahead:
+    """How many predictions of each event are still to be read: a byte each, at most 255."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, int] = {}
-        self._left_out: defaultdict[str, set[int]] = defaultdict(set)  # that may still come
+        self._counts: defaultdict[tuple[str, int], bytearray] = defaultdict(lambda: bytearray(_BLOCK))
 
-    def is_new(self, partition: str, offset: int) -> bool:
-        """Whether an event has not been seen before; it has from now on."""
-        newest, left_out = self._newest.get(partition, -1), self._left_out[partition]
-        if offset > newest:
-            left_out.update(range(max(newest + 1, offset - _MOST_BETWEEN), offset))
-            self._newest[partition] = offset
-            return True
-        is_left_out = offset in left_out
-        left_out.discard(offset)
-        return is_left_out
+    def add(self, partition: str, offset: int) -> None:
+        block, at = divmod(offset, _BLOCK)
+        counts = self._counts[partition, block]
+        counts[at] = min(counts[at] + 1, 255)
+
+    def is_last(self, partition: str, offset: int) -> bool:
+        """Whether this prediction of an event, which is now read, is the last one that was added."""
+        block, at = divmod(offset, _BLOCK)
+        counts = self._counts[partition, block]
+        n_left = counts[at]
+        counts[at] = max(n_left - 1, 0)
+        return n_left == 1

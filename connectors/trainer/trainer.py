@@ -302,7 +302,7 @@ class Trainer(Loop[dict[int, State]]):
 
         What the partition has noted must be durable before that: the rebuilt state follows it, too.
         """
-        if not self._save(list(self._partitions.values())):
+        if not self._save_all(list(self._partitions.values())):
             return
         with self._health.heartbeat.allow(LOADING_SECONDS):
             rebuilt = caught_up(partition, swap, self._settings, self._stop)

@@ -20,6 +20,20 @@ def test_predictions_of_the_trainer_or_of_scorers(tmp_path, call):
         assert row == {"id": "a", "label": label, "score": "0.5", "margin": "0.25", "src": "events-0-0"}
 
 
+def test_a_trainer_that_began_anew_replaces_what_was_predicted_before(tmp_path, call):
+    """Other settings need another state folder; the topic is the same, and has both."""
+    (tmp_path / "app.toml").write_text("[decide]\nerror = 0.1\n")
+    said = {"id": "a", "label": "ham", "score": 0.5, "margin": 0.25}
+    old = [said | {"src": f"events-0-{at}"} for at in range(5)]
+    new = [one | {"label": "spam", "decided": True, "labels": ["spam"]} for one in old[:4]]
+    append(tmp_path / "log", old + new, "predictions")
+    assert call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.csv")[0] == 0
+    with (tmp_path / "p.csv").open(newline="") as file:
+        rows = [(row["src"], row["label"], row["decided"]) for row in csv.DictReader(file)]
+    spam = [(f"events-0-{at}", "spam", "1") for at in range(4)]
+    assert sorted(rows) == [*spam, ("events-0-4", "ham", "")]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_where_models_take_turns_each_event_has_one_row(tmp_path, call, seed):
     """A challenger answers after the model that serves, and a killed process answers again."""
