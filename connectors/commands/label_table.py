@@ -19,6 +19,7 @@ from ..runtime.folders import FileError
 from ..runtime.text import plural, to_number
 from ..settings.loading import load
 from ..settings.sections import ConfigError, LabelSettings, Settings
+from .init.roles import is_id
 from .label_words import EMBEDDER, embedder, nearest, words_of
 
 TOPIC = "records"
@@ -73,6 +74,9 @@ def prepare(arguments: argparse.Namespace) -> Path:
         If the table cannot be read, or is another one than before.
     """
     table: Path = arguments.config
+    if arguments.id is None and (found := _id_column(arguments)) is not None:
+        arguments.id = found
+        print(f"the ids are those of the column {found!r}")
     config, settings = open_job(table, table.stem, arguments.set, _features(arguments))
     columns = _columns(arguments, settings)
     try:
@@ -104,11 +108,15 @@ def open_job(
     If it is not there, it is made; `features` are the sections that say what the features are, and `given` are further
     settings of a new job.
     """
-    config = source.with_name(f"{name}-labels") / "app.toml"
+    config = _config_of(source, name)
     config.parent.mkdir(parents=True, exist_ok=True)
     if not config.exists():
         _begin(config, [*given, *overrides], _CONFIG + features)
     return config, load(config, os.environ, overrides, with_model=False)
+
+
+def _config_of(source: Path, name: str) -> Path:
+    return source.with_name(f"{name}-labels") / "app.toml"
 
 
 def tell(events: str, source: Path, config: Path) -> None:
@@ -136,6 +144,38 @@ def _begin(config: Path, overrides: list[str], text: str) -> None:
             head = f"[{section}]\n"
             text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
     config.write_text(text, encoding="utf-8")
+
+
+def _id_column(arguments: argparse.Namespace) -> str | None:
+    """The column of ids if none is given: as the job has begun, or one with such a name whose values all differ."""
+    table: Path = arguments.config
+    rows = (json.loads(value)["x"] for value in read_events(table, "auto", Columns(raw="event")))
+    first: dict[str, Any] = next(rows, {})
+    named = {name: {str(of)} for name, of in first.items() if is_id(name) and name not in _others(arguments)}
+    if named and (begun := _first_event(arguments)):
+        return next((name for name in named if name not in begun["x"]), None)
+    n_rows = 1
+    for row in rows if named else ():
+        n_rows += 1
+        for name, seen in named.items():
+            seen.add(str(row.get(name)))
+    return next((name for name, seen in named.items() if len(seen) == n_rows and "None" not in seen), None)
+
+
+def _others(arguments: argparse.Namespace) -> tuple[str | None, ...]:
+    """The columns that are something else than ids."""
+    return arguments.text, arguments.image, arguments.known
+
+
+def _first_event(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """The first event of a job that has begun."""
+    config = _config_of(arguments.config, arguments.config.stem)
+    folder = load(config, os.environ, arguments.set, with_model=False).log.dir if config.exists() else None
+    if folder is None or not folder.exists():
+        return None
+    with LocalLog(folder) as log:
+        ends = {0: min(log.end_offsets(TOPIC).get(0, 0), 1)}
+        return next((json.loads(record.value or b"{}") for record in read(log, TOPIC, {0: 0}, ends)), None)
 
 
 def _features(arguments: argparse.Namespace) -> str:
@@ -237,6 +277,6 @@ def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> N
     if json.loads(last.value or b"{}") != json.loads(value):
         folder = f"{table.stem}-labels"
         raise FileError(
-            f"{table}: record {there} is not the one that {folder} has from an earlier call. Add records at the end "
-            "of the table only, or move the folder away to begin a new job"
+            f"{table}: record {there} is not the one that {folder} has from an earlier call. Give the same "
+            "columns as then, and add records at the end of the table only; or move the folder away to begin a new job"
         )

@@ -1,7 +1,6 @@
 """The command ``streamsvm predictions``: write the predictions of the trainer or of scorers to a file."""
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from ..settings.sections import Settings
 from .shared.configuration import read_config
 from .shared.tables import TEXTUAL, require_table, write_table
 
-_MOST_BETWEEN = 10_000  # events between one that a model answers and one that another has answered first
+_BLOCK = 65_536  # offsets whose counts lie together: the offsets of a topic may begin anywhere
 
 _TYPES: dict[str, type] = {"id": str, "label": str, "score": float, "margin": float, "src": str}
 
@@ -26,47 +25,65 @@ def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, with_model=False)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
     topic = settings.log.scores if arguments.scores else settings.log.predictions
+    types, suffix = _types(settings), arguments.out.suffix
     with open_once(settings) as log:
-        rows = tqdm(_rows(log, topic, _types(settings)), "reading", unit=" records", disable=None)
-        write_table(arguments.out, _types(settings), rows, "prediction")
+        rows = tqdm(_rows(log, topic, types), "reading", unit=" records", disable=None)
+        write_table(arguments.out, types, (_told(row, suffix) for row in rows), "prediction")
 
 
 def _types(settings: Settings) -> dict[str, type]:
-    """The columns; the labels that are left are one text, as JSON."""
+    """The columns."""
     answered = {"model": str} if settings.split() else {}
     return {**_TYPES, **answered, **({"decided": bool, "labels": str} if settings.decide.error else {})}
 
 
 def _rows(log: Transport, topic: str, columns: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Each prediction once: a process that was killed may have written some again, with the same place of the event."""
-    once = Once()
+    """The last prediction of each event: a process that was killed writes some again, one with a new state all."""
+    ahead = Ahead()
+    for record in read_all(log, topic):
+        if record.value is not None:
+            ahead.add(*_place(read_json(record.value, dict)))
     for record in read_all(log, topic):
         if record.value is None:
             continue
         fields = read_json(record.value, dict)
-        if "labels" in fields:
-            fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False)
+        if not ahead.is_last(*_place(fields)):
+            continue
         if isinstance(made_by := fields.get("model"), dict):
             fields["model"] = made_by.get("name")
-        partition, _, offset = str(fields["src"]).rpartition("-")
-        if once.is_new(partition, int(offset)):
-            yield {name: fields[name] for name in columns if fields.get(name) is not None}
+        yield {name: fields[name] for name in columns if fields.get(name) is not None}
 
 
-class Once:
-    """Knows which events were seen, if they come about in order: where several models answer, one goes first."""
+def _told(row: dict[str, Any], suffix: str) -> dict[str, Any]:
+    """A row as files of this kind tell it: the labels that are left are one text except in JSON lines."""
+    if "labels" in row and suffix != ".jsonl":
+        row["labels"] = "; ".join(str(int(label) if isinstance(label, bool) else label) for label in row["labels"])
+    if "decided" in row and suffix == ".csv":
+        row["decided"] = "yes" if row["decided"] else "no"
+    return row
+
+
+def _place(fields: dict[str, Any]) -> tuple[str, int]:
+    """The partition and the offset of the event of a prediction."""
+    partition, _, offset = str(fields["src"]).rpartition("-")
+    return partition, int(offset)
+
+
+class Ahead:
+    """How many predictions of each event are still to be read: a byte each, at most 255."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, int] = {}
-        self._left_out: defaultdict[str, set[int]] = defaultdict(set)  # that may still come
+        self._counts: defaultdict[tuple[str, int], bytearray] = defaultdict(lambda: bytearray(_BLOCK))
 
-    def is_new(self, partition: str, offset: int) -> bool:
-        """Whether an event has not been seen before; it has from now on."""
-        newest, left_out = self._newest.get(partition, -1), self._left_out[partition]
-        if offset > newest:
-            left_out.update(range(max(newest + 1, offset - _MOST_BETWEEN), offset))
-            self._newest[partition] = offset
-            return True
-        is_left_out = offset in left_out
-        left_out.discard(offset)
-        return is_left_out
+    def add(self, partition: str, offset: int) -> None:
+        block, at = divmod(offset, _BLOCK)
+        counts = self._counts[partition, block]
+        counts[at] = min(counts[at] + 1, 255)
+
+    def is_last(self, partition: str, offset: int) -> bool:
+        """Whether this prediction of an event, which is now read, is the last one that was added."""
+        block, at = divmod(offset, _BLOCK)
+        counts = self._counts[partition, block]
+        n_left = counts[at]
+        counts[at] = max(n_left - 1, 0)
+        return n_left == 1

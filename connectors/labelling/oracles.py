@@ -80,7 +80,7 @@ def answer_with(
     if not (delay >= 0 and 0 <= noise <= 1):
         raise ValueError(f"delay must be at least 0 and noise must be from 0 to 1, got {delay!r} and {noise!r}")
     rng = np.random.default_rng(seed)
-    n_labels, seen, verdict = 0, -1, ""
+    n_labels, seen, verdict, is_told = 0, -1, "", False
     while not stop():
         shown = patiently(service, stop, lambda: service.next(who))
         if shown is None:
@@ -90,6 +90,9 @@ def answer_with(
                 break
             continue
         y = oracle(shown)
+        if y is None and not is_told:
+            logger.warning("%s has no label for the event %s: such questions are skipped", who, show(shown.id))
+            is_told = True
         if y is not None and noise and rng.random() < noise:
             y = _wrong(y, service, rng)
         pause(delay, stop)

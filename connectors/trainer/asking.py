@@ -212,9 +212,10 @@ class Asking:
 
     def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
         described = self._described(question, labelling.value_of(question.key), labelling.id_of(question.key), state)
-        others = [(question_id(self._name, key), labelling.id_of(key)) for key in labelling.alike(question.key)]
+        found, is_almost = labelling.alike(question.key)
+        others = [(question_id(self._name, key), labelling.id_of(key)) for key in found]
         alike = [{"query_id": query_id, "id": id_} for query_id, id_ in others]
-        self._publish(question.id.encode(), write_question(replace(described, alike=alike)))
+        self._publish(question.id.encode(), write_question(replace(described, alike=alike, almost=is_almost)))
 
     def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
         """A question with what people need to answer it; `value` is that of the event's record."""

@@ -31,3 +31,22 @@ def test_one_answer_for_all_of_them_or_for_one_alone(office, visitor):
     office.trainer.ask(3)
     assert shown(page) == "e3"
     expect(page.locator("#alike-block")).to_be_hidden()
+
+
+def test_those_that_are_only_almost_the_same_are_a_suggestion_each_time(office, visitor):
+    for number in (1, 2):
+        office.trainer.ask(number, alike=[ALIKE[number]], almost=True, event={"text": f"Order {number} was refused"})
+    page = visitor.open(office.url)
+    assert shown(page) == "e1"
+    expect(page.locator("#alike-block")).to_contain_text("Also for 1 almost like it")
+    expect(page.locator("#alike")).not_to_be_checked()
+    page.keyboard.press("+")
+    expect(page.locator("#alike")).to_be_checked()
+    press(page, "1", "e1")
+    assert shown(page) == "e2"
+    expect(page.locator("#alike")).not_to_be_checked()
+    press(page, "2", "e2")
+    assert office.trainer.labels() == {"e1": True, "r1": True, "e2": False}
+    office.trainer.ask(3, alike=ALIKE[:1])
+    assert shown(page) == "e3"
+    expect(page.locator("#alike")).to_be_checked()

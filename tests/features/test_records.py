@@ -189,7 +189,12 @@ def test_damaged_snapshots_are_refused(meta, array):
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
-        *(({"kinds": {"a": "odd"}}, ValueError), ({"kinds": ["a"]}, TypeError), ({"thousands": "1"}, ValueError)),
+        *(
+            ({"kinds": {"a": "odd"}}, ValueError),
+            ({"kinds": ["a"]}, TypeError),
+            ({"thousands": "1"}, ValueError),
+            ({"thousands": "e"}, ValueError),
+        ),
         *(({"max_fields": 0}, ValueError), ({"width": 0}, ValueError)),
     ],
 )

@@ -42,7 +42,7 @@ def label(command: Parser) -> None:
     add_config(command)
     command.column("--text", help="with a table: column of the text that annotators read")
     command.column("--image", help="with a table: column of an image's address")
-    command.column("--id", help="with a table: column of the id (default: NAME:LINE)")
+    command.column("--id", help="with a table: column of the id (default: a column named so, or NAME:LINE)")
     command.column("--known", help="with a table: column of labels that are known already; others are blank")
     add_check(command)
     ways = command.add_mutually_exclusive_group()

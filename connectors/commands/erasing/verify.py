@@ -9,6 +9,7 @@ from typing import Any
 
 from ...runtime.exit_codes import BAD_DATA
 from ...runtime.process import Stop
+from ...runtime.text import plural
 from ...settings.opening import open_once
 from ...settings.sections import Settings
 from ...trainer.rerun import Rerun, Stage
@@ -38,9 +39,8 @@ def run(arguments: argparse.Namespace) -> int | None:
         print(f"{arguments.receipt} does not hold")
         return BAD_DATA
     n_erased = sum(len(part["erased"]) for _, part in _partitions(receipt))
-    print(
-        f"{arguments.receipt} holds: without its {n_erased} erased records, this log gives the same state, bit for bit"
-    )
+    erased = plural(n_erased, "erased record")
+    print(f"{arguments.receipt} holds: without its {erased}, this log gives the same state, bit for bit")
     return None
 
 

@@ -120,7 +120,7 @@ def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given:
             raise ConfigError(f"--id {given}: some records have no value there, or have the same one")
         roles.id, roles.why["id"] = given, "as given"
         return
-    named = [name for name in unique if _is_id(name)]
+    named = [name for name in unique if is_id(name)]
     many = unique if n_records >= MOST_GUESSED else []
     others = [name for name in many if fields[name].kind in (ID, CATEGORY) and not fields[name].has_commas]
     counts = [name for name in many if fields[name].counts]
@@ -135,7 +135,8 @@ def _choose_id(roles: Roles, fields: Mapping[str, Field], n_records: int, given:
     roles.why["id"] = "no field names each record: an event's id is its place, TOPIC-PARTITION-OFFSET"
 
 
-def _is_id(name: str) -> bool:
+def is_id(name: str) -> bool:
+    """Whether a field's name says that it is an id."""
     plain = re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].casefold())
     return plain in IDS or bool(re.search(r"(_|-|\b)(?i:id)$|[a-z](Id|ID)$", name))
 
@@ -231,6 +232,6 @@ def _why_left_out(name: str, of: Field) -> str:
         return "all values differ" + (", and they have decimal commas" if of.has_commas else "")
     if len(of.classes) == 1:
         return "one value only"
-    if of.all_differ and of.kind == NUMBER and (_is_id(name) or not name or of.counts) and of.n_present > 1:
+    if of.all_differ and of.kind == NUMBER and (is_id(name) or not name or of.counts) and of.n_present > 1:
         return "numbers the records"
     return ""

@@ -102,7 +102,10 @@ def _about(name: str, of: Field, roles: Roles, n_records: int) -> str:
 def values(of: Field) -> str:
     """The values of a field with how often they came."""
     shown = ", ".join(f"{_quoted(v) if isinstance(v, str) else v} {n}x" for v, n in of.classes.items())
-    return printable(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...")
+    if len(shown) > LONGEST:
+        whole = shown[:LONGEST].rpartition(", ")[0]
+        shown = f"{whole}, ..." if whole else f"{shown[:LONGEST]}..."
+    return printable(shown)
 
 
 def _label(roles: Roles) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...records.classes import ClassLabel
 from ...records.people.questions import FOUND, RECHECK, Question
+from ...runtime.text import plural
 from ...settings.sections import Settings
 from ..answer import Given
 from ..history import Step
@@ -175,7 +176,7 @@ def _listed(
 def for_whom(shown: Question, is_for_all: bool) -> str:
     """Whether an answer is for near-duplicates, too."""
     n = len(shown.alike)
-    return f"also for {n} more with almost the same text" if is_for_all else "for this event alone"
+    return f"also for {n} more {'almost ' * shown.almost}like it" if is_for_all else "for this event alone"
 
 
 def progress(stats: Mapping[str, Any], names: Sequence[str]) -> list[str]:
@@ -185,7 +186,7 @@ def progress(stats: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         of_classes = ", ".join(f"{n} {plain(str(label))}" for label, n in stats["classes"] if n)
     else:
         of_classes = f"{stats['positive']} {names[0]}, {stats['negative']} {names[1]}"
-    counts = f"{stats['labels']} labels: {of_classes}{quota}"
+    counts = f"{plural(stats['labels'], 'label')}: {of_classes}{quota}"
     refused = f"damaged questions, not shown: {stats['refused']}" if stats.get("refused") else ""
     people = f"people disagree about {stats['unresolved']} open questions" if stats.get("unresolved") else ""
     notes = (stats["verdict"]["why"], people, refused, stats["trainer"], stats["trouble"])

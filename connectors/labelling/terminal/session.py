@@ -6,6 +6,7 @@ from typing import Any, TextIO
 
 from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
+from ...runtime.text import plural
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..choices import Choices
@@ -61,7 +62,8 @@ class _Terminal:
         self._choices = Choices(settings.label)
         self._is_done = False
         self._said: list[str] = []  # the last message while waiting
-        self._is_for_all = True  # an answer is also for near-duplicates
+        self._wants_all = True  # an answer is also for copies
+        self._is_for_all = True  # this answer is also for near-duplicates
         self._finding = Finding(service, settings, who, self)
         self.n_labels = 0
 
@@ -89,11 +91,12 @@ class _Terminal:
             self._said = []
             self._keys.forget()
             self.say(picture(shown, self._settings, self._service.stats(), self.size, self.class_keys))
+            self._is_for_all = self._wants_all and not shown.almost
             if shown.alike:
                 self.say(f"[+] an answer is {for_whom(shown, self._is_for_all)}")
             self._await_answer(shown)
         self._service.release(self._who)
-        self.say(f"{self.n_labels} labels given" if self.n_labels != 1 else "1 label given")
+        self.say(f"{plural(self.n_labels, 'label')} given")
         return self.n_labels
 
     def _wait(self) -> None:
@@ -126,7 +129,9 @@ class _Terminal:
                 self._is_done = self._keys.is_ended
             elif key == "+" and shown.alike:
                 self._is_for_all = not self._is_for_all
-                self.say(f"your answers are {for_whom(shown, self._is_for_all)}")
+                if not shown.almost:
+                    self._wants_all = self._is_for_all
+                self.say(f"your answer is {for_whom(shown, self._is_for_all)}")
             elif key == "=":
                 self._finding.like(shown)
                 return

@@ -40,6 +40,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "reason": shown.reason,
         "unusual": dict(shown.unusual),
         "alike": [str(one["id"]) for one in shown.alike],
+        "almost": shown.almost,
         "speaking": [{"id": str(one["id"]), "label": _label_name(one["label"])} for one in shown.speaking],
     }
 

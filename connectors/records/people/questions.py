@@ -9,7 +9,8 @@ record's own::
 
 With more than two classes, it also has ``"guess": the predicted class or null, "probabilities": {CLASS: ...}``.
 If labelled events speak for the guess, it has ``"speaking": [{"id": ..., "label": ..., "share": ...}, ...]``.
-If other events have almost the same text, it has ``"alike": [{"query_id": ..., "id": ...}, ...]``.
+If other events have the same text, it has ``"alike": [{"query_id": ..., "id": ...}, ...]``; with
+``"almost": true``, they have almost the same one.
 A record without a value closes the question of its key: it was answered, withdrawn or has expired.  The record with the
 key "status" is no question: it tells how far the partition's labelling is.
 
@@ -90,8 +91,10 @@ class Question:
     speaking
         The labelled events that speak most for the guess: "id", "label", and "share", their part in the decision.
     alike
-        Other events with almost the same text, which one answer may be for: "id", and "query_id", of the question that
-        would be about it.
+        Other events with the same text, which one answer may be for: "id", and "query_id", of the question that would
+        be about it.
+    almost
+        Whether their text is only almost the same, so that one answer is for all of them only if a person says so.
     """
 
     query_id: str
@@ -110,6 +113,7 @@ class Question:
     probabilities: Mapping[str, float] = field(default_factory=dict)
     speaking: Sequence[Mapping[str, Any]] = ()
     alike: Sequence[Mapping[str, Any]] = ()
+    almost: bool = False
 
     @property
     def place(self) -> Place:
@@ -157,8 +161,8 @@ def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
 
 def _write(question: Question) -> bytes:
     several = ("guess", "probabilities") if question.guess is not None or question.probabilities else ()
-    lists = [name for name in ("speaking", "alike") if getattr(question, name)]
-    fields = {name: getattr(question, name) for name in (*_QUESTION, *several, *lists)}
+    others = [name for name in ("speaking", "alike", "almost") if getattr(question, name)]
+    fields = {name: getattr(question, name) for name in (*_QUESTION, *several, *others)}
     return _dump(fields | {"x": dict(question.x)})  # JSON takes no other mapping
 
 
@@ -368,6 +372,7 @@ _QUESTION: dict[str, _Check] = {
 _OTHERS: dict[str, _Check] = {  # that a question may lack; the first two are of more than two classes
     "guess": (lambda value: value is None or _is_class(value), "a class or null"),
     "probabilities": (are_numbers, "an object of finite numbers"),
+    "almost": (lambda value: type(value) is bool, "true or false"),
     "alike": (lambda value: type(value) is list and all(map(_is_asked_as, value)), "a list of query_id and id"),
     "speaking": (lambda value: type(value) is list and all(map(_speaks, value)), "a list of id, label and share"),
 }

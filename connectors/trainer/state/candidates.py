@@ -52,6 +52,8 @@ from .undecided import OPEN, Undecided, audits
 
 EventId = str | int
 
+_OWN_FIELDS = ("id", "y", "w", "ts")  # of each event: copies may differ in them
+
 OUTCOMES = {  # of questions, with the loop's names for their counts
     "asked": "n_asked",
     "answered": "n_answered",
@@ -85,8 +87,8 @@ class Candidates(StreamPool):
         self._transformer = records or scaler
         self._texts = NearDuplicates()
 
-    def alike(self, key: int, value: bytes, text: str, image: str) -> list[int]:
-        """The events whose text, or image, is almost the same as that of an event which was asked about.
+    def alike(self, key: int, value: bytes, text: str, image: str) -> tuple[list[int], bool]:
+        """The copies of an event which was asked about; without any, the events with almost its text or image.
 
         Parameters
         ----------
@@ -96,14 +98,20 @@ class Candidates(StreamPool):
             Of its record.
         text, image
             The fields with the text and the image.
+
+        Returns
+        -------
+        tuple
+            Their keys, and whether they are only almost the same.
         """
         for other in self.keys():
             if other not in self._texts:
-                self._texts.add(other, _shown_of(super().rows([other])[0], text, image))
-        self._texts.add(key, _shown_of(value, text, image))
-        found = self._texts.like(key)
+                self._texts.add(other, *_shown_of(super().rows([other])[0], text, image))
+        self._texts.add(key, *_shown_of(value, text, image))
+        copies = self._texts.copies(key)
+        found = copies or self._texts.like(key)
         self._texts.discard(key)
-        return found
+        return found, bool(found and not copies)
 
     def discard(self, key: int) -> bool:
         self._texts.discard(key)
@@ -219,10 +227,10 @@ class Labelling:
             self._n_with_words += 1
             self.loop.suggest([key])
 
-    def alike(self, key: int) -> list[int]:
-        """The candidates with almost the same text or image as an event that a question is open about."""
+    def alike(self, key: int) -> tuple[list[int], bool]:
+        """The near-duplicates of an event that a question is open about, and whether they are only almost the same."""
         shown = self._text, self._image
-        return self._candidates.alike(key, self.value_of(key), *shown) if self._has_alike else []
+        return self._candidates.alike(key, self.value_of(key), *shown) if self._has_alike else ([], False)
 
     def erase(self, keys: Sequence[int]) -> None:
         """Forget events that the join has erased; `refresh` withdraws the questions about them."""
@@ -332,13 +340,21 @@ def _text_of(value: bytes, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _shown_of(value: bytes, text: str, image: str) -> str | list[float]:
-    """The text of an event, or the list of the grey values of its image; empty without both."""
+def _shown_of(value: bytes, text: str, image: str) -> tuple[str | list[float], str]:
+    """The text of an event, or the grey values of its image, empty without both; and what else people may judge by."""
     event = json.loads(value)
-    said, numbers = event.get(text), event.get("x")
+    said, x = event.get(text), event.get("x")
+    shown: str | list[float] = ""
     if isinstance(said, str) and said.strip():
-        return said
-    return numbers if event.get(image) and isinstance(numbers, list) else ""
+        own, shown = {*_OWN_FIELDS, text}, said
+        if isinstance(x, dict):  # a raw record has the text again
+            event["x"] = {name: field for name, field in x.items() if field != said}
+    elif event.get(image) and isinstance(x, list):
+        own, shown = {*_OWN_FIELDS, image, "x"}, x
+    else:
+        return "", ""
+    rest = {name: field for name, field in event.items() if name not in own}
+    return shown, json.dumps(rest, sort_keys=True)
 
 
 def _finished(model: Model) -> Model:

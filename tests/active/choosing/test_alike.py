@@ -40,6 +40,48 @@ def test_what_is_found_is_alike_and_what_is_equal_is_found(texts):
         assert {other for other, its in enumerate(texts) if its == text and other != key} <= set(near)
 
 
+@given(TEXTS)
+@settings(max_examples=60, deadline=None)
+def test_copies_have_the_same_words_in_the_same_order(texts):
+    rows = range(len(texts))
+    expected = [next(other for other in rows if texts[other] == texts[row]) for row in rows]
+    written = [text.upper().replace(" ", ",  ") + "!" * row for row, text in enumerate(texts)]
+    assert near_duplicates(written).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("number 112", "number 113"),
+        ("Your order number 4711 was refused by the bank", "Your order number 4712 was refused by the bank"),
+        ("The room temperature in the hall is 18 C today", "The room temperature in the hall is 81 C today"),
+        ("please pay 10 to our account until the end of May", "please pay 100 to our account until the end of May"),
+        ("the dose of this medicine is .5 mg in the morning", "the dose of this medicine is 5 mg in the morning"),
+        ("it has been warmer than -5 C on the hill all day", "it has been warmer than 5 C on the hill all day"),
+        ("the answer of the support team is fine, thank you", "the answer of the support team isn't fine, thank you"),
+        ("this product is really good, I would buy it again", "this product is really not good, I would buy it again"),
+        ("possible failure of the pump in building seven", "impossible failure of the pump in building seven"),
+        ("in the final of the cup our team beat their team", "in the final of the cup their team beat our team"),
+        ("the visit of your people was as always :)", "the visit of your people was as always :("),
+        ("the visit of your people was \N{THUMBS UP SIGN}", "the visit of your people was \N{THUMBS DOWN SIGN}"),
+        ("it was a good idea to write a book in C++", "it was a good idea to write a book in C#"),
+        ("the parcel is at the door of the neighbour", "the parcel is at the door of the neighbour?"),
+        (" ".join(f"w{i}" for i in range(300)), " ".join(f"w{i}" for i in range(299))),
+    ],
+)  # fmt: skip
+def test_one_sign_that_may_change_the_label_makes_another_text(one, other):
+    assert near_duplicates([one, other, one.upper()]).tolist() == [0, 1, 0]
+
+
+def test_copies_have_the_same_rest():
+    near = NearDuplicates()
+    for key, rest in enumerate(["10", "10", "100"]):
+        near.add(key, "refused by the bank", rest)
+    assert near.copies(0) == [1]
+    assert near.copies(2) == []
+    assert near.like(2) == [0, 1]
+
+
 def test_texts_of_80_percent_are_found_nearly_always():
     rng, n_found = np.random.default_rng(0), 0
     for trial in range(200):
@@ -51,9 +93,10 @@ def test_texts_of_80_percent_are_found_nearly_always():
     assert n_found >= 198
 
 
-def test_a_typing_error_in_a_short_text_makes_no_other_one():
+def test_a_typing_error_in_a_short_text_makes_one_that_is_alike():
     texts = ["running out of time, and of patience too", "Running out of tme - and of patience, too!", "running, no"]
-    assert near_duplicates([*texts, "", "!"]).tolist() == [0, 0, 2, 3, 4]
+    assert near_duplicates([*texts, "", "!"], likeness=0.8).tolist() == [0, 0, 2, 3, 4]
+    assert near_duplicates(texts).tolist() == [0, 1, 2]
 
 
 def test_a_copy_of_an_image_is_like_it_and_another_one_is_not():
@@ -63,6 +106,9 @@ def test_a_copy_of_an_image_is_like_it_and_another_one_is_not():
         near.add(number, image.ravel().tolist())
         near.add(100 + number, (0.8 * image + 0.002 * rng.normal(size=image.shape)).ravel().tolist())  # darker, noisy
     assert all(near.like(number) == [100 + number] for number in range(20))
+    assert all(near.copies(number) == [] for number in range(20))  # what differs may be a scratch
+    near.add(200, images[0].ravel().tolist())
+    assert near.copies(0) == [200]
     near.add(-1, [0.5] * 256)
     near.add(-2, [0.7] * 256)
     assert near.like(-1) == []  # nothing rises or falls
@@ -93,7 +139,7 @@ def test_memory_and_answers_have_bounds():
     assert len(near.like(0)) == MOST
     for key in [-1, -2, *range(2 * MOST)]:
         near.discard(key)
-    assert not near._bands
+    assert not near._places
     near.add(7, " .,! ")
     near.add(8, "")
     assert near.like(7) == near.like(8) == []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from logged import read_json
 
-from streamsvm.connectors.commands import label_table
+from streamsvm.connectors.commands import label_table, label_words
 from streamsvm.connectors.commands.arguments import processes
 from streamsvm.connectors.commands.arguments.options import Parser
 from streamsvm.connectors.commands.label import answer_questions, oracle
@@ -39,6 +39,28 @@ def test_texts_are_shown_and_learned(messages, tmp_path):
     events = read_json(tmp_path / "messages-labels" / "log", "records")
     assert (len(events), events[7]["id"], events[7]["text"][-5:]) == (400, "messages:9", "prize")
     assert events[7]["x"] == {"body": events[7]["text"], "sender": "ann"}
+
+
+def test_a_column_of_ids_names_the_events_and_is_no_feature(tmp_path, capsys):
+    """Answers from a file, and the labels that come out, belong to the ids of the table."""
+    table = tmp_path / "mails.csv"
+    table.write_text("valid,id,body\n1,m7,hello\n1,m8,hi\n")
+    folder = tmp_path / "mails-labels" / "log"
+    for added in "", "0,m7,again\n":  # The job goes on as it has begun, whatever comes later.
+        table.write_text(table.read_text() + added)
+        label_table.prepare(arguments(table, "--text", "body"))
+        assert "the ids are those of the column 'id'" in capsys.readouterr().out
+    assert [event["id"] for event in read_json(folder, "records")] == ["m7", "m8", "m7"]
+    assert read_json(folder, "records")[0]["x"] == {"valid": "1", "body": "hello"}
+
+
+def test_ids_that_repeat_are_a_feature_for_ever(tmp_path):
+    table, folder = tmp_path / "mails.csv", tmp_path / "mails-labels" / "log"
+    table.write_text("id,body\n7,hello\n7,hi\n")
+    for added in "", "8,again\n":
+        table.write_text(table.read_text() + added)
+        label_table.prepare(arguments(table, "--text", "body"))
+    assert [event["id"] for event in read_json(folder, "records")] == ["mails:2", "mails:3", "mails:4"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +100,10 @@ class Letters:
         return [text.count(chr(97 + letter)) for letter in range(26)]
 
 
-@pytest.mark.parametrize("is_installed", [True, False])
+NEEDS_FILES = pytest.mark.skipif(label_words.embedder() is None, reason="needs streamsvm[embed]")
+
+
+@pytest.mark.parametrize("is_installed", [pytest.param(True, marks=NEEDS_FILES), False])
 def test_the_name_of_the_class_is_what_a_job_begins_with(messages, monkeypatch, is_installed):
     monkeypatch.setattr(label_table, "embedder", Letters if is_installed else lambda: None)
     names = ("--text", "body", "--set", "label.positive=invoice", "--set", "label.negative=no")
@@ -90,10 +115,18 @@ def test_the_name_of_the_class_is_what_a_job_begins_with(messages, monkeypatch, 
     words = np.array(Letters().embed_one("invoice"))
     near = sorted(said, key=lambda id_: -(said[id_] @ words) / np.linalg.norm(said[id_]))[:10]
     assert settings.labelling.first == (tuple(near) if is_installed else ())
-    assert settings.labelling.seed_words == (() if is_installed else ("invoice",))
+    assert settings.labelling.seed_words == (() if is_installed else ("invoice", "invoices"))
     assert settings.features.embed == ({"body": "wordllama"} if is_installed else {})
     label_table.prepare(arguments(messages, "--text", "body"))
     assert config.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("games", ["games", "game"]), ("news", ["news"]), ("bug_report", ["bug report", "bug reports"]), ("yes", [])],
+)
+def test_texts_may_hold_the_singular_or_the_plural_of_the_name(name, words):
+    assert label_words.words_of(name) == words
 
 
 @pytest.mark.parametrize(

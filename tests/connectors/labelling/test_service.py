@@ -856,11 +856,14 @@ def test_the_truth_may_be_in_a_field_of_the_event(settings, trainer):
         ("truth.jsonl", '{"id": "event-q0", "label": false}\n\n{"id": "event-q1", "label": "+1"}\n'),
     ],
 )
-def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
+def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, caplog, name, content):
     path = tmp_path / name
     path.write_text(content)
     trainer.ask("q0", "q1", "q2")
     assert answered(settings, 3, truth_from_file(path, SPAM)) == {"q0": False, "q1": True, "q2": None}
+    assert [record.message.partition(" ")[2] for record in caplog.records if "no label" in record.message] == [
+        "has no label for the event 'event-q2': such questions are skipped"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ TEXT = "you have won a prize, call us at once to get it"
 
 
 def repeated(folder, n=24, **labelling):
-    """A world in which every fourth event has a text that is almost that of others."""
+    """A world in which every fourth event has the text of others."""
     world = World(configure(folder, **{"open": 1, "explore": 0.0, **labelling}), n=0)
     with world.appending("events") as append:
         for i in range(n):
             world.truth[f"e{i}"] = i % 4 == 0
-            text = f"{TEXT} {i % 8}" if i % 4 == 0 else f"message {i} about the matter {i} of person {i}"
-            append({"id": f"e{i}", "x": {"a": float(i % 4 == 0), "b": 0.1 * i}, "text": text})
+            text = f"{TEXT}{'!' * (i % 3)}" if i % 4 == 0 else f"message {i} about the matter {i} of person {i}"
+            append({"id": f"e{i}", "x": {"a": float(i % 4 == 0), "b": 0.1 * i * (i % 4 > 0)}, "text": text, "ts": i})
     return world
 
 
@@ -46,7 +46,20 @@ def test_a_question_names_its_near_duplicates(tmp_path):
     question = until_a_group(world)
     i = int(question["id"][1:])
     assert {each["id"] for each in question["alike"]} == {f"e{j}" for j in range(0, 24, 4)} - {f"e{i}"}
-    assert question["alike"][0]["id"] in {f"e{j}" for j in range(i % 8, 24, 8)}  # the most alike first
+    assert "almost" not in question
+
+
+@pytest.mark.parametrize("change", [{"text": f"{TEXT}?"}, {"amount": 100}, {"x": {"a": 1.0, "b": 0.5}}])
+def test_where_something_differs_a_person_must_say_so(tmp_path, change):
+    world = World(configure(tmp_path, open=1, explore=0.0), n=0)
+    with world.appending("events") as append:
+        for i in range(2):
+            event = {"id": f"e{i}", "x": {"a": 1.0, "b": 0.0}, "text": TEXT, "amount": 10}
+            append(event | (change if i else {}))
+    world.run()
+    (question,) = world.open()
+    assert question["almost"] is True
+    assert len(question["alike"]) == 1
 
 
 def test_their_labels_are_learned_cost_nothing_and_are_not_random(tmp_path):

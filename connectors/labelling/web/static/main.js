@@ -190,7 +190,7 @@ $("hide-guess").addEventListener("change", () => {
   store(localStorage, "hide-guess", $("hide-guess").checked);
   if (shown) showGuess();
 });
-$("alike").addEventListener("change", () => store(localStorage, "alike", $("alike").checked));
+$("alike").addEventListener("change", () => { if (!shown?.almost) store(localStorage, "alike", $("alike").checked); });
 $("alike-show").addEventListener("click", () => findLike(shown));
 $("keys").addEventListener("change", () => store(localStorage, "keys", $("keys").checked));
 document.addEventListener("visibilitychange", () => document.hidden ? overtake() : hurry());
@@ -200,7 +200,6 @@ async function start() {
   window.addEventListener("hashchange", readAddress);
   $("name").value = myName = stored(localStorage, "name") ?? "";
   $("keys").checked = stored(localStorage, "keys") ?? true;
-  $("alike").checked = stored(localStorage, "alike") ?? true;
   $("hide-guess").checked = stored(localStorage, "hide-guess") ?? false;
   if (tab) channel.postMessage({ ask: tab, from: me });
   else newTab();

@@ -168,13 +168,14 @@ function showGuess() {
   $("opinion").textContent = guess(shown);
 }
 
-// Near-duplicates, which one answer may be for.
+// Copies, which one answer may be for; events that are only almost the same, if a person says so each time.
 const isForAll = () => !$("alike-block").hidden && $("alike").checked;
 
 function showAlike() {
   const n = shown.alike?.length ?? 0;
   $("alike-block").hidden = n === 0 || Boolean(reviewed);
-  $("alike-text").replaceChildren("Also for ", element("b", `${count(n)} like it`), " ", element("kbd", "+"));
+  $("alike").checked = !shown.almost && (stored(localStorage, "alike") ?? true);
+  $("alike-text").replaceChildren("Also for ", element("b", `${count(n)} ${shown.almost ? "almost like it" : "like it"}`), " ", element("kbd", "+"));
 }
 
 function showText(text) {

@@ -349,12 +349,30 @@ def test_a_line_is_typed_in_a_terminal(settings):
     os.close(leader)
 
 
-def test_an_answer_is_for_near_duplicates_unless_plus_was_pressed(settings):
+def test_an_answer_is_for_those_almost_like_it_only_where_plus_was_pressed(settings):
+    fill(
+        settings,
+        question(alike=[{"query_id": "r", "id": "event-r"}], almost=True),
+        question("s", alike=[{"query_id": "t", "id": "event-t"}], almost=True),
+        question("u", alike=[{"query_id": "v", "id": "event-v"}]),
+    )
+    _, said = talk(settings, "1\n+\n2\n1\n")
+    assert "your answer is also for 1 more almost like it" in said
+    assert {label["id"]: label["y"] for label in answers(settings)} == {
+        "event-q": True,
+        "event-s": False,
+        "event-t": False,
+        "event-u": True,
+        "event-v": True,
+    }
+
+
+def test_an_answer_is_for_copies_unless_plus_was_pressed(settings):
     alike = [{"query_id": "r", "id": "event-r"}]
     fill(settings, question(alike=alike), question("s", alike=[{"query_id": "t", "id": "event-t"}]))
     _, said = talk(settings, "1\n+\n2\n")
-    assert "also for 1 more with almost the same text" in said
-    assert "your answers are for this event alone" in said
+    assert "also for 1 more like it" in said
+    assert "your answer is for this event alone" in said
     assert {label["id"]: label["y"] for label in answers(settings)} == {
         "event-q": True,
         "event-r": True,

@@ -426,7 +426,7 @@ def test_a_question(client, desk):
         "question": {
             "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None,
             "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "guess": None, "reason": "seed",
-            "fields": {}, "unusual": {}, "alike": [],
+            "fields": {}, "unusual": {}, "alike": [], "almost": False,
         "speaking": [], "is_tied": False,
         },
         "undo": None,

@@ -47,6 +47,8 @@ def test_a_question_is_read_as_it_was_written():
     one = {"id": "e7", "label": "spam", "share": 0.04}
     explained = replace(QUESTION, speaking=[one, {"id": 7, "label": False, "share": 0.0}])
     assert read_question(record(write_question(explained))) == explained
+    suggested = replace(QUESTION, alike=[{"query_id": "events-2-8", "id": 8}], almost=True)
+    assert read_question(record(write_question(suggested))) == suggested
     for damaged in (one, [one | {"share": 2.0}], [one | {"id": None}], [{"id": "e7"}]):
         with pytest.raises(BadRecord, match="speaking must be a list of id, label and share"):
             read_question(record(write_question(replace(QUESTION, speaking=damaged))))
