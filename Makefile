@@ -10,7 +10,7 @@ WHEEL_ARGS ?=
 # Some tests wait more than they compute, hence more workers than cores.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 2 )))
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
-BENCHMARKS ?= alarms lasvm ordinary order merge mnist selection multiclass gap_family ramp traces planning planned_steps crossval search folds tuning ssvm active active_public border_figures forget rare imbalanced defaults tracks drift predict gpu pieces records mixture late growth limits export guarantee raw_storm finding erase challengers catching_up
+BENCHMARKS ?= alarms lasvm ordinary order merge mnist selection multiclass gap_family ramp traces planning planned_steps crossval search folds tuning ssvm active active_public texts border_figures forget rare imbalanced defaults tracks drift predict gpu pieces records mixture late growth limits export guarantee raw_storm finding erase challengers catching_up
 
 # The tests start some hundred processes: each would compile the modules of the product again, for 0.7 s.
 unexport PYTHONDONTWRITEBYTECODE

@@ -11,6 +11,7 @@ from ..records.columns import MEANINGS
 EMBEDDER = "wordllama"
 MOST = 10  # texts: more would be labels of one kind
 EMBEDDED = 20_000  # texts, the first ones: 3 seconds
+SHORT = 4  # letters: "news" and "sms" are no plurals
 SAY_NOTHING = {*map(str, MEANINGS), "positive", "yes", "y", "other"}  # names of a class
 
 
@@ -23,8 +24,13 @@ def embedder() -> Embedder | None:
 
 
 def words_of(positive: str | None) -> list[str]:
-    """The name of the class that is looked for, if it says what to look for."""
-    return [] if positive is None or positive.casefold() in SAY_NOTHING else [positive.replace("_", " ")]
+    """The name of the class that is looked for, and its singular or plural, if it says what to look for."""
+    if positive is None or positive.casefold() in SAY_NOTHING:
+        return []
+    name = positive.replace("_", " ")
+    if not name.endswith("s"):
+        return [name, f"{name}s"]
+    return [name, name[:-1]] if len(name) > SHORT else [name]
 
 
 def nearest(texts: Iterable[tuple[str, str]], words: str, by: Embedder) -> list[str]:

@@ -115,10 +115,18 @@ def test_the_name_of_the_class_is_what_a_job_begins_with(messages, monkeypatch, 
     words = np.array(Letters().embed_one("invoice"))
     near = sorted(said, key=lambda id_: -(said[id_] @ words) / np.linalg.norm(said[id_]))[:10]
     assert settings.labelling.first == (tuple(near) if is_installed else ())
-    assert settings.labelling.seed_words == (() if is_installed else ("invoice",))
+    assert settings.labelling.seed_words == (() if is_installed else ("invoice", "invoices"))
     assert settings.features.embed == ({"body": "wordllama"} if is_installed else {})
     label_table.prepare(arguments(messages, "--text", "body"))
     assert config.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("games", ["games", "game"]), ("news", ["news"]), ("bug_report", ["bug report", "bug reports"]), ("yes", [])],
+)
+def test_texts_may_hold_the_singular_or_the_plural_of_the_name(name, words):
+    assert label_words.words_of(name) == words
 
 
 @pytest.mark.parametrize(
