@@ -141,6 +141,8 @@ def warmup(
                     several.predict_many(X)
                     several.predict_proba_many(X)
                     several.finish()
+                if removal or not algorithms:
+                    OneVsRest(algorithm(window=50)).learn_many(X, labels)  # type: ignore[call-arg]
     if Mixture in algorithms or not algorithms:
         mixture = Mixture(LASVM())
         mixture.learn_many(rng.normal(size=(64, 2)), np.arange(64) % 2 == 0)
@@ -150,10 +152,12 @@ def warmup(
         for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
+        from streamsvm.conformal import ConformalClassifier
         from streamsvm.features import Records
         from streamsvm.validation.compilation import compile_ahead
 
         compile_ahead(LASVM)
+        ConformalClassifier(LASVM()).learn_one({"a": 1.0}, True)
         wide = LASVM()
         wide.learn_many(sp.random(400, 100_000, density=1e-4, format="csr", random_state=0), np.arange(400) % 2 == 0)
         assert wide.delta >= 0.0

@@ -277,6 +277,6 @@ def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> N
     if json.loads(last.value or b"{}") != json.loads(value):
         folder = f"{table.stem}-labels"
         raise FileError(
-            f"{table}: record {there} is not the one that {folder} has from an earlier call. Add records at the end "
-            "of the table only, or move the folder away to begin a new job"
+            f"{table}: record {there} is not the one that {folder} has from an earlier call. Give the same "
+            "columns as then, and add records at the end of the table only; or move the folder away to begin a new job"
         )

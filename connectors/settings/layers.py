@@ -112,7 +112,9 @@ def read_file(path: Path) -> dict[str, Any]:
         wrong = f"byte {error.object[error.start]:#04x} at position {error.start}"
         raise UnreadableFile(f"{path}: not UTF-8 text: {wrong} cannot be read") from error
     except ValueError as error:  # A syntax error names its line.
-        raise UnreadableFile(f"{path}: {error}") from error
+        is_toml = path.suffix.lower() == ".toml"
+        wanted = "" if is_toml else "; a configuration is a TOML file, such as `streamsvm init` makes from a table"
+        raise UnreadableFile(f"{path}: {error}{wanted}") from error
     except RecursionError as error:
         raise UnreadableFile(f"{path}: lists or tables are nested too deeply") from error
 

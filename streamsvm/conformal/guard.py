@@ -212,11 +212,13 @@ class Guard:
         alone = columns[labels[0]] if is_alone else -1
         correction = (*said.own, y == 1) if said.own else (nan, nan, False)
         past, step = own.past, after - before
-        state = past.table, past.write(id, p), past.n_scores, self.recent
+        place = past.write(id, p)
+        state = past.table, place, past.n_scores, self.recent
         past.n_scores, own.threshold, self.is_better = note_decision(*state, score, step, alone, own.level, *correction)
         if len(self.classes) > 2 and counts:
             pool = self.pool
-            state = pool.table, pool.write(id, {}), pool.n_scores, self.recent
+            place = pool.write(id, {})
+            state = pool.table, place, pool.n_scores, self.recent
             pool.n_scores, _, _ = note_decision(*state, score, 0.0, -1, 0.0, nan, nan, False)
 
     def know(self, labels: Iterable[Hashable]) -> None:

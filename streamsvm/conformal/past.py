@@ -8,7 +8,9 @@ import numpy as np
 
 from streamsvm.conformal.decision import Decision
 from streamsvm.online.outputs import past as rows
-from streamsvm.online.outputs.past import ALONE, ORDERED, SAID, SCORE, WINDOW, new_past
+from streamsvm.online.outputs.past import ALONE, ORDERED, SAID, SCORE, WINDOW
+
+FIRST = 40  # decisions that there is room for
 
 
 class Past:
@@ -22,7 +24,8 @@ class Past:
     Attributes
     ----------
     ids, table : numpy.ndarray
-        Ids of the examples, and all else; see `online.outputs.past`.
+        Ids of the examples, and all else; see `online.outputs.past`.  They have room for `FIRST` decisions, and grow to
+        `WINDOW`: models of keys are many, and most have few labels.
     n, place, n_scores : int
         Number of decisions, where the next one is written, and number of scores.
     """
@@ -31,32 +34,33 @@ class Past:
 
     def __init__(self, columns: Mapping[Hashable, int]) -> None:
         self._columns = columns
-        self.take(np.empty(0, np.int64), new_past(len(columns))[:, :0])
+        self.take(np.empty(0, np.int64), np.empty((SAID + len(columns), 0)))
 
     def take(self, ids: np.ndarray, table: np.ndarray) -> None:
         """Let these be the decisions, oldest first."""
         n = self.n = len(ids)
-        self.ids = np.zeros(WINDOW, np.int64)
-        self.ids[:n] = ids
-        self._use(np.concatenate([table, np.full((len(table), WINDOW - n), math.nan)], axis=1))
+        self._use(*_with_room(ids, table, max(n, FIRST)))
         self.place = n % WINDOW
         scores = np.sort(table[SCORE][~np.isnan(table[SCORE])])
         self.n_scores = len(scores)
         self.table[ORDERED, : self.n_scores] = scores
 
-    def _use(self, table: np.ndarray) -> None:
-        self.table = table
-        self._id_cells: Any = self.ids.data  # quicker to write than arrays
+    def _use(self, ids: np.ndarray, table: np.ndarray) -> None:
+        self.ids, self.table = ids, table
+        self._id_cells: Any = ids.data  # quicker to write than arrays
         self._cells: dict[Any, Any] = {c: table[SAID + k].data for c, k in self._columns.items()}
 
     def widen(self) -> None:
         """Make room for the probabilities of labels that are new."""
-        more = np.full((SAID + len(self._columns) - len(self.table), WINDOW), math.nan)
-        self._use(np.concatenate([self.table, more]))
+        more = np.full((SAID + len(self._columns) - len(self.table), len(self.ids)), math.nan)
+        self._use(self.ids, np.concatenate([self.table, more]))
 
     def write(self, id: int, p: Mapping[Hashable, float]) -> int:
-        """Write a decision over the oldest; return its place, at which `note_decision` writes the rest."""
-        place, cells = self.place, self._cells
+        """Write a decision, at last over the oldest; return its place, at which `note_decision` writes the rest."""
+        place = self.place
+        if place == len(self._id_cells):
+            self._use(*_with_room(self.ids, self.table, min(2 * place, WINDOW)))
+        cells = self._cells
         if len(p) < len(cells):
             self.table[SAID:, place] = math.nan
         for c, value in p.items():
@@ -83,6 +87,12 @@ class Past:
         if here.any():
             self.take(ids[~here], columns[:, ~here])
         return columns[:, here]
+
+
+def _with_room(ids: np.ndarray, table: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Copies with room for n decisions."""
+    more = n - len(ids)
+    return np.append(ids, np.zeros(more, np.int64)), np.pad(table, ((0, 0), (0, more)), constant_values=math.nan)
 
 
 def decision_of(column: np.ndarray, labels: Mapping[Hashable, int]) -> Decision:

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core.guesses import N, guess
+from streamsvm.core.guesses import guess
 from streamsvm.core.hashed_text import LONGEST_GRAM, hash_text
 from streamsvm.core.inputs import APART
 from streamsvm.features.embedding import Embedding
@@ -158,18 +158,17 @@ class Field:
         if kind == CATEGORY:
             out[f"{APART}{self.name}?" if value is None else self._column_of(value)] = 1.0
             return
-        row = self.rows.get(kind or "", -1)
-        known = row >= 0 and guesses[row, N] > 0.0
+        row = self.rows.get(kind or "", -1)  # if there is one, it has a guess
         if kind == NUMBER:
-            if value is not None or known:
+            if value is not None or row >= 0:
                 out[self.name] = guess(guesses[row]) if value is None else value
         elif kind == TEXT:
-            self._write_text(value, guesses[row : row + 3] if known else None, width, out)
+            self._write_text(value, guesses[row : row + 3] if row >= 0 else None, width, out)
         elif kind == LIST:
-            if value is not None or known:
+            if value is not None or row >= 0:
                 numbers = map(guess, guesses[row : row + self.length]) if value is None else value.tolist()
                 out.update((f"{self.name}.{j}", v) for j, v in enumerate(numbers))
-        elif value is not None or known:
+        elif value is not None or row >= 0:
             self._write_time(time_at(guess(guesses[row])) if value is None else value, out)
 
     def _column_of(self, word: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from river.utils import dataframe
 
-FLAT = {float, int, str, bool, type(None)}  # types of values that are no nested objects
+FLAT = frozenset((float, int, str, bool, type(None)))  # types of values that are no nested objects
 NAMES = (str, int, float, bool)  # types of names, as of a model's features
 DEEPEST = 16  # levels of nested objects
 
@@ -25,29 +25,30 @@ def outer_names(name: Hashable) -> Iterator[str]:
 
 def flat(x: Any) -> Mapping[Hashable, Any]:
     """A record without nested objects: their fields get dotted names."""
-    if not isinstance(x, Mapping):
+    if type(x) is not dict and not isinstance(x, Mapping):  # asking for `Mapping` takes longer
         raise TypeError(
             f"a record is {x!r:.100} ({type(x).__name__}); it must be a dict of fields, as row.to_dict() of pandas"
         )
-    if set(map(type, x.values())) <= FLAT:
+    if FLAT.issuperset(map(type, x.values())):
         return x
     leaves: dict[Hashable, Any] = {}
-    for name, v in _leaves(x, "", DEEPEST):
+    _gather(x, "", DEEPEST, leaves)
+    return leaves
+
+
+def _gather(x: Mapping, prefix: str, depth: int, leaves: dict[Hashable, Any]) -> None:
+    for own, v in x.items():
+        name = f"{prefix}{own}" if prefix else own
+        if type(v) not in FLAT:
+            if isinstance(v, Mapping) and depth:
+                _gather(v, f"{name}.", depth - 1, leaves)
+                continue
+            v = None if v is np.ma.masked else v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v
         if name in leaves:
             raise ValueError(
                 f"two fields of the record are named {name!r}, with nested names joined by dots; rename one"
             )
         leaves[name] = v
-    return leaves
-
-
-def _leaves(x: Mapping, prefix: str, depth: int) -> Iterator[tuple[Hashable, Any]]:
-    for name, v in x.items():
-        own = f"{prefix}{name}" if prefix else name
-        if isinstance(v, Mapping) and depth:
-            yield from _leaves(v, f"{own}.", depth - 1)
-        else:
-            yield own, None if v is np.ma.masked else v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v
 
 
 def rows_of(X: Any) -> Iterable[Mapping[Hashable, Any]]:

@@ -1,6 +1,5 @@
 """Numbers that are written as strings, perhaps with a sign between thousands."""
 
-import math
 import re
 from typing import Any
 
@@ -18,19 +17,10 @@ class Numerals:
 
     def __init__(self, thousands: str | None) -> None:
         if thousands is not None and (
-            not isinstance(thousands, str) or len(thousands) != 1 or thousands in "+-.0123456789"
+            not isinstance(thousands, str) or len(thousands) != 1 or thousands.isalnum() or thousands in "+-."
         ):
             raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','; '.' is the decimal point")
         self._thousands = thousands
-
-    def quick(self, v: str | int) -> float:
-        """The number that `number_of` reads in an ordinary string or integer; NaN if it is to be asked."""
-        if type(v) is str and ("_" in v or (self._thousands is not None and self._thousands in v)):
-            return math.nan
-        try:
-            return float(v)
-        except (ValueError, OverflowError):
-            return math.nan
 
     def ungrouped(self, v: Any) -> Any:
         """The value without the sign between thousands."""

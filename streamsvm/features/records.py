@@ -10,7 +10,7 @@ from river import base
 
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
-from streamsvm.core.guesses import NUMBERS, N, learn_values
+from streamsvm.core.guesses import NUMBERS, N, guess, learn_values
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learner.copies import Saved
@@ -37,7 +37,7 @@ from streamsvm.features.values import (
 
 COUNTED = 64  # records after which it is counted anew which fields are rare
 MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
-SMALLEST = -LARGEST
+SMALLEST, NAN = -LARGEST, math.nan
 NO_WORDS: dict[str, str] = {}
 # A field's name, the row of its guess if it is known to be a number, or -1, and the columns of a category's values.
 Step = tuple[Hashable, int, dict[str, str], Field]
@@ -186,14 +186,18 @@ class Records(Saved, base.Transformer):
             warn_of_unknown(self._fields, self.kinds or {}, self._embeddings)
         values = self._no_values.copy()
         known: Any = values.data  # half the time of writing into the array
-        get, quick = given.get, self._numerals.quick
+        get = given.get
+        guesses, indicators = self._guesses, self.indicators
         later: list[tuple[Field, Any]] = []
         for name, row, words, f in self._steps(given):
             v: Any = get(name)
             kind = type(v)
             if row >= 0:
-                number: float = v if kind is float else quick(v) if (kind is str and v) or kind is int else math.nan
-                if SMALLEST < number < LARGEST:  # the guesses count it
+                try:  # one line, without a call: a fifth of the time of strings
+                    number = v if kind is float else float(v) if (kind is str and v) or kind is int else NAN
+                except (ValueError, OverflowError):
+                    number = NAN
+                if SMALLEST < number < LARGEST and (kind is not str or "_" not in v):  # the guesses count it
                     known[row] = number
                     if out is not None:
                         out[name] = number
@@ -206,7 +210,9 @@ class Records(Saved, base.Transformer):
                 continue
             if v is None or (kind is str and not v):
                 f.n_blank += name in given
-                if out is not None:
+                if out is not None and row >= 0 and not indicators:
+                    out[name] = guess(guesses[row])  # half the time of `_write`
+                elif out is not None:
                     self._write(f, None, out)
                 continue
             numbers = self._learn_value(f, v, out)
@@ -337,15 +343,18 @@ class Records(Saved, base.Transformer):
 
     def transform_one(self, x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
         """The numbers of one record by the names of their columns; a new dict."""
-        given, quick = flat(x), self._numerals.quick
+        given = flat(x)
         get = given.get
         out: dict[Hashable, float] = {}
         for name, row, words, f in self._steps(given):
             v: Any = get(name)
             kind = type(v)
             if row >= 0:
-                number: float = v if kind is float else quick(v) if (kind is str and v) or kind is int else math.nan
-                if SMALLEST < number < LARGEST:
+                try:
+                    number = v if kind is float else float(v) if (kind is str and v) or kind is int else NAN
+                except (ValueError, OverflowError):
+                    number = NAN
+                if SMALLEST < number < LARGEST and (kind is not str or "_" not in v):
                     out[name] = number
                     continue
             elif kind is str and v in words:

@@ -58,3 +58,6 @@ def compile_removal(algorithm: Any) -> None:
     model.forget(model.support_ids[::2])
     for how in ("remove", "merge"):
         algorithm(budget=40, on_budget=how).learn_many(X, y)
+    narrow = algorithm(gamma=100.0)  # nearly all members are free, which is too dear for paths
+    narrow.learn_many(X, y)
+    narrow.forget(narrow.support_ids[::2])

@@ -173,7 +173,12 @@ class Tasks:
         if found is None:
             return {}
         path, media = found
-        return {field: f"data:{media};base64,{base64.b64encode(path.read_bytes()).decode()}"}
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            logger.warning("the task of event %s has no image: %s", shown.id, error)
+            return {}
+        return {field: f"data:{media};base64,{base64.b64encode(content).decode()}"}
 
     def tidy(self, still: set[str], answered: set[str]) -> None:
         """Delete the tasks of questions that are not open any more, unless an annotator has begun with them."""

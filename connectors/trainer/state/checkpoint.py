@@ -398,7 +398,7 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
     """
     old = _ADDED | _with_scaling(checkpoint.fingerprint)
     problems = [
-        f"{folder}: the checkpoint was written with {name} = {old.get(name)!r}, the configuration says {value!r}"
+        f"{folder}: the checkpoint was written {_given(name, old.get(name))}, the configuration {_says(value)}"
         for name, value in fingerprint.items()
         if old.get(name) != value  # an older version lacks settings that are unset by default
     ]
@@ -407,6 +407,14 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
             *problems,
             f"{folder}: go back to those settings, or choose another daemon.state_dir; for a replay, another --app",
         )
+
+
+def _given(name: str, value: Any) -> str:
+    return f"without {name}" if value is None else f"with {name} = {value!r}"
+
+
+def _says(value: Any) -> str:
+    return "leaves it out" if value is None else f"says {value!r}"
 
 
 def _with_scaling(fingerprint: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from streamsvm.online.mixture import advice, experts, linear, pairs
 from streamsvm.online.mixture.spans import BLOCK, Span
 
 MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
-LARGEST = 1e15  # values beyond it are cut: sums of squares stay finite
 State = TypeVar("State", linear.Linear, pairs.Pairs, advice.Advice)
+SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")
 SPAN_ARRAYS = [name for name in Span._fields if name != "block"]
 
 
@@ -26,37 +26,33 @@ class Experts:
         self.lines, self.pairs, self.rule = linear.new_linear(0), pairs.new_pairs(0), advice.new_advice(experts.K)
         self.latest = Latest(0)
         self.fits = (Fit(0, is_full=True, memory=1.0), Fit(0, is_full=False, memory=FADING))
-        self._p = np.full(experts.K, 0.5)
         self._make_room()
 
     def _make_room(self) -> None:
-        self._room = experts.new_room(len(self.columns), (self.fits[0].span, self.fits[1].span))
-        self._x = np.zeros(len(self.columns))
-
-    @property
-    def _state(self) -> tuple[Any, ...]:
-        return self.lines, self.pairs, self.fits[0].span, self.fits[1].span, self.rule, self._room
+        first, second = (fit.span for fit in self.fits)
+        self._room = experts.new_room(len(self.columns), len(first.squares))
+        self._state = self.lines, self.pairs, first, second, self.rule, self._room
 
     @property
     def probabilities(self) -> np.ndarray:
         """The probabilities that the model and the experts gave the record that was predicted last, (K,)."""
-        return self._p.copy()
+        return self._room.p.copy()
 
     # ----------------------------------------------------------------------------------------------------- one record
 
     def predict(self, x: Mapping[Hashable, Any], p: float) -> float:
         """The probability of True, from that of the model and those of all experts."""
-        self._x[:] = [x.get(name, 0.0) for name in self.columns]  # None becomes NaN
-        np.minimum(self._x, LARGEST, out=self._x)
-        np.maximum(self._x, -LARGEST, out=self._x)
-        self._p[0] = p
-        return float(experts.predict(self._x, self._p, *self._state))
+        self._room.x[:] = [x.get(name, 0.0) for name in self.columns]  # None becomes NaN
+        self._room.p[0] = p
+        return float(experts.predict(*self._state))
 
     def learn(self, y: bool, p: np.ndarray | None = None) -> None:
         """Learn the record that was predicted last; p: what was said of it before, if its label is late."""
         label, at = 1.0 if y else -1.0, self.latest.n % BLOCK
-        experts.learn(self._x, self._p if p is None else p, label, at, *self._state)
-        self.latest.add(self._x, label)
+        if p is not None:
+            self._room.p[:] = p
+        experts.learn(label, at, *self._state)
+        self.latest.add(self._room.x, label)
         if at == BLOCK - 1:
             with one_blas_thread():
                 self._fit()
@@ -72,20 +68,20 @@ class Experts:
         X, y = self.latest.in_order()
         for fit in self.fits:
             fit.begin_anew(X, y)
-        self._make_room()
         if n <= BUFFER:  # all records are still here
             self.pairs = pairs.binned(X)
             pairs.learn_all_pairs(self.pairs, X, y, self._room.cells)
+        self._make_room()
 
     # -------------------------------------------------------------------------------------------------------- columns
 
-    def know(self, x: Mapping[Hashable, Any]) -> bool:
+    def know(self, x: Mapping[Hashable, Any]) -> None:
         """Give a column to each new name, in an order that does not depend on the record's, while there is room.
 
-        Return whether there were any: then predict the record again, before it is learned.
+        If there were any, predict the record again: it is the one that was predicted last.
         """
         if x.keys() <= self.columns.keys() or len(self.columns) == MOST_COLUMNS:
-            return False
+            return
         for name in sorted(x.keys() - self.columns.keys(), key=lambda name: (str(type(name)), name)):
             if len(self.columns) < MOST_COLUMNS:
                 self.columns[name] = len(self.columns)
@@ -95,16 +91,18 @@ class Experts:
         self.latest.widen(d)
         for fit in self.fits:
             fit.widen(d)
+        of_model = float(self._room.p[0])
         self._make_room()
-        return True
+        self.predict(x, of_model)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
     def dump(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The state as plain values, and arrays."""
-        arrays = {f"lines.{name}": array for name, array in self.lines._asdict().items()}
-        arrays |= {f"pairs.{name}": array for name, array in self.pairs._asdict().items()}
-        arrays |= {f"rule.{name}": array for name, array in self.rule._asdict().items()}
+        arrays: dict[str, np.ndarray] = {}
+        for prefix, state in (("lines", self.lines), ("pairs", self.pairs), ("rule", self.rule)):
+            own = {f"{prefix}.{name}": array for name, array in state._asdict().items()}
+            arrays |= {name: array.reshape(_shape(name, array)) for name, array in own.items()}
         arrays |= {"latest.X": self.latest.X, "latest.y": self.latest.y}
         for i, fit in enumerate(self.fits):
             arrays |= {f"span{i}.{name}": getattr(fit.span, name) for name in SPAN_ARRAYS}
@@ -128,6 +126,7 @@ class Experts:
         for i, fit in enumerate(self.fits):
             fit.n_unsolved = snapshot.count({"n": unsolved[i]}, "n")
             self._restore_fit(fit, f"span{i}.", d, arrays)
+        require(len(self.fits[0].b) == len(self.fits[1].b), "the bases of the spans")
         self._make_room()
 
     def _restore_fit(self, fit: Fit, prefix: str, d: int, arrays: Mapping[str, np.ndarray]) -> None:
@@ -152,10 +151,17 @@ def _taken(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) 
     return array
 
 
+def _shape(name: str, array: np.ndarray) -> tuple[int, ...]:
+    """The shape of an array of the state in snapshots: square matrices that lie below each other have three lengths."""
+    *_, e = array.shape
+    return (array.size // (e * e), e, e) if name in SQUARES else array.shape
+
+
 def _like(empty: State, arrays: Mapping[str, np.ndarray], prefix: str) -> State:
     """The arrays of a snapshot, if they have the types and the shapes of those of this state."""
     found = {}
     for field, array in empty._asdict().items():
-        found[field] = require_array(arrays, f"{prefix}.{field}", array.dtype, array.shape)
-        require(not np.isnan(found[field]).any(), f"{prefix}.{field} holds NaN")
+        name = f"{prefix}.{field}"
+        found[field] = require_array(arrays, name, array.dtype, _shape(name, array)).reshape(array.shape)
+        require(not np.isnan(found[field]).any(), f"{name} holds NaN")
     return empty._replace(**found)

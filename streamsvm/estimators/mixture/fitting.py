@@ -32,7 +32,7 @@ MIXED_IN = 0.1  # of the identity, in a full metric
 MIXED_IN_DIAGONAL = 0.01
 FADING = 0.999  # of the losses, and of the records of a span of the latest ones
 FOR_METRIC = 1000  # latest records whose gradients give the metric
-SOLVED_AFTER = 256  # records at most
+SOLVED_AFTER = 512  # records at most
 JITTER = 1e-3  # of a lambda, and for a factor that fails
 
 
@@ -90,6 +90,7 @@ class Fit:
         """Compute the kernel values of the basis with itself."""
         self.kernel = np.zeros((len(self.span.squares), len(self.span.squares)))
         kernel_rows(self.span, np.ascontiguousarray(self.span.basis.T), self.kernel)
+        self.kernel = self.kernel.T  # the same numbers, in the order that LAPACK has
 
     def take_in(self, y: np.ndarray, n: int) -> None:
         """Take in the block of the span, whose labels are y; n records have been learned."""
@@ -134,8 +135,9 @@ class Fit:
         self.note_basis()
         K = np.zeros((len(X), size))
         kernel_rows(self.span, U, K)
-        weighted = K * (self.memory ** np.arange(len(X) - 1, -1, -1))[:, None]
-        self.A, self.b = np.asfortranarray(weighted.T @ K), weighted.T @ y
+        roots = np.sqrt(self.memory) ** np.arange(len(X) - 1, -1, -1)
+        K *= roots[:, None]
+        self.A, self.b = np.asfortranarray(K.T @ K), K.T @ (roots * y)
         self.solve()
 
     def _learned_metric(self, X: np.ndarray) -> np.ndarray:

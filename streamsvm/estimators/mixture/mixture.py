@@ -220,10 +220,8 @@ class Mixture(Storable, base.MiniBatchClassifier):
             p, rest = said[1 : 1 + K], said[1 + K :]
             of_model = tuple(rest.tolist()) if self._is_tuned else float(rest[0])
         self._probability(x)
-        of_now = float(self._experts.probabilities[0])
         self._model.learn_one(x, y, w, id, t, of_model)
-        if self._experts.know(x):
-            self._experts.predict(x, of_now)
+        self._experts.know(x)
         self._experts.learn(label, p)
         self._asked = None
 

@@ -13,9 +13,9 @@ Each regression takes one extended Kalman step a record, as in `linear`.
 symbol    name                                                 shape                 dtype
 ========= ==================================================== ===================== =======
 slopes    a and b of each expert                               (K, 2)                float64
-errors    their covariances                                    (K, 2, 2)             float64
+errors    their covariances, below each other                  (2 K, 2)              float64
 stacks    w, and c in the last place, of both                  (2, K + 1)            float64
-spreads   their covariances                                    (2, K + 1, K + 1)     float64
+spreads   their covariances, below each other                  (2 (K + 1), K + 1)    float64
 shares    u: of the stacks, then of the experts                (2 + K,)              float64
 bins      per bin: fading sums of y - p, and of records        (2, `BINS`)           float64
 ========= ==================================================== ===================== =======
@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import inner
-from streamsvm.online.mixture.linear import LEAST_CURVATURE, PROBIT, sigmoid
+from streamsvm.core.compiling._reference import by_reference
+from streamsvm.online.mixture.linear import LEAST_CURVATURE, PROBIT, matrix_of, sigmoid
 
 LEAST = 0.02  # probability of an expert: a single one never rules a label out
 ERROR_OF_SLOPES, WALK_OF_SLOPES = 0.1, 1e-5
@@ -39,6 +40,7 @@ BINS, SHRINKING, MEMORY_OF_BINS = 20, 20.0, 0.9998
 LEAST_ANSWER = 1e-6  # probability
 
 
+@by_reference
 class Advice(NamedTuple):
     """The state of the rule."""
 
@@ -54,8 +56,8 @@ def new_advice(k: int) -> Advice:
     """The state before the first record, for k experts: the stacks begin with the mean logit."""
     slopes, stacks = np.zeros((k, 2)), np.zeros((2, k + 1))
     slopes[:, 0], stacks[:, :k] = 1.0, 1.0 / k
-    errors = np.tile(ERROR_OF_SLOPES * np.eye(2), (k, 1, 1))
-    spreads = np.tile(ERROR_OF_STACKS * np.eye(k + 1), (2, 1, 1))
+    errors = np.tile(ERROR_OF_SLOPES * np.eye(2), (k, 1))
+    spreads = np.tile(ERROR_OF_STACKS * np.eye(k + 1), (2, 1))
     return Advice(slopes, errors, stacks, spreads, np.full(k + 2, 1.0 / (k + 2)), np.zeros((2, BINS)))
 
 
@@ -101,14 +103,14 @@ def answers(state, x, pair, out):
     """Write the probabilities of the stacks and of the calibrated experts; return their mean by the shares."""
     k = x.shape[0] - 1
     for i in range(2):
-        out[i] = _predict_stack(state.stacks[i], state.spreads[i], x)
+        out[i] = _predict_stack(state.stacks[i], matrix_of(state.spreads, i), x)
     for j in range(k):
         pair[0] = x[j]
         pair[1] = 1.0
-        out[2 + j] = _predict_stack(state.slopes[j], state.errors[j], pair)
-    p = 0.0
+        out[2 + j] = _predict_stack(state.slopes[j], matrix_of(state.errors, j), pair)
+    shares, p = state.shares, 0.0
     for i in range(k + 2):
-        p += state.shares[i] * out[i]
+        p += shares[i] * out[i]
     return p
 
 
@@ -131,24 +133,24 @@ def calibrated(state, p):
 def learn_advice(state, x, pair, out, y, s):
     """Learn which answers were right: `x` and `out` as `answers` had and gave them, y is +1 or -1."""
     k, target = x.shape[0] - 1, 1.0 if y > 0.0 else 0.0
-    p = 0.0
+    shares, bins, p = state.shares, state.bins, 0.0
     for i in range(k + 2):
-        p += state.shares[i] * out[i]
-    for b in range(state.bins.shape[1]):
-        state.bins[0, b] *= MEMORY_OF_BINS
-        state.bins[1, b] *= MEMORY_OF_BINS
-    state.bins[0, _bin(p)] += target - p
-    state.bins[1, _bin(p)] += 1.0
+        p += shares[i] * out[i]
+    for b in range(bins.shape[1]):
+        bins[0, b] *= MEMORY_OF_BINS
+        bins[1, b] *= MEMORY_OF_BINS
+    bins[0, _bin(p)] += target - p
+    bins[1, _bin(p)] += 1.0
     total = 0.0
     for i in range(k + 2):
         likely = out[i] if y > 0.0 else 1.0 - out[i]
-        state.shares[i] *= max(likely, LEAST) ** ETA
-        total += state.shares[i]
+        shares[i] *= max(likely, LEAST) ** ETA
+        total += shares[i]
     for i in range(k + 2):
-        state.shares[i] = (1.0 - SHARE) * state.shares[i] / total + SHARE / (k + 2)
+        shares[i] = (1.0 - SHARE) * shares[i] / total + SHARE / (k + 2)
     for i in range(2):
-        _learn_stack(state.stacks[i], state.spreads[i], x, target, WALKS_OF_STACKS[i], s)
+        _learn_stack(state.stacks[i], matrix_of(state.spreads, i), x, target, WALKS_OF_STACKS[i], s)
     for j in range(k):
         pair[0] = x[j]
         pair[1] = 1.0
-        _learn_stack(state.slopes[j], state.errors[j], pair, target, WALK_OF_SLOPES, s)
+        _learn_stack(state.slopes[j], matrix_of(state.errors, j), pair, target, WALK_OF_SLOPES, s)

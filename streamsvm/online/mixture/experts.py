@@ -8,15 +8,20 @@ symbol    name                                                 shape        dtyp
 ========= ==================================================== ============ =======
 x         values of a record by column; NaN if missing         (D,)         float64
 p         probabilities of the experts: 0 is the model's       (K,)         float64
-room      see `Room`
+rows      kernel rows of both spans                            (2, M)       float64
 ========= ==================================================== ============ =======
+
+The rest of `Room` is room for what is computed of one record.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.compiling._reference import by_reference
 from streamsvm.online.mixture import advice, linear, pairs, spans
 
 NAMES = (
@@ -24,33 +29,42 @@ NAMES = (
     *("last label", "pairs of bins", "span, full metric", "span, latest records"),
 )
 K = len(NAMES)
+LARGEST = 1e15  # values beyond it are cut: sums of squares stay finite
 PAIRS, FIRST_SPAN = NAMES.index("pairs of bins"), K - 2
 
 
+@by_reference
 class Room(NamedTuple):
-    """Room for what is computed of one record, and the answers to it until it is learned."""
+    """One record, and the answers to it until it is learned."""
 
+    x: np.ndarray  # (D,)
+    p: np.ndarray  # (K,)
     z: np.ndarray  # (D,)
     u: np.ndarray  # (D,)
     v: np.ndarray  # (E,)
     s: np.ndarray  # (max(E, K + 1),)
     cells: np.ndarray
-    rows: tuple[np.ndarray, np.ndarray]  # kernel rows of both spans, (M,)
+    rows: np.ndarray  # (2, M)
     logits: np.ndarray  # (K + 1,)
     pair: np.ndarray  # (2,)
     answers: np.ndarray  # (K + 2,)
 
 
-def new_room(d: int, both: tuple[spans.Span, spans.Span]) -> Room:
-    """Room for records of so many columns."""
+def new_room(d: int, m: int) -> Room:
+    """Room for records of so many columns, and spans of so many records."""
     z, e = np.zeros, linear.FIXED + d
-    rows = (z(len(both[0].squares)), z(len(both[1].squares)))
-    return Room(z(d), z(d), z(e), z(max(e, K + 1)), pairs.room(d), rows, z(K + 1), z(2), z(K + 2))
+    of_spans = z((2, m))
+    return Room(z(d), z(K), z(d), z(d), z(e), z(max(e, K + 1)), pairs.room(d), of_spans, z(K + 1), z(2), z(K + 2))
 
 
+@by_class
 @compiled
-def predict(x, p, lines, of_pairs, first, second, rule, room):
-    """Write the probabilities of all experts but the model; return that of all together."""
+def predict(lines, of_pairs, first, second, rule, room):
+    """Write the probabilities of all experts but the model, and cut the values; return that of all together."""
+    x, p = room.x, room.p
+    for j in range(x.shape[0]):
+        if abs(x[j]) > LARGEST:
+            x[j] = math.copysign(LARGEST, x[j])
     linear.standardise(lines.moments, x, room.z)
     linear.predict_linear(lines, room.z, room.v, room.s, p[1:])
     pairs.find_cells(of_pairs.edges, x, room.cells)
@@ -61,13 +75,15 @@ def predict(x, p, lines, of_pairs, first, second, rule, room):
     return advice.calibrated(rule, advice.answers(rule, room.logits, room.pair, room.answers))
 
 
+@by_class
 @compiled
-def learn(x, p, y, at, lines, of_pairs, first, second, rule, room):
+def learn(y, at, lines, of_pairs, first, second, rule, room):
     """Learn the record that was predicted last, with label y, +1 or -1; it is record `at` of the spans' block.
 
     The rule learns from the probabilities p, which may be those of an earlier prediction of this record.
     """
-    advice.logits(p, room.logits)
+    x = room.x
+    advice.logits(room.p, room.logits)
     advice.answers(rule, room.logits, room.pair, room.answers)
     advice.learn_advice(rule, room.logits, room.pair, room.answers, y, room.s)
     pairs.learn_pairs(of_pairs, room.cells, y)

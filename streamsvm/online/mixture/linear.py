@@ -13,7 +13,7 @@ symbol    name                                                 shape        dtyp
 moments   per column: values so far, their mean, their squares (3, D)       float64
 passive   w, and b in the last place, of both                  (2, D + 1)   float64
 means     m of both                                            (2, E)       float64
-spreads   S of both                                            (2, E, E)    float64
+spreads   S of both, one below the other                       (2 E, E)     float64
 labels    the `LAGS` latest labels as +1 and -1, newest first  (LAGS,)      float64
 chain     fading counts: of label j after label i              (2, 2)       float64
 v         1, the latest labels (only of the second), z         (E,)         float64
@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import inner
+from streamsvm.core.compiling._reference import by_reference
 
 LAGS = 2  # latest labels that the second Bayesian expert sees
 FIXED = 1 + LAGS  # places of v before the columns
@@ -43,6 +44,7 @@ PROBIT = 0.3927  # pi / 8: a sigmoid of a Gaussian f is about sigmoid(f / sqrt(1
 N_LINEAR = 5
 
 
+@by_reference
 class Linear(NamedTuple):
     """The state of the linear experts."""
 
@@ -57,8 +59,7 @@ class Linear(NamedTuple):
 def new_linear(d: int) -> Linear:
     """The state before the first record, for so many columns."""
     e = FIXED + d
-    spreads = np.zeros((2, e, e))
-    spreads[:, range(e), range(e)] = prior_variance(d)
+    spreads = np.tile(prior_variance(d) * np.eye(e), (2, 1))
     return Linear(np.zeros((3, d)), np.zeros((2, d + 1)), np.zeros((2, e)), spreads, np.zeros(LAGS), np.ones((2, 2)))
 
 
@@ -74,7 +75,7 @@ def widened(state: Linear, d: int) -> Linear:
     wide.passive[:, :old], wide.passive[:, d] = state.passive[:, :old], state.passive[:, old]
     e = FIXED + old
     wide.means[:, :e] = state.means
-    wide.spreads[:, :e, :e] = state.spreads
+    wide.spreads.reshape(2, FIXED + d, FIXED + d)[:, :e, :e] = state.spreads.reshape(2, e, e)
     wide.labels[:] = state.labels
     wide.chain[:] = state.chain
     return wide
@@ -124,15 +125,23 @@ def _inputs(state, k, z, v):
 
 
 @inner
+def matrix_of(matrices, k):
+    """The k-th of square matrices that lie below each other."""
+    e = matrices.shape[1]
+    return matrices[k * e : (k + 1) * e]
+
+
+@inner
 def _spread(own, v, s):
-    """Write s = S v; return v s."""
+    """Write s = S v, by the columns of S, which are its rows; return v s."""
+    s[: v.shape[0]] = 0.0
+    for a in range(v.shape[0]):
+        row, own_v = own[a], v[a]
+        for b in range(v.shape[0]):
+            s[b] += row[b] * own_v
     total = 0.0
     for a in range(v.shape[0]):
-        row, f = own[a], 0.0
-        for b in range(v.shape[0]):
-            f += row[b] * v[b]
-        s[a] = f
-        total += f * v[a]
+        total += s[a] * v[a]
     return total
 
 
@@ -143,29 +152,29 @@ def predict_linear(state, z, v, s, out):
         out[k] = sigmoid(_margin(state.passive[k], z))
     for k in range(2):
         _inputs(state, k, z, v)
-        f = 0.0
+        m, f = state.means[k], 0.0
         for a in range(v.shape[0]):
-            f += state.means[k, a] * v[a]
-        out[2 + k] = sigmoid(f / math.sqrt(1.0 + PROBIT * _spread(state.spreads[k], v, s)))
+            f += m[a] * v[a]
+        out[2 + k] = sigmoid(f / math.sqrt(1.0 + PROBIT * _spread(matrix_of(state.spreads, k), v, s)))
     counts = state.chain[1 if state.labels[0] > 0.0 else 0]
     out[4] = counts[1] / (counts[0] + counts[1])
 
 
 @inner
 def _learn_bayesian(state, k, target, v, s):
-    h, f = _spread(state.spreads[k], v, s), 0.0
+    own, m, walk = matrix_of(state.spreads, k), state.means[k], WALKS[k]
+    h, f = _spread(own, v, s), 0.0
     for a in range(v.shape[0]):
-        f += state.means[k, a] * v[a]
+        f += m[a] * v[a]
     p = sigmoid(f)
     c = 1.0 / (1.0 / max(p * (1.0 - p), LEAST_CURVATURE) + h)
-    own, walk = state.spreads[k], WALKS[k]
     for a in range(v.shape[0]):
         row, factor = own[a], c * s[a]
         for b in range(v.shape[0]):
             row[b] -= factor * s[b]
         step = max(min(walk, LARGEST_VARIANCE - row[a]), 0.0)
         row[a] += step
-        state.means[k, a] += (target - p) * (s[a] * (1.0 - c * h) + step * v[a])  # S v after both changes
+        m[a] += (target - p) * (s[a] * (1.0 - c * h) + step * v[a])  # S v after both changes
 
 
 @inner

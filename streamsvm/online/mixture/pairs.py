@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._reference import by_reference
 from streamsvm.online.mixture.linear import sigmoid
 
 BINS = 8
@@ -30,6 +31,7 @@ RATE = 0.1
 FACTORS = (0x9E3779B1, 0x85EBCA6B)  # odd numbers of 32 bits, without a pattern
 
 
+@by_reference
 class Pairs(NamedTuple):
     """The state of the expert."""
 
@@ -96,9 +98,9 @@ def find_cells(edges, x, cells):
 @inner
 def predict_pairs(state, cells):
     """The probability of True of a record with these cells."""
-    f = 0.0
+    w, f = state.weights[0], 0.0
     for cell in cells:
-        f += state.weights[0, cell]
+        f += w[cell]
     return sigmoid(f)
 
 
@@ -106,10 +108,11 @@ def predict_pairs(state, cells):
 def learn_pairs(state, cells, y):
     """Learn a record with these cells and the label y, +1 or -1."""
     g = predict_pairs(state, cells) - (1.0 if y > 0.0 else 0.0)
+    w, sums = state.weights[0], state.weights[1]
     for cell in cells:
-        state.weights[1, cell] += g * g
-        if state.weights[1, cell] > 0.0:
-            state.weights[0, cell] -= RATE * g / math.sqrt(state.weights[1, cell])
+        sums[cell] += g * g
+        if sums[cell] > 0.0:
+            w[cell] -= RATE * g / math.sqrt(sums[cell])
 
 
 @compiled

@@ -23,11 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.exponentials import exp64
 
 BLOCK = 32  # records that are taken into the sums together
 
 
+@by_reference
 class Span(NamedTuple):
     """What it takes to evaluate a span."""
 
@@ -50,13 +52,15 @@ def new_span(d: int) -> Span:
 @inner
 def place(span, x, z, u):
     """Write u, the record in the span's coordinates; z is room of the same size; return |u|^2."""
+    mean, factor, metric = span.mean, span.factor, span.metric
     d, total = x.shape[0], 0.0
     for j in range(d):
-        z[j] = 0.0 if np.isnan(x[j]) else (x[j] - span.mean[j]) * span.factor[j]
+        z[j] = 0.0 if np.isnan(x[j]) else (x[j] - mean[j]) * factor[j]
         u[j] = 0.0
     for j in range(d):
+        row, v = metric[j], z[j]
         for c in range(d):
-            u[c] += z[j] * span.metric[j, c]
+            u[c] += v * row[c]
     for j in range(d):
         total += u[j] * u[j]
     return total
@@ -65,14 +69,14 @@ def place(span, x, z, u):
 @inner
 def write_kernel_row(span, u, square, row):
     """Write the kernel values of a record with all of the basis."""
-    gamma = span.gamma[0]
+    gamma, basis, squares = span.gamma[0], span.basis, span.squares
     row[:] = 0.0
     for j in range(u.shape[0]):
-        own, v = span.basis[j], u[j]
+        own, v = basis[j], u[j]
         for i in range(row.shape[0]):
             row[i] += own[i] * v
     for i in range(row.shape[0]):
-        row[i] = exp64(-gamma * max(square + span.squares[i] - 2.0 * row[i], 0.0))
+        row[i] = exp64(-gamma * max(square + squares[i] - 2.0 * row[i], 0.0))
 
 
 @inner

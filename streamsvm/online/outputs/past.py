@@ -72,8 +72,3 @@ def note_decision(past, place, n, recent, score, step, alone, level, p, said, po
     past[SCORE, place], past[STEP, place], past[ALONE, place] = score, step, alone
     better = note_label(recent, p, said, positive) if p == p else is_better(recent)
     return n, threshold(past, n, level), better
-
-
-def new_past(n_labels: int) -> np.ndarray:
-    """The array of a class before any decision."""
-    return np.full((SAID + n_labels, WINDOW), np.nan)

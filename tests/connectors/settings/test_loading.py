@@ -52,6 +52,12 @@ def test_the_example_shows_every_setting_with_its_default(tmp_path):
     assert keys["kafka"].keys() >= {"bootstrap_servers", "security_protocol", "sasl_plain_password_file"}
 
 
+def test_a_table_in_the_place_of_a_configuration_is_told_what_makes_one(tmp_path):
+    (tmp_path / "app.csv").write_text("id,body\n1,hello\n")
+    with pytest.raises(ConfigError, match=r"a configuration is a TOML file, such as `streamsvm init` makes"):
+        load(tmp_path / "app.csv", {})
+
+
 def test_file_then_environment_then_flags(tmp_path):
     path = write(tmp_path, "[model]\nC = 1\ngamma = 1\ntol = 0.1\n[daemon]\nbatch = 8\n")
     environment = {"STREAMSVM_MODEL_GAMMA": "2", "STREAMSVM_MODEL_TOL": "0.2", "STREAMSVM_DAEMON_MAX_BAD": "0.5"}

@@ -102,11 +102,11 @@ def test_linear_experts_and_the_rule_are_those_of_slow_twins():
         y, p = bool(x[0] + rng.normal() > 3.0), rng.uniform(0.2, 0.8)
         named = {f"f{j}": v for j, v in enumerate(x)}
         answer = fast.predict(named, p)
-        if fast.know(named):
-            answer = fast.predict(named, p)
-        assert fast._p[1 : 1 + linear.N_LINEAR] == pytest.approx(slow.predict(x), abs=1e-9), t
-        assert answer == pytest.approx(slow.advise(fast._p), abs=1e-9), t
-        slow.learn_advice(fast._p, 1.0 if y else -1.0)
+        fast.know(named)
+        answer = fast.predict(named, p)
+        assert fast.probabilities[1 : 1 + linear.N_LINEAR] == pytest.approx(slow.predict(x), abs=1e-9), t
+        assert answer == pytest.approx(slow.advise(fast.probabilities), abs=1e-9), t
+        slow.learn_advice(fast.probabilities, 1.0 if y else -1.0)
         slow.learn(x, 1.0 if y else -1.0)
         fast.learn(y)
     assert fast.rule.shares == pytest.approx(slow.shares, abs=1e-9)
@@ -120,8 +120,7 @@ def test_a_span_is_the_least_squares_fit_to_its_records():
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         named = {"a": x[0], "b": x[1]}
         fast.predict(named, 0.5)
-        if fast.know(named):
-            fast.predict(named, 0.5)
+        fast.know(named)
         fast.learn(label)
     span = fast.fits[1].span
     U = (X - span.mean) * span.factor @ span.metric
@@ -142,9 +141,8 @@ def test_pairs_of_bins_learn_what_no_single_feature_shows():
         a, b = rng.integers(2, size=2).tolist()
         named, y = {"a": float(a), "b": float(b), "c": rng.normal()}, a != b
         fast.predict(named, 0.5)
-        if fast.know(named):
-            fast.predict(named, 0.5)
-        right += t >= 500 and (fast._p[experts.PAIRS] > 0.5) == y
+        fast.know(named)
+        right += t >= 500 and (fast.probabilities[experts.PAIRS] > 0.5) == y
         fast.learn(y)
     assert right / 1000 > 0.97
 
@@ -159,3 +157,14 @@ def test_missing_values_count_as_the_mean_and_are_not_learned():
     assert counts == 32
     assert mean == pytest.approx(np.mean(3.0 + np.arange(0, 64, 2)))
     assert advice.LEAST_ANSWER < fast.predict({"a": float("nan")}, 0.5) < 1.0
+
+
+def test_snapshots_keep_the_shapes_that_they_had_in_the_first_version():
+    fast = Experts()
+    fast.know({"a": 1.0})
+    arrays = fast.dump()[1]
+    shapes = [arrays[name].shape for name in ("lines.spreads", "rule.errors", "rule.spreads")]
+    assert shapes == [(2, 4, 4), (experts.K, 2, 2), (2, experts.K + 1, experts.K + 1)]
+    again = Experts()
+    again.restore(*fast.dump())
+    assert (again.lines.spreads == fast.lines.spreads).all()

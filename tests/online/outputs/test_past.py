@@ -15,7 +15,8 @@ SCORES = st.one_of(st.just(math.nan), st.sampled_from([0.0, 0.25, 0.5]), st.floa
 
 
 def note(past, id, score, level=0.1):
-    state = past.table, past.write(id, {"a": score, "b": 1.0 - score}), past.n_scores, new_recent()
+    place = past.write(id, {"a": score, "b": 1.0 - score})  # the table may be a larger one then
+    state = past.table, place, past.n_scores, new_recent()
     past.n_scores, threshold, _ = note_decision(*state, score, 0.5, -1, level, math.nan, math.nan, False)
     return threshold
 
@@ -56,3 +57,11 @@ def test_the_oldest_decision_makes_room(share):
             np.testing.assert_array_equal(past.table[ORDERED, : past.n_scores], np.sort(last[~np.isnan(last)]))
     assert past.given()[0].tolist() == list(range(2 * WINDOW, 3 * WINDOW))
     assert past.take_out(WINDOW).shape[1] == 0
+
+
+def test_few_decisions_take_little_memory():
+    """A trainer may have a model of each of a thousand keys."""
+    past = Past({"a": 0, "b": 1})
+    for t in range(20):
+        note(past, t, 0.5)
+    assert past.table.nbytes + past.ids.nbytes < 4000

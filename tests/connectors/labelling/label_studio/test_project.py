@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from asked import until
@@ -69,6 +70,20 @@ def test_an_image_that_is_a_file_goes_with_the_task(settings, trainer, studio, t
         until(lambda: len(studio.tasks) == 2)
     images = [studio.find(name)["data"]["image"] for name in ("q1", "q2")]
     assert images == ["data:image/png;base64,cGl4ZWxz", "none.png"]
+
+
+def test_an_image_that_cannot_be_read_keeps_no_task_away(settings, trainer, studio, tmp_path, monkeypatch, caplog):
+    def refused(path):
+        raise PermissionError(f"{path.name} is not yours")
+
+    (tmp_path / "a.png").write_bytes(b"pixels")
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    settings = replace(settings, labelling=replace(settings.labelling, image_folder=tmp_path))
+    trainer.ask("q1", event={"text": "a", "image": "a.png"})
+    with Desk(settings, studio):
+        until(lambda: studio.tasks)
+    assert studio.find("q1")["data"]["image"] == "a.png"
+    assert "has no image: a.png is not yours" in caplog.text
 
 
 def test_tasks_of_closed_questions_go_unless_somebody_has_begun(settings, trainer, studio):
@@ -459,7 +474,7 @@ def test_addresses_are_checked(url):
 
 
 def test_nothing_listens():
-    with pytest.raises(Unavailable, match="gives no valid answer"):
+    with pytest.raises(Unavailable, match=r"at http://127\.0\.0\.1:9 does not answer: .*refused"):
         Api("http://127.0.0.1:9", TOKEN).call("GET", "/api/projects/7/")
 
 

@@ -132,6 +132,7 @@ def test_other_settings_are_refused_by_name(tmp_path):
         check_fingerprint(checkpoint(1), {**same, "model.C": 2.0, "model.new": 1}, tmp_path)
     problems = caught.value.problems
     assert f"{tmp_path}: the checkpoint was written with model.C = 1.0, the configuration says 2.0" in problems
+    assert f"{tmp_path}: the checkpoint was written without model.new, the configuration says 1" in problems
     assert any("model.new" in problem for problem in problems)
     assert not any("features.names" in problem for problem in problems)
 
