@@ -1,6 +1,6 @@
 """G-means of a job of texts, as `streamsvm label T.csv --text body` begins it, with the learned threshold.
 
-    python benchmarks/texts.py                   # a quarter of an hour
+    python benchmarks/texts.py                   # five minutes
     python benchmarks/texts.py --quick           # one set, without embeddings: 20 seconds
     python benchmarks/texts.py --results DIR     # keeps finished runs in a folder, and does not run them again
 
@@ -215,7 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder that may have a NAME.tsv for a set")
     parser.add_argument("--sets", nargs="+", default=list(WORDS), choices=list(WORDS))
-    parser.add_argument("--seeds", type=int, default=3, help="runs to average over")
+    parser.add_argument("--seeds", type=int, default=1, help="runs to average over")
     parser.add_argument("--quick", action="store_true", help="one set, one run, no embeddings")
     parser.add_argument("--results", type=Path, help="folder for finished runs, which are then not run again")
     arguments = parser.parse_args()
