@@ -36,6 +36,7 @@ model = "model" # for `streamsvm score`, which predicts all records with the new
 
 [labelling]
 instructions = INSTRUCTIONS
+# threshold = "gmean" # of two classes: the model then finds more of the rare one, with more false alarms
 
 [daemon]
 checkpoint_seconds = 1.0
