@@ -1,7 +1,6 @@
 """The command ``streamsvm predictions``: write the predictions of the trainer or of scorers to a file."""
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -26,13 +25,14 @@ def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, with_model=False)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
     topic = settings.log.scores if arguments.scores else settings.log.predictions
+    types, suffix = _types(settings), arguments.out.suffix
     with open_once(settings) as log:
-        rows = tqdm(_rows(log, topic, _types(settings)), "reading", unit=" records", disable=None)
-        write_table(arguments.out, _types(settings), rows, "prediction")
+        rows = tqdm(_rows(log, topic, types), "reading", unit=" records", disable=None)
+        write_table(arguments.out, types, (_told(row, suffix) for row in rows), "prediction")
 
 
 def _types(settings: Settings) -> dict[str, type]:
-    """The columns; the labels that are left are one text, as JSON."""
+    """The columns."""
     answered = {"model": str} if settings.split() else {}
     return {**_TYPES, **answered, **({"decided": bool, "labels": str} if settings.decide.error else {})}
 
@@ -49,11 +49,18 @@ def _rows(log: Transport, topic: str, columns: Iterable[str]) -> Iterator[dict[s
         fields = read_json(record.value, dict)
         if not ahead.is_last(*_place(fields)):
             continue
-        if "labels" in fields:
-            fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False)
         if isinstance(made_by := fields.get("model"), dict):
             fields["model"] = made_by.get("name")
         yield {name: fields[name] for name in columns if fields.get(name) is not None}
+
+
+def _told(row: dict[str, Any], suffix: str) -> dict[str, Any]:
+    """A row as files of this kind tell it: the labels that are left are one text except in JSON lines."""
+    if "labels" in row and suffix != ".jsonl":
+        row["labels"] = "; ".join(str(int(label) if isinstance(label, bool) else label) for label in row["labels"])
+    if "decided" in row and suffix == ".csv":
+        row["decided"] = "yes" if row["decided"] else "no"
+    return row
 
 
 def _place(fields: dict[str, Any]) -> tuple[str, int]:

@@ -66,7 +66,8 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     with _open(settings, topic) as target, _saying_how_far(target, topic, arguments.skip):
         for value in islice(events("writing", n_records), arguments.skip, None):
             target.produce(topic, value)
-        _end(target, topic, settings, f"{max(0, n_records - arguments.skip)} records from {arguments.file}")
+        n_written = plural(max(0, n_records - arguments.skip), "record")
+        _end(target, topic, settings, f"{n_written} from {arguments.file}")
 
 
 @contextmanager

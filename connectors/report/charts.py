@@ -169,12 +169,18 @@ def decisions_of(states: Mapping[str, State], settings: Settings) -> list[str]:
     about, by = ("about ", "by the labels of") if audit < 1.0 else ("", "of")
     return [
         f"decided of {name}, class {settings.label.shown_as(label)}: {about}{alone:.2%} {by} {tally.n:,} events, "
-        f"{about}{wrong:.2%} wrongly"
+        f"{about}{wrong:.2%} wrongly{_promised(state, tally.n) if audit == 1.0 else ''}"
         for name, state in states.items()
         for label, tally in state.decided.tallies.items()
         for alone, wrong in [shares([tally], audit)]
         if tally.n
     ]
+
+
+def _promised(state: State, n: int) -> str:
+    """What is promised of n labelled events of a class, if one model decides them all."""
+    decider = state.models.decider(None) if isinstance(state.models, SingleModel) else None
+    return f", at most {min(1.0, decider.promised(n) / n):.2%} promised" if decider else ""
 
 
 def _draw_support(axes: Axes, state: State) -> None:

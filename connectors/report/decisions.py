@@ -67,12 +67,13 @@ def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None
     for label, tally in tallies.items():
         of_class, wrong = shares([tally], audit)
         shown = (f"{tally.decided:,} ({of_class:.1%})", f"{tally.wrong:,} ({wrong:.2%})")
-        most = [f"{decider.promised(tally.n):,.0f}"] if decider and audit == 1.0 else []
+        promised = decider.promised(tally.n) if decider and audit == 1.0 else None
+        most = [] if promised is None else [f"{promised:,.0f} ({min(1.0, promised / tally.n):.2%})"]
         rows.append((_name_of(stored, label)[:60], f"{tally.n:,}", *shown, *most))
     share, _ = shares(tallies.values(), audit)
     facts = [
         ("decided", "–" if math.isnan(share) else f"{share:.1%}"),
-        ("at most wrong", f"{stored.setting('decide.error'):.1%} of each class"),
+        ("wrong in the long run", f"at most {stored.setting('decide.error'):.1%} of each class"),
     ]
     more = _ASKED.format(audit, 1 / audit) if audit < 1.0 else _PROMISED if decider else _KEYS
     head = ("class", "labelled", "decided", "wrong", "at most wrong")[: len(rows[0]) if rows else None]

@@ -203,6 +203,8 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
         guard = self._guard
         if said is None:
             said = self.decide_one(x)
+        elif not isinstance(said, Decision):
+            raise TypeError(f"said={said!r:.60} must be what `decide_one` returned for this example")
         elif said.known != guard.n and said.margin is not None and self._is_ours:
             others["margin"] = said.margin  # the model has changed since
         number: Any = given[1] if len(given) > 1 else others.get("id")

@@ -15,7 +15,8 @@ KIND = "Pipeline"
 def packed(pipeline: Any) -> bytes:
     """A pipeline as a snapshot; a TypeError names a step that cannot be saved."""
     if not isinstance(pipeline, compose.Pipeline):
-        raise TypeError(f"{pipeline!r:.60} ({type(pipeline).__name__}) is neither a model nor a pipeline of river")
+        given = f"{' '.join(repr(pipeline).split()):.60} ({type(pipeline).__name__})"
+        raise TypeError(f"{given} is neither a model of streamsvm nor a pipeline of river")
     for name, step in pipeline.steps.items():
         if not hasattr(step, "save"):
             raise TypeError(

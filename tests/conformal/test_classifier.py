@@ -184,6 +184,13 @@ def test_members_are_left_out_until_a_window_or_a_budget_is_full(limit):
     assert all(tally.wrong <= model.promised(tally.n) for tally in model.tallies.values())
 
 
+def test_what_was_said_is_a_decision_and_not_its_labels():
+    model = ConformalClassifier(LASVM())
+    with pytest.raises(TypeError, match=r"said=\(False,\) must be what `decide_one` returned"):
+        model.learn_one(*BANANAS[0], said=model.predict_set_one(BANANAS[0][0])[:1])
+    assert model.model.next_id == 0  # nothing is learned
+
+
 @pytest.mark.parametrize("name", ["LASVM", "OneVsRest"])
 def test_many_late_labels_are_a_loop(name):
     make, stream = MODELS[name]

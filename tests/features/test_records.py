@@ -122,7 +122,7 @@ def test_a_pipeline_in_one_file_goes_on_bit_for_bit(tmp_path, model):
 def test_a_pipeline_with_a_step_that_cannot_be_saved_is_refused(tmp_path):
     with pytest.raises(TypeError, match="step 'BagOfWords' is a BagOfWords, which a snapshot cannot hold"):
         save(BagOfWords() | LASVM(), tmp_path / "pipeline.ssvm")
-    with pytest.raises(TypeError, match="42 \\(int\\) is neither a model nor a pipeline"):
+    with pytest.raises(TypeError, match="42 \\(int\\) is neither a model of streamsvm nor a pipeline"):
         save(42, tmp_path / "pipeline.ssvm")
     assert not (tmp_path / "pipeline.ssvm").exists()
 

@@ -139,7 +139,8 @@ def predictions(command: Parser) -> None:
     """Read the topic log.predictions to its end, and write a row for each event with its last prediction: the id of
     the event, the predicted label, its probability (score), the margin, and the event's place in the log (src). With
     two classes, the score is the probability of the positive one. If challengers answer a share of the events, the
-    column model says which model has answered.
+    column model says which model has answered. With [decide], decided says whether one label is left (in CSV yes or
+    no), and labels which ones are, the most probable first.
     """
     add_config(command)
     command.flag("--scores", help="read what scorers predicted instead: log.scores")

@@ -94,6 +94,8 @@ class Api:
             return json.loads(content) if content else None
         except urllib.error.HTTPError as error:
             raise self._translated(error, f"{method} {path}") from None
+        except urllib.error.URLError as error:
+            raise Unavailable(f"Label Studio at {self._url} does not answer: {error.reason}") from None
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             raise Unavailable(f"Label Studio at {self._url} gives no valid answer: {error}") from None
 

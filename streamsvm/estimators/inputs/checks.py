@@ -149,8 +149,12 @@ def not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError
     """The error for a feature that is NaN, infinite, or too large for float32."""
     value = value.item() if isinstance(value, np.generic) else value
     where = f" in row {row}" if row is not None else ""
+    is_cell = row is not None and value != value  # a NaN of an array or a data frame
+    wanted = (
+        "; leave a missing value out of a dict, or let streamsvm.features.Records() take the rows" if is_cell else ""
+    )
     return ValueError(
-        f"feature {name!r}{where} is {value!r}; features must be finite numbers whose squares fit into float32"
+        f"feature {name!r}{where} is {value!r}; features must be finite numbers whose squares fit into float32{wanted}"
     )
 
 

@@ -22,10 +22,10 @@ def recalls(model, X, y):
 
 def naive_cut(left_out, f):
     """By counting, one threshold after the other."""
-    share = min(0.5, sum(value > 0 for value in f) / len(f))
+    share = sum(value > 0 for value in f) / len(f)
     best, found = -1.0, 0.0
     for c in [*(value - 1e-6 for value in sorted(left_out)), 0.0]:
-        if not -1.0 <= c <= 0.5:
+        if share > 0.5 or not -1.0 <= c <= 0.0:
             continue
         recall = (sum(value > c for value in left_out) + 1) / (len(left_out) + 2)
         false = (sum(value > c for value in f) / len(f) - share * recall) / (1 - share)
@@ -38,8 +38,14 @@ def naive_cut(left_out, f):
 @pytest.mark.parametrize("seed", range(20))
 def test_it_is_the_best_by_counting(seed):
     rng = np.random.default_rng(seed)
-    left_out, f = rng.normal(0.3, 0.7, size=2 + seed), rng.normal(-0.8, 0.6, size=300)
+    left_out, f = rng.normal(0.3, 0.7, size=2 + seed), rng.normal(rng.choice([-0.8, 0.1]), 0.6, size=300)
     assert cut_of(left_out, f, "gmean") == naive_cut(left_out, f)
+
+
+def test_it_loses_no_positive_that_the_boundary_finds():
+    f = np.append(np.full(990, 0.1), np.full(10, -1.0))
+    assert cut_of(np.array([0.4, 0.5]), f - 0.2, "gmean") == 0.0  # 0.4 would let in fewer negatives
+    assert cut_of(np.array([-0.4, -0.5]), f, "gmean") == 0.0  # most are positive
 
 
 def test_its_values_are_those_of_leave_one_out():

@@ -1,6 +1,7 @@
 """`streamsvm predictions`: what the trainer or scorers predicted, as a file."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -30,8 +31,22 @@ def test_a_trainer_that_began_anew_replaces_what_was_predicted_before(tmp_path, 
     assert call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.csv")[0] == 0
     with (tmp_path / "p.csv").open(newline="") as file:
         rows = [(row["src"], row["label"], row["decided"]) for row in csv.DictReader(file)]
-    spam = [(f"events-0-{at}", "spam", "1") for at in range(4)]
+    spam = [(f"events-0-{at}", "spam", "yes") for at in range(4)]
     assert sorted(rows) == [*spam, ("events-0-4", "ham", "")]
+
+
+def test_a_spreadsheet_shows_what_is_decided_in_words_and_a_program_gets_values(tmp_path, call):
+    (tmp_path / "app.toml").write_text("[decide]\nerror = 0.1\n")
+    said = {"id": "a", "label": "grün", "score": 0.5, "margin": 0.25}
+    for at, labels in enumerate((["grün"], ["grün", "rot"], [True, False])):
+        append(tmp_path / "log", [said | {"src": f"e-0-{at}", "decided": not at, "labels": labels}], "predictions")
+    for suffix in ("csv", "jsonl"):
+        assert call("predictions", tmp_path / "app.toml", "--out", tmp_path / f"p.{suffix}")[0] == 0
+    with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
+        told = [(row["decided"], row["labels"]) for row in csv.DictReader(file)]
+    assert told == [("yes", "grün"), ("no", "grün; rot"), ("no", "1; 0")]
+    rows = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert [(row["decided"], row["labels"]) for row in rows[:2]] == [(True, ["grün"]), (False, ["grün", "rot"])]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -226,7 +226,8 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
         assert f'streamsvm_decisions_promised{{{of_class},partition="0"}} {promised}' in text
     show_states(settings, {0: state})
     tally = state.models.decider(None).tallies[True]
-    shown = f"class positive: {tally.decided / tally.n:.2%} of {tally.n} events, {tally.wrong / tally.n:.2%} wrongly"
+    shown = f"class positive: {tally.decided / tally.n:.2%} of {tally.n} events, {tally.wrong / tally.n:.2%} wrongly, "
+    shown += f"at most {state.models.decider(None).promised(tally.n) / tally.n:.2%} promised"
     assert f"decided of events-0, {shown}" in capsys.readouterr().out
     panel, course, would = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
     row = next(row for row in panel.table if row[0] == "positive")

@@ -1,5 +1,6 @@
 """The trainer chooses gamma and the threshold by the labels, through restarts, corrections and retractions."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +38,10 @@ def test_the_threshold_suits_its_objective_and_questions_stay(tmp_path, objectiv
     assert asked[0] == asked[1]
     assert thresholds[0] == 0.0 > thresholds[1] >= -1.0
     assert world.status()["threshold"] == [objective, thresholds[1]]
+    finished = copy.deepcopy(state.model)
+    finished.finish()
+    rows = events_of(world)
+    assert finished.decision_function_many(rows) == pytest.approx(state.model.decision_function_many(rows), abs=0.05)
 
 
 def test_a_restart_goes_on_alike(tmp_path):
