@@ -36,6 +36,7 @@ SIZES = (200, 400, 800, 1600, 3200, 6400)
 KINDS = {"bounded": 1.0, "free": 100.0}  # C
 GAMMA, TOL = 0.1, 1e-3
 REMOVALS, REMOVED = 30, 300
+TICKS = (200, 500, 1000, 2000)  # of the picture
 
 
 @contextlib.contextmanager
@@ -180,6 +181,8 @@ def draw(found: dict[str, list[dict]], picture: Path) -> None:
         axes.loglog(support, [row["forget"] for row in rows], "s-", label="forget")
         axes.loglog(support, [row["leave out"] for row in rows], "s-", label="StreamingLOO")
         axes.set(title=f"mostly {kind}, C = {KINDS[kind]:g}", xlabel="support vectors")
+        axes.set_xticks(TICKS, map(str, TICKS))
+        axes.xaxis.set_minor_formatter("")
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("microseconds per removal")
     figure.axes[0].legend()

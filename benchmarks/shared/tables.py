@@ -4,7 +4,8 @@
 def table(titles: str, rows: list[list[str]]) -> str:
     """Markdown, with columns of even width; text to the left and figures to the right."""
     heads = titles.split("|")
-    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    cells = [heads, *rows]
+    widths = [max(2, *(len(row[i]) for row in cells)) for i in range(len(heads))]  # Markdown wants "-:" at least
     rule = ["-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
     lines = [heads, rule, *rows]
     return "\n".join(
