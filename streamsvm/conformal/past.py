@@ -50,6 +50,13 @@ class Past:
         self._id_cells: Any = ids.data  # quicker to write than arrays
         self._cells: dict[Any, Any] = {c: table[SAID + k].data for c, k in self._columns.items()}
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._columns, self.ids, self.table, self.n, self.place, self.n_scores
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._columns, ids, table, self.n, self.place, self.n_scores = state
+        self._use(ids, table)
+
     def widen(self) -> None:
         """Make room for the probabilities of labels that are new."""
         more = np.full((SAID + len(self._columns) - len(self.table), len(self.ids)), math.nan)

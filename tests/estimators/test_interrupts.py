@@ -212,7 +212,7 @@ def test_a_correction_that_is_interrupted_is_made_or_not(name):
 
 def renew(model):
     """Take the running scale into use."""
-    model._rescale_if_due() if hasattr(model, "_common") else rescale_if_due(model._state)
+    model._rescale_if_due() if hasattr(model, "_rescale_if_due") else rescale_if_due(model._state)
 
 
 @pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled", "pairs, scaled", "classes, auto"])

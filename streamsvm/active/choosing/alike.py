@@ -53,9 +53,9 @@ class NearDuplicates:
     --------
     >>> from streamsvm.active import NearDuplicates
     >>> texts = NearDuplicates()
-    >>> texts.add(1, "You have won a prize, call us now to get it")
-    >>> texts.add(2, "You have won a prize: call us now to get it!!")
-    >>> texts.add(3, "You have won no prize, call us now to get it")
+    >>> texts.add(1, "You have won a prize, call us now to get it today")
+    >>> texts.add(2, "You have won a prize: call us now to get it today!!")
+    >>> texts.add(3, "You have won no prize, call us now to get it today")
     >>> texts.copies(1)
     [2]
     >>> texts.like(1)

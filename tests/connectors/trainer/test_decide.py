@@ -203,7 +203,7 @@ def test_without_it_nothing_changes(tmp_path):
     state = trainer.run(settings)[0]
     assert "decided" not in read_json(settings, "predictions")[-1]
     assert state.models.digest() == state.model.digest()
-    with pytest.raises(ConfigError, match=r"decide.error = None, the configuration says 0.1"):
+    with pytest.raises(ConfigError, match=r"written without decide.error, the configuration says 0.1"):
         trainer.run(change(settings, decide={"error": 0.1}))
 
 

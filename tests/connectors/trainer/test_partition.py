@@ -1197,7 +1197,7 @@ def test_many_changed_models_are_written_together(tmp_path, monkeypatch, per, n_
     def noting(self):
         n_models = self.state.models.n_unsaved if per == "key" else 0
         saves.append((self._n_unsaved, max(48, 10 * n_models)))
-        save(self)
+        return save(self)
 
     monkeypatch.setattr(Partition, "save", noting)
     trainer.run(settings)
