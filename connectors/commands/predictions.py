@@ -1,6 +1,7 @@
 """The command ``streamsvm predictions``: write the predictions of the trainer or of scorers to a file."""
 
 import argparse
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -70,15 +71,14 @@ def _place(fields: dict[str, Any]) -> tuple[str, int]:
 
 
 class Ahead:
-    """How many predictions of each event are still to be read: a byte each, at most 255."""
+    """How many predictions of each event are still to be read: four bytes each."""
 
     def __init__(self) -> None:
-        self._counts: defaultdict[tuple[str, int], bytearray] = defaultdict(lambda: bytearray(_BLOCK))
+        self._counts: defaultdict[tuple[str, int], array[int]] = defaultdict(lambda: array("I", [0]) * _BLOCK)
 
     def add(self, partition: str, offset: int) -> None:
         block, at = divmod(offset, _BLOCK)
-        counts = self._counts[partition, block]
-        counts[at] = min(counts[at] + 1, 255)
+        self._counts[partition, block][at] += 1
 
     def is_last(self, partition: str, offset: int) -> bool:
         """Whether this prediction of an event, which is now read, is the last one that was added."""
