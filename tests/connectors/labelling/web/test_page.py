@@ -487,11 +487,11 @@ def test_answers(client, desk):
     assert client.json("POST", "/api/answer", {"query_id": "q1", "label": "fraud"}, who) == (200, {"outcome": "first"})
     assert client.json("POST", "/api/skip", {"query_id": "q2"}) == (200, {"outcome": "first"})
     assert client.json("POST", "/api/ignore", {"query_id": "q3"}) == (200, {"outcome": "first"})
-    zoe, nobody = "page:Zoë " + "x" * 36 + "#0123abcd", "page:#0123abcd"
+    zoe, unnamed = "page:Zoë " + "x" * 36 + "#0123abcd", "page:#0123abcd"
     assert desk.said == [
-        ("answer", "q1", True, zoe), ("skip", "q2", nobody), ("ignore", "q3", nobody),
+        ("answer", "q1", True, zoe), ("skip", "q2", unnamed), ("ignore", "q3", unnamed),
     ]  # fmt: skip
-    assert desk.renamed == [(zoe, nobody)]
+    assert desk.renamed == [(zoe, unnamed)]
 
 
 def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
