@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -29,7 +29,8 @@ from .processing import Processor
 from .publication import merged_model, publish_models
 from .serving import Serving
 from .state.challengers import serving_of
-from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
+from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_fingerprint, check_topics
+from .state.counters import USUAL, losses_of
 from .state.erased import without
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
@@ -39,46 +40,6 @@ from .state.state import State
 logger = logging.getLogger(__name__)
 
 _RECORDS_A_MODEL = 10  # that pay for writing a model
-
-# Losses, as the log tells them:
-_DROPPED_MODELS = "models were dropped to make room for those of other keys (daemon.max_keys)"
-_UNMATCHED = "labels found no event (join.ttl_seconds, join.labels_mb)"
-_DROPPED = "events were dropped before their labels came: there was no room for them (join.pending_mb)"
-_DOUBTED = "records had a time far ahead of the records before and after them: it was not believed"
-_CUT = (
-    "records have a ts that is more than join.max_skew_seconds from their timestamp, and was moved there: for old "
-    "data, raise it; otherwise correct the clocks of the producers"
-)
-_UNKNOWN = "records have neither a ts nor a timestamp: they count as of the time of the newest record before them"
-_EXPIRED = "events expired without a label (join.ttl_seconds)"
-_USUAL = {_DROPPED_MODELS, _UNMATCHED, _EXPIRED}
-
-
-class Saving:
-    """A checkpoint that is not yet written.
-
-    Parameters
-    ----------
-    checkpoint
-        What the model that serves has.
-    of_challengers
-        What each challenger adds to its blobs, once it is there.
-
-    Attributes
-    ----------
-    is_complete : bool
-        Whether all have been added.
-    """
-
-    def __init__(self, checkpoint: Checkpoint, of_challengers: Iterator[dict[str, bytes]]) -> None:
-        self.checkpoint, self._of_challengers, self.is_complete = checkpoint, of_challengers, False
-
-    def complete(self) -> Iterator[None]:
-        """Add what challengers have, one after the other."""
-        for blobs in self._of_challengers:
-            self.checkpoint.blobs.update(blobs)
-            yield
-        self.is_complete = True
 
 
 class Partition:
@@ -538,7 +499,7 @@ class Partition:
             for item, name in zip(self._inputs(), ("events", "labels"), strict=False)
         }
 
-    def _begin_saving(self, state: State, *, is_later: bool = False) -> "Saving":
+    def _begin_saving(self, state: State, *, is_later: bool = False) -> Saving:
         """Begin a checkpoint of this place, between two cuts, with what the model that serves has."""
         assert self._is_whole, "a checkpoint in the middle of a cut"
         state.history.latest = self._snapshot(state)
@@ -574,7 +535,7 @@ class Partition:
     def _log_losses(self) -> None:
         """Log what was given up since the last checkpoint."""
         for what, n in (self._losses - self._saved_losses).items():
-            logger.log(logging.INFO if what in _USUAL else logging.WARNING, "partition %d: %d %s", self.number, n, what)
+            logger.log(logging.INFO if what in USUAL else logging.WARNING, "partition %d: %d %s", self.number, n, what)
 
     def _note_saved(self) -> None:
         self._saved_at = time.monotonic()
@@ -583,21 +544,8 @@ class Partition:
 
     @property
     def _losses(self) -> Counter[str]:
-        """What was given up so far: numbers by what they count, in words."""
-        if self.state is None:
-            return Counter()
-        joined, odd = self.state.join.counters, self.odd_times
-        return Counter(
-            {
-                _DROPPED_MODELS: self.state.models.n_dropped,
-                _UNMATCHED: joined.unmatched + joined.dropped_labels,
-                _EXPIRED: joined.expired,
-                _DROPPED: joined.dropped,
-                _DOUBTED: odd["doubted"],
-                _CUT: odd["cut"],
-                _UNKNOWN: odd["unknown"],
-            }
-        )
+        state = self.state
+        return losses_of(state.join.counters, state.models.n_dropped, self.odd_times) if state else Counter()
 
     @property
     def _offsets(self) -> int:

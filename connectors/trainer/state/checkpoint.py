@@ -8,7 +8,7 @@ Checkpoints hold events, so only the owner of the folder and its files can read 
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -117,6 +117,33 @@ class Checkpoint:
             return cls(**meta, blobs=blobs, arrays=arrays, topic_ids=ids)
         except (TypeError, UnicodeDecodeError) as error:
             raise snapshot.SnapshotError(f"the checkpoint has other fields than this version: {error}") from None
+
+
+class Saving:
+    """A checkpoint that is not yet written.
+
+    Parameters
+    ----------
+    checkpoint
+        What the model that serves has.
+    of_challengers
+        What each challenger adds to its blobs, once it is there.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether all have been added.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, of_challengers: Iterator[dict[str, bytes]]) -> None:
+        self.checkpoint, self._of_challengers, self.is_complete = checkpoint, of_challengers, False
+
+    def complete(self) -> Iterator[None]:
+        """Add what challengers have, one after the other."""
+        for blobs in self._of_challengers:
+            self.checkpoint.blobs.update(blobs)
+            yield
+        self.is_complete = True
 
 
 class CheckpointStore:
