@@ -12,9 +12,7 @@ def test_predictions_of_the_trainer_or_of_scorers(tmp_path, call):
     (tmp_path / "app.toml").write_text("")
     for topic, label in ("predictions", "ham"), ("scores", "spam"):
         said = {"id": "a", "label": label, "score": 0.5, "margin": 0.25, "src": "events-0-0"}
-        earlier = 300 * [
-            said | {"label": "old"}
-        ]  # A process that is killed writes some again.
+        earlier = 300 * [said | {"label": "old"}]  # A process that is killed writes some again.
         append(tmp_path / "log", [*earlier, said], topic)
     for options, label in ((), "ham"), (("--scores",), "spam"):
         code, out, err = call("predictions", tmp_path / "app.toml", "--out", tmp_path / "p.csv", *options)
