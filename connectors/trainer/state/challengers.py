@@ -99,7 +99,7 @@ class Challenger:
 
     def take_part(self, models: SingleModel, counters: Counters, said: dict[int, Said], offset: int) -> None:
         """It has caught up, with this model."""
-        self.models = SingleModel(models.model, None, models.decider(None))
+        self.models = models.with_records(None)
         self.counters, self.said, self.offset, self.caught_up = replace(counters), said, offset, None
 
     def to_blobs(self) -> dict[str, bytes]:
@@ -253,8 +253,7 @@ class Challengers:
     def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
         """The model that serves as a challenger."""
         own = self._settings.models()[self.serving]
-        model = SingleModel(models.model, None, models.decider(None))
-        return Challenger(own, model, self._compared(), replace(counters), offset, begun=0)
+        return Challenger(own, models.with_records(None), self._compared(), replace(counters), offset, begun=0)
 
     def _new(self, own: ChallengerSettings) -> Challenger:
         vocabulary = self._settings.label.vocabulary
@@ -294,8 +293,7 @@ class Challengers:
             for key in keys:
                 of_events.pop(key, None)
         for challenger in self.active:
-            models = challenger.models
-            n_forgotten += (models.decider(None) or models.model).forget(list(keys))
+            n_forgotten += challenger.models.trained().learner.forget(list(keys))
         return n_forgotten
 
     def to_blobs(self) -> Iterator[dict[str, bytes]]:
