@@ -12,6 +12,7 @@ microseconds for predicting and learning a record.  Each line also goes to stder
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from itertools import islice
@@ -132,7 +133,7 @@ def main() -> None:
         records = list(islice(stream(), QUICK if arguments.quick else None))
         found[name] = results(records, arguments.moa)
         lines.append([name, str(len(records)), *cells(found[name])])
-        tqdm.write(" | ".join(lines[-1]))
+        tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
     models = list(next(iter(found.values())))
     figures = np.array([[results[model] for model in models] for results in found.values()])  # (streams, models, parts)
     mean = {model: Result(*parts) for model, parts in zip(models, figures.mean(axis=0), strict=True)}

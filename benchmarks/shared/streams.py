@@ -1,6 +1,7 @@
 """Streams of many kinds: what river has or makes, and sets from a folder, DIR/NAME/NAME.npz.
 
-The rules of `Mixture` were chosen on the 21 streams of `MADE` and `STORED`.  `MADE_LATER` and `STORED_LATER` chose nothing.
+The rules of `Mixture` were chosen on the 21 streams of `MADE` and `STORED`.  `MADE_LATER` and `STORED_LATER` came
+later, and chose nothing.
 """
 
 from collections.abc import Callable, Iterator
