@@ -2,8 +2,8 @@
 
 import argparse
 
-from ..trainer import trainer
 from ..settings.sections import Settings
+from ..trainer import trainer
 from ..trainer.state.challengers import check_settings
 from ..trainer.state.checkpoint import load_newest
 from ..trainer.state.state import TooManyBadRecords
