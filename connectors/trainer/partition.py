@@ -28,8 +28,8 @@ from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
 from .serving import Serving
-from .state.challengers import serving_of
-from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_fingerprint, check_topics
+from .state.challengers import check_settings
+from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_topics
 from .state.counters import USUAL, losses_of
 from .state.erased import without
 from .state.journal import Cut, Kind
@@ -147,8 +147,7 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        serving = serving_of(checkpoint.blobs)
-        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
+        check_settings(checkpoint, self._settings, self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
         self.processor.attend(self.state)

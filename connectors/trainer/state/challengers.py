@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import orjson
@@ -15,6 +16,7 @@ from ...records.said import read_said, write_said
 from ...records.split import Split
 from ...settings.challengers import FIRST, NOW, ChallengerSettings
 from ...settings.sections import Settings
+from .checkpoint import Checkpoint, check_fingerprint
 from .counters import Counters
 from .estimates import Estimates
 from .models import SingleModel, new_decider, new_model, read_model
@@ -396,3 +398,14 @@ def serving_of(blobs: Mapping[str, bytes]) -> str:
     """The name of the model that serves, by a checkpoint."""
     terms = read_terms(blobs)
     return terms[-1].name if terms else FIRST
+
+
+def check_settings(checkpoint: Checkpoint, settings: Settings, folder: Path) -> None:
+    """Refuse other settings than those of the checkpoint, of the model that serves by it.
+
+    Raises
+    ------
+    ConfigError
+        If a setting differs; the message names each one.
+    """
+    check_fingerprint(checkpoint, settings.serving(serving_of(checkpoint.blobs)).fingerprint(), folder)
