@@ -46,8 +46,8 @@ class Outputs(ABC):
 
     # --- what a client brings -----------------------------------------------------------------------------------------
 
-    _translated: ClassVar[staticmethod[[], AbstractContextManager[None]]]
-    _translated_transaction: ClassVar[staticmethod[[str | None], AbstractContextManager[None]]]
+    _translated: "ClassVar[staticmethod[[], AbstractContextManager[None]]]"
+    _translated_transaction: "ClassVar[staticmethod[[str | None], AbstractContextManager[None]]]"
 
     @abstractmethod
     def _new_producer(self) -> Any:
