@@ -112,7 +112,9 @@ def is_old(rows: Sequence[Snapshot]) -> bool:
 def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
     """The metrics; their window is as long as the checkpoint's."""
     arrays = stored.arrays("metrics")
-    return prequential(stored.classes, max(1, len(arrays["margins" if stored.classes.are_two else "pairs"])), arrays)
+    metrics = prequential(stored.classes, max(1, len(arrays["margins" if stored.classes.are_two else "pairs"])))
+    metrics.restore(arrays)
+    return metrics
 
 
 def read_estimates(stored: Stored) -> list[Estimate]:

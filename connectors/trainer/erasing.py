@@ -111,8 +111,8 @@ def erase(state: State, erasure: Erasure) -> int:
         n_forgotten += state.challengers.erase(numbers)
         if not state.models.has(key):
             continue
-        model = state.models.to_learn(key)
-        n_forgotten += (state.models.decider(key) or model).forget(list(numbers))
+        state.models.to_learn(key)  # notes that the model changes
+        n_forgotten += state.models.trained(key).learner.forget(list(numbers))
         if state.estimates is not None:
             state.estimates.forgotten(list(numbers))
     state.counters.erased += 1

@@ -28,12 +28,11 @@ from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
 from .publication import merged_model, publish_models
 from .serving import Serving
-from .state.challengers import serving_of
-from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_fingerprint, check_topics
+from .state.challengers import check_settings
+from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_topics
 from .state.counters import USUAL, losses_of
 from .state.erased import without
 from .state.journal import Cut, Kind
-from .state.models import KeyedModels
 from .state.quality.prequential import Snapshot
 from .state.state import State
 
@@ -148,8 +147,7 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        serving = serving_of(checkpoint.blobs)
-        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
+        check_settings(checkpoint, self._settings, self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
         self.processor.attend(self.state)
@@ -446,8 +444,7 @@ class Partition:
     @property
     def _worth_writing(self) -> int:
         """Number of records after which a checkpoint takes little of the time, however many models have changed."""
-        models = self.state.models if self.state else None
-        return _RECORDS_A_MODEL * models.n_unsaved if isinstance(models, KeyedModels) else 0
+        return _RECORDS_A_MODEL * self.state.models.n_unsaved if self.state else 0
 
     @property
     def is_new(self) -> bool:
@@ -491,8 +488,7 @@ class Partition:
         checkpoint = found.to_bytes()
         self._journal = self.store.save(checkpoint, found.sequence, self._cuts.again)
         self.checkpoint_bytes = len(checkpoint)
-        if isinstance(self.state.models, KeyedModels):
-            self.state.models.remove_old()
+        self.state.models.remove_old()
         note = f"{self.store.epoch}:{found.sequence}"
         return {
             (item.topic, self.number): Committed(found.offsets[name], note)
@@ -503,10 +499,10 @@ class Partition:
         """Begin a checkpoint of this place, between two cuts, with what the model that serves has."""
         assert self._is_whole, "a checkpoint in the middle of a cut"
         state.history.latest = self._snapshot(state)
-        if isinstance(state.models, KeyedModels):
+        if self._has_erased:
+            state.models.leave_all()
+        else:
             state.models.leave(self.store.crowded)
-            if self._has_erased:
-                state.models.leave_all()
         checkpoint, of_challengers = state.to_checkpoint(self._settings)
         saving = Saving(replace(checkpoint, topic_ids=self._topic_ids), of_challengers)
         state.sequence = checkpoint.sequence
@@ -560,6 +556,6 @@ class Partition:
         """Give the partition up.  Its next owner consumes again what was not saved."""
         for item in self._all_inputs():
             item.close()
-        if self.state and isinstance(self.state.models, KeyedModels):
+        if self.state:
             self.state.models.close()
         self.store.close()
