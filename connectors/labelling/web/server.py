@@ -53,6 +53,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
+from streamsvm.core.newest import Newest
+
 from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
 from ...records.labels import MAX_QUERY_ID
@@ -96,15 +98,13 @@ class PageServer(HTTPServer):
         self.files, self.policy = page_files(), policy(settings.labelling)
         self.closing = threading.Event()
         self._lock = threading.Lock()
-        self._annotators: dict[str, str] = {}  # by tab; the tab that asked last is at the end
+        self._annotators: Newest[str, str] = Newest(_MAX_TABS)  # by tab
         super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
 
     def arrive(self, tab: str, who: str) -> str:
         """Remember who uses a tab now; the question stays with the tab if its annotator types another name."""
         with self._lock:
-            before, self._annotators[tab] = self._annotators.pop(tab, who), who
-            if len(self._annotators) > _MAX_TABS:
-                del self._annotators[next(iter(self._annotators))]
+            before, self._annotators[tab] = self._annotators.get(tab, who), who
         if before != who:
             self.service.rename(before, who)
         return who

@@ -5,7 +5,6 @@ labelled without a question.  An example that is forgotten counts as never seen.
 """
 
 import uuid
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from streamsvm.active.answers.events import Label, Question
+from streamsvm.core.newest import Newest
 
 LATER = "later"
 ALIKE = "alike"
@@ -55,8 +55,8 @@ class Register:
     def __init__(self, name: str) -> None:
         self._name = name
         self.open: dict[int, Record] = {}  # oldest first
-        self._closed: OrderedDict[int, Record] = OrderedDict()
-        self._elsewhere: OrderedDict[int, Record] = OrderedDict()
+        self._closed: Newest[int, Record] = Newest(ENDED)
+        self._elsewhere: Newest[int, Record] = Newest(ENDED)
 
     def question_id(self, key: int) -> str:
         """The id of the question about an example, the same in every replay."""
@@ -72,8 +72,7 @@ class Register:
 
     def add_elsewhere(self, key: int) -> Record:
         """Enter an example that gets an answer without a question."""
-        record = Record(None, "elsewhere")
-        _remember(self._elsewhere, key, record)
+        self._elsewhere[key] = record = Record(None, "elsewhere")
         return record
 
     def forget_alike(self, key: int) -> bool:
@@ -89,7 +88,7 @@ class Register:
         record = self.open.pop(key, None)
         if record is None:
             return False
-        _remember(self._closed, key, record)
+        self._closed[key] = record
         return True
 
     def answered(self, most: int) -> dict[int, Label]:
@@ -126,8 +125,8 @@ class Register:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue where `state` was taken."""
         self.open = dict(self._records_of(state["open"]))
-        self._closed = OrderedDict(self._records_of(state["closed"]))
-        self._elsewhere = OrderedDict(self._records_of(state["elsewhere"]))
+        self._closed = Newest(ENDED, self._records_of(state["closed"]))
+        self._elsewhere = Newest(ENDED, self._records_of(state["elsewhere"]))
 
     def _records_of(self, stored: list[list[Any]]) -> list[tuple[int, Record]]:
         return [(key, Record(self._question_of(key, about), *rest)) for key, about, *rest in stored]
@@ -144,12 +143,6 @@ def question_id(name: str, key: int) -> str:
 @lru_cache(64)
 def _namespace(name: str) -> uuid.UUID:
     return uuid.uuid5(_NAMESPACE, name)
-
-
-def _remember(memory: OrderedDict[int, Record], key: int, record: Record) -> None:
-    memory[key] = record
-    if len(memory) > ENDED:
-        memory.popitem(last=False)
 
 
 def _stored(records: dict[int, Record]) -> list[list[Any]]:
