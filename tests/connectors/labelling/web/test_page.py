@@ -495,8 +495,9 @@ def test_answers(client, desk):
     assert desk.renamed == [(zoe, unnamed)]
 
 
-def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
+def test_who_sat_at_a_tab_long_ago_is_forgotten(request, monkeypatch):
     monkeypatch.setattr(page_server, "_MAX_TABS", 2)
+    client, desk = map(request.getfixturevalue, ("client", "desk"))
     for tab, name in [("a", "ann"), ("b", "bob"), ("a", "ann"), ("c", "cem"), ("b", "bea"), ("c", "cleo")]:
         client.json("POST", "/api/skip", {"query_id": "q1"}, {"X-Tab": tab, "X-Annotator": name})
     assert desk.renamed == [("page:cem#c", "page:cleo#c")]  # bob was forgotten before bea came
