@@ -237,7 +237,7 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
     drawn = picture(course.plot, "course", "")
     assert "% decided" in drawn
     assert "% of class wrong" in drawn
-    assert f"{100 * state.models.decider(None).would_decide(0.1):.0f} % at 10.0%" in picture(would.plot, "would", "")
+    assert f"{100 * state.models.decider(None).would_decide(0.1):.0f} % at 10.0%" in would.alt
 
 
 def test_settings_that_contradict_it(tmp_path):
