@@ -118,19 +118,19 @@ def _teach(
     tasks: list[Task], rows: NamedRows, entity: bytes | None, state: Pupil, max_features: int
 ) -> tuple[list[Estimate], list[Refused]]:
     """Teach new examples, or revise one; arguments and results are those of `teach`."""
-    decider = state.models.decider(entity)
+    trained = state.models.trained(entity)
     if tasks[0].lesson.value is None:
-        if _revise_member(tasks[0].lesson, decider or state.models.to_predict(entity), state):
+        if _revise_member(tasks[0].lesson, trained.learner, state):
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
         return [], []
     model = state.models.to_learn(entity)
     if not tasks[0].lesson.is_first:
-        (decider or model).forget(tasks[0].lesson.key)
+        trained.learner.forget(tasks[0].lesson.key)
         if state.estimates:
             state.estimates.forgotten([tasks[0].lesson.key])
     fitting, refused = _fitting(model, tasks, rows, max_features)
-    found, too_large = _learn_events(model, fitting, rows, state, decider)
+    found, too_large = _learn_events(model, fitting, rows, state, trained.decider)
     refused += too_large
     state.counters.learned += sum(task.lesson.y is not None for task in tasks) - len(refused)
     return found, refused

@@ -42,7 +42,6 @@ from ..records.predictions import (
     Said,
     send_prediction,
     source,
-    with_verdict,
     write_prediction,
 )
 from ..settings.sections import Settings
@@ -368,12 +367,11 @@ class Processor:
         own, row_of = _NO_ROWS, {}
         for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
-            model, decider = state.models.to_predict(entity), state.models.decider(entity)
             row_of = {place: row for place, (row, _) in taken.items()}
-            said, refused = predicted(model, own, row_of, to_be_learned=self._joins)
+            said, refused = predicted(state.models.trained(entity), own, row_of, to_be_learned=self._joins)
             for place, problem in refused.items():
                 self.refuse(decoded[place].record, "predict", problem, state)
-            found |= {place: with_verdict(each, decider) for place, each in said.items()}
+            found |= said
         said_of = {place: found[place] for place in decoded if place in found}
         seen = []
         for place, prediction in said_of.items():

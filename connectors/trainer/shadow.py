@@ -294,12 +294,12 @@ class Shadow:
 
     def _predicted(self, challenger: Challenger, step: Step) -> list[tuple[Seen, Said]]:
         """Predictions of the events that the challenger can take."""
-        model, decider = challenger.models.model, challenger.models.decider(None)
+        trained = challenger.models.trained()
         row_of = {place: seen.row for place, seen in enumerate(step.seen)}
-        found, refused = predicted(model, step.rows, row_of, to_be_learned=bool(self._settings.log.labels))
+        found, refused = predicted(trained, step.rows, row_of, to_be_learned=bool(self._settings.log.labels))
         challenger.counters.bad += len(refused)
         challenger.counters.predicted += len(found)
-        return [(step.seen[place], with_verdict(said, decider)) for place, said in found.items()]
+        return [(step.seen[place], said) for place, said in found.items()]
 
     def _learn(self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion) -> None:
         tasks = []

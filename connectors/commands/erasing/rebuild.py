@@ -20,8 +20,7 @@ from ...runtime.text import plural
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
-from ...trainer.state.challengers import serving_of
-from ...trainer.state.checkpoint import check_fingerprint
+from ...trainer.state.challengers import check_settings
 from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
@@ -172,8 +171,7 @@ def _places(settings: Settings) -> dict[int, Stage]:
         return {}
     found = read_state(settings.daemon.state_dir)
     for item in found:
-        serving = settings.serving(serving_of(item.checkpoint.blobs))
-        check_fingerprint(item.checkpoint, serving.fingerprint(), settings.daemon.state_dir)
+        check_settings(item.checkpoint, settings, settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 from ...runtime.process import pause
 from ..transport import Committed, Headers, OutputsLost, Ownership, Record, TopicMismatch, Unavailable
 from .group import Member, Notice, Offsets
-from .options import KafkaOptions, answers, servers
+from .options import KafkaOptions, require_answer
 from .outputs import Outputs, Refusal
 from .reader import Reader
 
@@ -67,8 +67,7 @@ class ClusterLog(ABC):
         attempts = 0
         while True:
             try:
-                if not answers(options.client):
-                    raise Unavailable(f"no broker answers at {', '.join(servers(options.client))}")
+                require_answer(options.client)
                 return cls(options)
             except Unavailable as error:
                 tell(str(error))

@@ -3,10 +3,10 @@
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ...runtime.process import LOOK_SECONDS
-from ..transport import Record, Stalled, TopicMismatch, Unavailable, made_again
+from ..transport import Headers, Record, Stalled, TopicMismatch, Unavailable, made_again
 from .group import Offsets
 from .options import IDLE_SECONDS, MISSING_SECONDS, KafkaOptions, answers, servers
 
@@ -195,3 +195,8 @@ class Reader(ABC):
         self._rebuild()
         self._n_rebuilds += 1
         self._moved_at = time.monotonic()
+
+
+def without_nulls(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
+    """A header's value may be null on Kafka; we take it for an empty one."""
+    return [(name, value or b"") for name, value in headers]

@@ -1,6 +1,6 @@
 """The consumer that reads, through kafka-python."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -9,9 +9,9 @@ from kafka import KafkaConsumer, TopicPartition
 
 from ..cluster.group import Offsets
 from ..cluster.options import KafkaOptions
-from ..cluster.reader import AT_ONCE, Partition
+from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
-from ..transport import POLL_BYTES, Headers, Record
+from ..transport import POLL_BYTES, Record
 from .client import CLOSE_MS, COMMAND_MS, client_options, to_client
 from .errors import telling_refusals, translated
 
@@ -120,7 +120,7 @@ class Reader(AnyReader):
                 -1 if r.timestamp is None else r.timestamp,  # None: in the oldest format of messages
                 r.key,
                 r.value,
-                _headers(r.headers) if r.headers else (),
+                without_nulls(r.headers) if r.headers else (),
             )
             for batch in batches.values()
             for r in batch
@@ -154,8 +154,3 @@ class Reader(AnyReader):
             if self.known_end(*tp) > self._positions[tp]:  # A transaction's mark is no record, nor is a compacted one.
                 with suppress(kafka.errors.KafkaError):
                     self._positions[tp] = self._consumer.position(tp, timeout_ms=_MARKS_MS) or self._positions[tp]
-
-
-def _headers(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
-    """A header's value may be null on Kafka; we take it for an empty one."""
-    return [(name, value or b"") for name, value in headers]

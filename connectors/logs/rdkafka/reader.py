@@ -20,7 +20,7 @@ from confluent_kafka import (
 from ...runtime.process import LOOK_SECONDS
 from ..cluster.group import Offsets
 from ..cluster.options import IDLE_SECONDS, KafkaOptions
-from ..cluster.reader import AT_ONCE, Partition
+from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, PositionRefused, Record
 from .admin import ask_topics, described
@@ -210,7 +210,7 @@ class Reader(AnyReader):
             key, value, headers = message.key(), message.value(), message.headers()
             kind, stamp = message.timestamp()
             stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
-            records.append(Record(*partition, offset, stamp, key, value, _headers(headers) if headers else ()))
+            records.append(Record(*partition, offset, stamp, key, value, without_nulls(headers) if headers else ()))
             n_bytes += len(value or b"") + len(key or b"")
             self._positions[partition] = offset + 1
             self._at_end.discard(partition)
@@ -243,8 +243,3 @@ def _is_answer(answer: Future) -> bool:
     """Whether the broker has said that the topic exists, or that it does not."""
     error = answer.exception()
     return error is None or (isinstance(error, KafkaException) and error.args[0].code() in MISSING)
-
-
-def _headers(headers: list[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-    """A header's value may be null on Kafka; we take it for an empty one."""
-    return [(name, value or b"") for name, value in headers]

@@ -396,18 +396,8 @@ class Join:
             **to_columns({**self._events.entries, **self._labels.entries}, self._classes),
         }
 
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, np.ndarray],
-        ttl_ms: int,
-        event_bytes: int,
-        label_bytes: int,
-        classes: KnownClasses | None = None,
-        leap_ms: int | None = None,
-    ) -> "Join":
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint, possibly with other limits."""
-        self = cls(ttl_ms, event_bytes, label_bytes, classes, leap_ms)
         self.counters = JoinCounters(*require_array(arrays, "counters", "i", (None,)).tolist())
         for key, entry in from_columns(arrays, self._classes):
             (self._labels if entry.value is None else self._events).add(key, entry)
@@ -416,4 +406,3 @@ class Join:
         self._advance(int(require_array(arrays, "clock", "i", ())))
         self._shrink(self._events)
         self._shrink(self._labels)
-        return self

@@ -114,10 +114,8 @@ class Prequential:
             "confusion": self._confusion.copy(),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint, possibly with another window."""
-        self = cls(window)
         self._histogram = require_array(arrays, "histogram", "i", (2, _BINS))
         self._confusion = require_array(arrays, "confusion", "i", (2, 2))
         margins = require_array(arrays, "margins", "f", (None,))
@@ -128,8 +126,8 @@ class Prequential:
                 )
         if not np.isfinite(margins).all():
             raise ValueError("a checkpoint's margins hold NaN or infinity; they must be finite")
-        self._margins, self._labels = margins[-window:], require_array(arrays, "labels", "b", (len(margins),))[-window:]
-        return self
+        labels = require_array(arrays, "labels", "b", (len(margins),))
+        self._margins, self._labels = margins[-self._window :], labels[-self._window :]
 
     def _rolling_confusion(self) -> npt.NDArray[np.int64]:
         return np.bincount(2 * self._labels + (self._margins > 0), minlength=4).reshape(2, 2)

@@ -646,10 +646,17 @@ def test_repetitions_change_no_lesson(case):
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 
+def going_on(arrays, *limits, **leap):
+    """A join that goes on from these arrays, with these limits."""
+    join = Join(*limits, **leap)
+    join.restore(arrays)
+    return join
+
+
 def restored(join, ttl, max_bytes):
     """A join that went through the bytes of a checkpoint."""
     _, arrays = snapshot.unpack(snapshot.pack("join", {}, join.to_arrays()), "join")
-    copy = Join.from_arrays(arrays, ttl, max_bytes, max_bytes)
+    copy = going_on(arrays, ttl, max_bytes, max_bytes)
     assert_same_state(copy, join)
     return copy
 
@@ -708,7 +715,7 @@ def test_a_checkpoint_from_before_retractions_were_followed_goes_on():
     arrays["counters"] = arrays["counters"][:-2]
     arrays["counters"][list(asdict(join.counters)).index("not_undone")] = 1
     arrays["y"][0] = -1  # its label was taken back, to no effect
-    old = Join.from_arrays(arrays, TTL, ROOMY, ROOMY)
+    old = going_on(arrays, TTL, ROOMY, ROOMY)
     assert counted(old, matched=1, not_undone=1)
     assert add_label(old, None, 0, rev=1) == FORGET
     assert counted(old, matched=1, not_undone=1, undone=1)
@@ -718,7 +725,7 @@ def test_a_checkpoint_from_before_events_had_their_offsets_goes_on(join):
     add_event(join)
     arrays = join.to_arrays()
     del arrays["at"]
-    assert add_label(Join.from_arrays(arrays, TTL, ROOMY, ROOMY), True, 0) == lesson(True)._replace(at=-1)
+    assert add_label(going_on(arrays, TTL, ROOMY, ROOMY), True, 0) == lesson(True)._replace(at=-1)
 
 
 def test_a_checkpoint_is_not_much_larger_than_the_payload():
@@ -733,10 +740,10 @@ def test_smaller_limits_hold_at_once_after_a_restart():
     for key in range(10):
         add_event(join, key=key, time=10 * key, value=b"", entity=None)
     arrays = join.to_arrays()
-    for limited in (Join.from_arrays(arrays, 30, ROOMY, ROOMY), Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY)):
+    for limited in (going_on(arrays, 30, ROOMY, ROOMY), going_on(arrays, TTL, 4 * OVERHEAD, ROOMY)):
         assert limited.to_arrays()["key"].tolist() == [6, 7, 8, 9]
-    assert Join.from_arrays(arrays, 30, ROOMY, ROOMY).counters.expired == 6
-    assert Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY).counters.dropped == 6
+    assert going_on(arrays, 30, ROOMY, ROOMY).counters.expired == 6
+    assert going_on(arrays, TTL, 4 * OVERHEAD, ROOMY).counters.dropped == 6
 
 
 # --- records from the future ------------------------------------------------------------------------------------------
@@ -783,7 +790,7 @@ def test_after_a_long_silence_the_clock_follows_the_records(wary, caplog):
 def test_doubts_survive_a_checkpoint(wary):
     for key in range(50, 50 + AGREEING // 2):
         add_event(wary, key, time=10**6)
-    again = Join.from_arrays(wary.to_arrays(), TTL, ROOMY, ROOMY, leap_ms=TTL // 2)
+    again = going_on(wary.to_arrays(), TTL, ROOMY, ROOMY, leap_ms=TTL // 2)
     for key in range(60, 60 + AGREEING):
         for join in (wary, again):
             add_event(join, key, time=10**6)
