@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from river import datasets
+from river import checks, datasets
 
 import streamsvm
 from streamsvm import LASVM, AutoLASVM, Mixture, OneVsOne, OneVsRest, SnapshotError
@@ -159,3 +159,11 @@ def test_a_further_class_takes_less_than_a_megabyte():
             mixture.learn_one({"a": float(t % 7), "b": float(t % 5)}, t % n_classes)
         sizes.append(len(mixture.to_bytes()))
     assert sizes[1] - sizes[0] < 3 * 500_000
+
+
+@pytest.mark.long
+def test_every_check_of_river_passes():
+    model = Mixture(OneVsRest(LASVM()))
+    assert model._unit_test_skips() == set()
+    for check in checks.yield_checks(model):
+        check(model.clone())
