@@ -33,7 +33,7 @@ from streamsvm.active import (
     Withdraw,
     missed_at_most,
 )
-from streamsvm.active.answers import register
+from streamsvm.active.answers import questions
 
 DAY = 86_400_000
 GO_ON = Verdict(False, False, "go on")
@@ -516,7 +516,7 @@ def test_the_curve_stays_short_and_ends_now():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(register, "ENDED", 20)
+    monkeypatch.setattr(questions, "ENDED", 20)
     it = make(range(200), n_open=3)
     for key in range(1000, 1100):
         tell(it, label(key))
