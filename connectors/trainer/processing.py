@@ -51,7 +51,7 @@ from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
-from .state.lesson import Lesson
+from .state.lesson import Lesson, Told
 from .state.quality.multiclass import ClassPrequential
 from .state.quality.prequential import Drift, Prequential
 from .state.state import State
@@ -183,12 +183,12 @@ class Processor:
             return None
         tasks = self._own_labels([(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)], state.join)
         said: list[Said] = [*predict_and_teach(tasks, rows, state)]
-        lessons = [task.lesson._replace(margin=each.margin) for task, each in zip(tasks, said, strict=False)]
+        lessons = [_with(task.lesson, each) for task, each in zip(tasks, said, strict=False)]
         for task in tasks[len(said) :]:  # a few, or from one that the model refuses on
             assert task.row is not None
             for each in self._predict({task.row: decoded[task.row]}, rows, state)[0].values():
                 self._learn([task], rows, state)
-                lessons.append(task.lesson._replace(margin=each.margin))
+                lessons.append(_with(task.lesson, each))
         state.counters.predicted += len(decoded) - len(tasks)
         state.offset = max(state.offset, decoded[-1].record.offset + 1)
         return lessons
@@ -410,18 +410,8 @@ class Processor:
         for row, (record, event, entity), said in here:
             when = join.pass_time(event.key, self.times.of(event.time, record, join))
             if event.y is not None:
-                lesson = Lesson(
-                    event.key,
-                    b"",
-                    event.y,
-                    event.w,
-                    said.margin,
-                    entity,
-                    is_first=True,
-                    at=record.offset,
-                    predicted=said.class_label,
-                    verdict=said.verdict,
-                )
+                told = Told.of(said, is_late=False)
+                lesson = Lesson(event.key, b"", event.y, event.w, told, entity, is_first=True, at=record.offset)
                 tasks.append(Task(lesson, row, when, record))
         return tasks
 
@@ -444,10 +434,7 @@ class Processor:
                 record.value,
                 y=state.changes.meaning(event.y),
                 w=event.w,
-                margin=said.margin,
-                predicted=said.class_label,
-                decision=said.decision,
-                verdict=said.verdict,
+                said=said,
                 entity=entity,
                 time=when,
                 at=record.offset,
@@ -548,15 +535,22 @@ class Processor:
             self._log.produce(topic, estimate.encode(self._number), key=f"p{self._number}-{estimate.kind}".encode())
 
 
+def _with(lesson: Lesson, said: Said) -> Lesson:
+    """The lesson of an event of which this was said."""
+    return lesson._replace(told=Told.of(said, is_late=False))
+
+
 def _is_wrong(lesson: Lesson) -> bool:
     """Whether the prediction of a lesson's event was another label."""
-    return (lesson.margin > 0.0) != lesson.y if isinstance(lesson.y, bool) else lesson.predicted != lesson.y
+    return (lesson.told.margin > 0.0) != lesson.y if isinstance(lesson.y, bool) else lesson.told.predicted != lesson.y
 
 
 def _observe(lessons: list[Lesson], metrics: Prequential | ClassPrequential) -> None:
     """Count the first lessons of events, with the predictions made for them."""
     if isinstance(metrics, Prequential):
         y = np.array([lesson.y for lesson in lessons], dtype=bool)
-        metrics.update(y, np.array([lesson.margin for lesson in lessons]))
+        metrics.update(y, np.array([lesson.told.margin for lesson in lessons]))
     else:
-        metrics.update([lesson.y for lesson in lessons if lesson.y is not None], [each.predicted for each in lessons])
+        metrics.update(
+            [lesson.y for lesson in lessons if lesson.y is not None], [each.told.predicted for each in lessons]
+        )
