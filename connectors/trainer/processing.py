@@ -42,7 +42,6 @@ from ..records.predictions import (
     Said,
     send_prediction,
     source,
-    with_verdict,
     write_prediction,
 )
 from ..settings.sections import Settings
@@ -52,7 +51,7 @@ from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
-from .state.lesson import Lesson
+from .state.lesson import Lesson, Told
 from .state.quality.multiclass import ClassPrequential
 from .state.quality.prequential import Drift, Prequential
 from .state.state import State
@@ -184,12 +183,12 @@ class Processor:
             return None
         tasks = self._own_labels([(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)], state.join)
         said: list[Said] = [*predict_and_teach(tasks, rows, state)]
-        lessons = [task.lesson._replace(margin=each.margin) for task, each in zip(tasks, said, strict=False)]
+        lessons = [_with(task.lesson, each) for task, each in zip(tasks, said, strict=False)]
         for task in tasks[len(said) :]:  # a few, or from one that the model refuses on
             assert task.row is not None
             for each in self._predict({task.row: decoded[task.row]}, rows, state)[0].values():
                 self._learn([task], rows, state)
-                lessons.append(task.lesson._replace(margin=each.margin))
+                lessons.append(_with(task.lesson, each))
         state.counters.predicted += len(decoded) - len(tasks)
         state.offset = max(state.offset, decoded[-1].record.offset + 1)
         return lessons
@@ -368,12 +367,11 @@ class Processor:
         own, row_of = _NO_ROWS, {}
         for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
             taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
-            model, decider = state.models.to_predict(entity), state.models.decider(entity)
             row_of = {place: row for place, (row, _) in taken.items()}
-            said, refused = predicted(model, own, row_of, to_be_learned=self._joins)
+            said, refused = predicted(state.models.trained(entity), own, row_of, to_be_learned=self._joins)
             for place, problem in refused.items():
                 self.refuse(decoded[place].record, "predict", problem, state)
-            found |= {place: with_verdict(each, decider) for place, each in said.items()}
+            found |= said
         said_of = {place: found[place] for place in decoded if place in found}
         seen = []
         for place, prediction in said_of.items():
@@ -412,18 +410,8 @@ class Processor:
         for row, (record, event, entity), said in here:
             when = join.pass_time(event.key, self.times.of(event.time, record, join))
             if event.y is not None:
-                lesson = Lesson(
-                    event.key,
-                    b"",
-                    event.y,
-                    event.w,
-                    said.margin,
-                    entity,
-                    is_first=True,
-                    at=record.offset,
-                    predicted=said.class_label,
-                    verdict=said.verdict,
-                )
+                told = Told.of(said, is_late=False)
+                lesson = Lesson(event.key, b"", event.y, event.w, told, entity, is_first=True, at=record.offset)
                 tasks.append(Task(lesson, row, when, record))
         return tasks
 
@@ -446,10 +434,7 @@ class Processor:
                 record.value,
                 y=state.changes.meaning(event.y),
                 w=event.w,
-                margin=said.margin,
-                predicted=said.class_label,
-                decision=said.decision,
-                verdict=said.verdict,
+                said=said,
                 entity=entity,
                 time=when,
                 at=record.offset,
@@ -550,15 +535,22 @@ class Processor:
             self._log.produce(topic, estimate.encode(self._number), key=f"p{self._number}-{estimate.kind}".encode())
 
 
+def _with(lesson: Lesson, said: Said) -> Lesson:
+    """The lesson of an event of which this was said."""
+    return lesson._replace(told=Told.of(said, is_late=False))
+
+
 def _is_wrong(lesson: Lesson) -> bool:
     """Whether the prediction of a lesson's event was another label."""
-    return (lesson.margin > 0.0) != lesson.y if isinstance(lesson.y, bool) else lesson.predicted != lesson.y
+    return (lesson.told.margin > 0.0) != lesson.y if isinstance(lesson.y, bool) else lesson.told.predicted != lesson.y
 
 
 def _observe(lessons: list[Lesson], metrics: Prequential | ClassPrequential) -> None:
     """Count the first lessons of events, with the predictions made for them."""
     if isinstance(metrics, Prequential):
         y = np.array([lesson.y for lesson in lessons], dtype=bool)
-        metrics.update(y, np.array([lesson.margin for lesson in lessons]))
+        metrics.update(y, np.array([lesson.told.margin for lesson in lessons]))
     else:
-        metrics.update([lesson.y for lesson in lessons if lesson.y is not None], [each.predicted for each in lessons])
+        metrics.update(
+            [lesson.y for lesson in lessons if lesson.y is not None], [each.told.predicted for each in lessons]
+        )

@@ -44,8 +44,7 @@ class Stored(NamedTuple):
         """A model with all that it takes to predict by it; `key` is None if the partition has one model."""
         names = self.setting("label.negative"), self.setting("label.positive")
         meta = {"names": names} if None not in names else {}
-        models = self.models
-        return ServedModel(models.to_predict(key), self.scaler, meta, models.records(key), models.decider(key))
+        return self.models.trained(key).served(self.scaler, meta)
 
     def arrays(self, part: str) -> dict[str, Any]:
         """The arrays of a part of the state, by name; empty if the state lacks this part."""
