@@ -23,13 +23,13 @@ import numpy as np
 from river import linear_model, preprocessing
 from scipy.stats import rankdata
 from shared.moa import LEARNERS, outcomes
-from shared.streams import Record, streams
+from shared.streams import MADE, STORED, Record, streams
 from shared.tables import say, table
 from tqdm import tqdm
 
 from streamsvm import AutoLASVM, Mixture
 
-QUICK, BINS = 400, 15
+QUICK, WARM, BINS = 400, 1500, 15
 OURS: dict[str, Callable[[], Any]] = {"AutoLASVM": AutoLASVM, "Mixture": Mixture}
 
 
@@ -116,41 +116,42 @@ def behind(found: dict[str, dict[str, Result]]) -> None:
             say(f"at most {most} points behind {other}", f"{gaps[worst]:.2f}, {worst}", gaps[worst] <= most)
 
 
+def summary(found: dict[str, dict[str, Result]], lines: list[list[str]]) -> dict[str, Result]:
+    """Print the lines with the mean of each model below, and its rank by accuracy; returns the means."""
+    models = list(next(iter(found.values())))
+    figures = np.array([[results[model] for model in models] for results in found.values()])  # (streams, models, parts)
+    mean = {model: Result(*parts) for model, parts in zip(models, figures.mean(axis=0), strict=True)}
+    ranks = [f"{rank:.2f}" for rank in rankdata(-figures[:, :, 0].round(6), axis=1).mean(axis=0)]
+    titles = ["stream", "records", *models, "log loss: ours", "ECE: ours", "us: ours"]
+    titles += ["us: MOA's"] if LEARNERS.keys() <= set(models) else []
+    below = [["mean", "", *cells(mean)], ["mean rank", "", *ranks, *[""] * (len(titles) - 2 - len(ranks))]]
+    print(table("|".join(titles), [*lines, *below]) + "\n", flush=True)
+    return mean
+
+
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files")
     parser.add_argument("--later", action="store_true", help="streams that were not used to choose the rules")
+    parser.add_argument("--only", nargs="+", metavar="STREAM", help="some streams, by their names in the table")
     parser.add_argument("--moa", type=Path, metavar="JAR", help="run MOA's learners as well, with Java")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} records of two streams")
     arguments = parser.parse_args()
     chosen = streams(arguments.data, arguments.later)
-    chosen = dict(list(chosen.items())[:2]) if arguments.quick else chosen
+    names = arguments.only or list(chosen)[: 2 if arguments.quick else None]
+    if unknown := set(names) - set(chosen):
+        parser.error(f"--only: no stream {'; '.join(sorted(unknown))}; there are {'; '.join(chosen)}")
     for make in OURS.values():
-        run(make(), list(islice(next(iter(chosen.values()))(), QUICK if arguments.quick else None)))  # code is compiled
+        run(make(), list(islice(next(iter(chosen.values()))(), WARM)))  # code is compiled
     lines, found = [], {}
-    for name, stream in tqdm(chosen.items(), leave=False):
-        records = list(islice(stream(), QUICK if arguments.quick else None))
+    for name in tqdm(names, leave=False):
+        records = list(islice(chosen[name](), QUICK if arguments.quick else None))
         found[name] = results(records, arguments.moa)
         lines.append([name, str(len(records)), *cells(found[name])])
         tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
-    models = list(next(iter(found.values())))
-    figures = np.array([[results[model] for model in models] for results in found.values()])  # (streams, models, parts)
-    mean = {model: Result(*parts) for model, parts in zip(models, figures.mean(axis=0), strict=True)}
-    ranks = rankdata(-figures[:, :, 0].round(6), axis=1).mean(axis=0)
-    titles = [
-        "stream",
-        "records",
-        *models,
-        "log loss: ours",
-        "ECE: ours",
-        "us: ours",
-        *["us: MOA's"][: bool(arguments.moa)],
-    ]
-    lines.append(["mean", "", *cells(mean)])
-    lines.append(["mean rank", "", *(f"{rank:.2f}" for rank in ranks), *[""] * (len(titles) - 2 - len(models))])
-    print(table("|".join(titles), lines) + "\n", flush=True)
-    if not arguments.quick and not arguments.later and arguments.data:
+    mean = summary(found, lines)
+    if len(found) == len(MADE) + len(STORED):
         aims(found, mean)
     behind(found)
 

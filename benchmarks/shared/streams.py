@@ -141,7 +141,7 @@ STORED_LATER: dict[str, Chosen] = {
     "abalone": (tuple(range(10, 30)), None, False),
     "creditcard_subset": ((1,), N, True),
     "usps": ((0, 2, 4, 6, 8), 5000, False),
-    "w8a": ((1,), N, False),
+    "w8a": ((1,), N, True),
     "kdd_http": ((1,), 2 * N, True),
     "splice": ((2,), None, True),
 }
