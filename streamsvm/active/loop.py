@@ -60,6 +60,7 @@ from streamsvm.core import arguments
 START = 0.3  # share of the questions that are still of the start while a class has few labels
 EACH_CLASS = 3  # labels, until which some questions are of the start: one positive says little about the others
 EXPLORE = 0.1  # share of random questions, unless the selection itself explores
+DISMISSED = {"skip": "skipped", "ignore": "ignored"}  # how a question ends with such an answer
 
 _RANDOM = RandomSelection()
 
@@ -406,13 +407,11 @@ class LabellingLoop:
         if answer.status == "label":
             actions = self._label(answer, n_support)
         elif answer.status == "retract":
-            actions = [labels.retract(self._questions.record_of(answer.key), answer, self.counts)]
+            actions = [labels.enter(self._questions.record_of(answer.key), answer, self.counts)]
             if isinstance(actions[0], Retract):
                 self._selection.drop(answer.key)
-        elif answer.status == "skip":
-            actions = [self._dismiss(answer, "skipped")]
-        elif answer.status == "ignore":
-            actions = [self._dismiss(answer, "ignored")]
+        elif answer.status in DISMISSED:
+            actions = [self._dismiss(answer, DISMISSED[answer.status])]
         else:
             raise ValueError(f"status={answer.status!r} is unknown; use 'label', 'skip', 'ignore' or 'retract'")
         return actions + self._questions.expire(now)
@@ -443,7 +442,7 @@ class LabellingLoop:
         row = self._questions.known_row(answer.key)
         record = self._questions.record_of(answer.key, is_alike=answer.is_alike)
         status, question = record.status, record.question
-        action = labels.set_label(record, answer, self.counts)
+        action = labels.enter(record, answer, self.counts)
         if row is not None and isinstance(action, SetLabel):
             self._selection.note(answer.key, row)
         if question is None or status == "answered":
