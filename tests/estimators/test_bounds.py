@@ -157,8 +157,8 @@ def check(model):
     assert np.count_nonzero(s.alpha) == np.count_nonzero(alpha)
     if isinstance(model, LASVM):
         assert abs(alpha.sum()) <= 1e-9 * (1.0 + np.abs(alpha).sum())
-    X = storage.rows_of(s, live, len(model._features)).toarray().astype(float)
-    K = naive.gram(model._state.kernel, X, X)
+    X = storage.rows_of(s, live, len(model.feature_names)).toarray().astype(float)
+    K = naive.gram(naive.kernel_of(model), X, X)
     rounding = 1e-4 * (1.0 + np.abs(alpha).sum() * np.abs(K).max(initial=0.0))
     np.testing.assert_allclose(s.g[live], y - K @ alpha, rtol=0, atol=rounding)
 

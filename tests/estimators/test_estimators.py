@@ -177,7 +177,7 @@ def test_a_copy_continues_as_the_original_does(algorithm, how, at, d):
     other = COPIES[how](model)
     assert other.digest() == model.digest()
     loop(model, X[at:], y[at:])
-    assert other._state.n_seen == at  # the original's further life is not the copy's
+    assert other.n_seen == at  # the original's further life is not the copy's
     loop(other, X[at:], y[at:])
     assert other.digest() == model.digest()
     model.finish()
@@ -813,7 +813,7 @@ def test_an_interrupted_batch_was_learned_up_to_a_block(algorithm, place, monkey
     monkeypatch.setattr(*place, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.learn_many(np.pad(X[50:], ((0, 0), (0, 100))), y[50:])
-    n = model._state.n_seen
+    n = model.n_seen
     assert 50 < n < 700
     expected.learn_many(np.pad(X[50:n], ((0, 0), (0, 100))), y[50:n])
     assert model.digest() == expected.digest()

@@ -39,7 +39,7 @@ def restricted(model, X, y):
     """The problem over the members, in their order: K, signs, box, and the members' numbers."""
     s, live = model._state.expansion, live_slots(model._state.expansion)
     members = s.ids[live]
-    K = naive.gram(model._state.kernel, X[members], X[members])
+    K = naive.gram(naive.kernel_of(model), X[members], X[members])
     return K, np.where(y[members], 1.0, -1.0), s.lo[live].copy(), s.hi[live].copy(), members
 
 

@@ -395,7 +395,7 @@ WEIGHTS = st.sampled_from([None, (0.5, 1.0, 2.0), (0.0, 1.0)])
 
 def assert_equal_run(model, X, y, w=None, ids=None):
     """The engine and its twin learn a stream; afterwards they agree in every slot."""
-    K, diagonal = engine_kernel(X, model._state.kernel)
+    K, diagonal = engine_kernel(X, naive.kernel_of(model))
     twin = naive.NaiveGap(K, diagonal, model._state.rule, model.C, model.pos_weight, dot, sums=sums)
     for t, label in enumerate(y):
         w_t, id_t = 1.0 if w is None else w[t], None if ids is None else ids[t]
@@ -412,7 +412,7 @@ def assert_equal_run(model, X, y, w=None, ids=None):
     assert tuple(s.losses) == (twin.gap, twin.loss, twin.squares, twin.boxes)
     assert model.n_reprocess == twin.n_reprocess
     assert s.counts[ADMITTED] == twin.n_admitted
-    np.testing.assert_allclose(model._state.sigmoid[[0, 2]], naive.slopes(twin.margins), rtol=1e-9)
+    np.testing.assert_allclose(model.slopes, naive.slopes(twin.margins), rtol=1e-9)
     return twin
 
 
@@ -508,7 +508,7 @@ def test_the_state_is_consistent_and_the_dual_never_falls(learner, parameters, s
     y = {"learned": y, "one class": np.ones_like(y), "flipping": np.arange(len(y)) % 2 == 0}[labels]
     w = np.ones(len(y)) if weights is None else np.resize(weights, len(y))
     model, best = made(learner, parameters), 0.0
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     for t in range(len(y)):
         learn(model, X[t : t + 1], y[t : t + 1], w[t : t + 1])
         dual = consistent_dual(model, y, K, w)
@@ -620,7 +620,7 @@ def is_active(model):
 
 def learned_state(model):
     """All that was learned but the sigmoid, and the kernel values computed so far."""
-    arrays = dumping.dump(model._state.expansion, len(model._features), 0)
+    arrays = dumping.dump(model._state.expansion, len(model.feature_names), 0)
     arrays["counts"][EVALUATIONS] = 0
     return arrays, model.kernel_evaluations
 
@@ -910,7 +910,7 @@ def test_a_zero_vector_under_the_linear_kernel_goes_to_its_bound(learner, steps)
     learn(model, X, y)
     coefficients = dict(zip(model.support_ids.tolist(), model.dual_coef.tolist(), strict=True))
     assert [coefficients[t] for t in range(0, 80, 5)] == [2.0 if label else -2.0 for label in y[::5]]
-    consistent_dual(model, y, naive.gram(model._state.kernel, X, X))
+    consistent_dual(model, y, naive.gram(naive.kernel_of(model), X, X))
     assert model.decision_function_one({0: 0.0, 1: 0.0, 2: 0.0}) == 0.0
 
 
@@ -959,7 +959,7 @@ def test_the_solution_is_that_of_coordinate_ascent(learner, kernel, C):
     model = made(learner, {**parameters, "max_non_sv": 10**6, "ramp_s": 0.5, "ramp_warmup": 40})
     model.learn_many(X, y)
     model.finish(1e-5)
-    K, signs, lo, hi, finished = finished_problem(model, y, naive.gram(model._state.kernel, X, X))
+    K, signs, lo, hi, finished = finished_problem(model, y, naive.gram(naive.kernel_of(model), X, X))
     assert (signs * (lo + hi) < 0).any() == (learner is LASVMNC)  # boxes of the concave part
     alpha, _ = naive.solve_box(K, signs, lo, hi, 1e-5)
     open_ = (2e-5 + 10 * noise_of(alpha, K)) * np.abs(hi - lo).sum()  # the gap that the violations of both may leave
@@ -977,7 +977,7 @@ def test_no_member_violates_by_more_than_the_tolerance(learner, parameters, seed
     X, y = X[:n], y[:n]
     X[n // 2 :] = X[: n - n // 2]
     model = made(learner, {**parameters, "C": min(parameters["C"], 1e3)})
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     model.learn_many(X, y)
     tol = max(tol, noise_of(model._state.expansion.hi - model._state.expansion.lo, K))  # float32 may allow no less
     model.finish(tol)
@@ -1057,7 +1057,7 @@ def test_learning_goes_on_after_finish(learner):
     """The state stays consistent, and the margins are those of a restored model."""
     X, y = problem(30, 240, 3)
     model = made(learner, {**FORGETFUL, "gamma": 0.3, "ramp_warmup": 50})
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     for begin in (0, 80, 160):
         model.learn_many(X[begin : begin + 80], y[begin : begin + 80])
         model.finish(1e-4)

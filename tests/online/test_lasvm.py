@@ -167,7 +167,7 @@ WEIGHTS = st.sampled_from([None, (0.5, 1.0, 2.0), (0.0, 1.0)])
 def assert_equal_run(configuration, X, y, w=None):
     """The engine and its twin learn a stream; afterwards they agree in every slot."""
     model = LASVM(**configuration)
-    s, K = candidates(X, y, model._state.kernel)
+    s, K = candidates(X, y, naive.kernel_of(model))
     diagonal = s.self_k[: len(y)]
     kind = naive.PrintedLASVM if model.admission == "all" else naive.NaiveLASVM
     twin = kind(K, diagonal, model._state.rule, model.C, model.pos_weight, dot)
@@ -180,7 +180,7 @@ def assert_equal_run(configuration, X, y, w=None):
     np.testing.assert_array_equal(s.ids[:n], twin.ids)
     np.testing.assert_array_equal(s.alpha[:n], twin.alpha)
     np.testing.assert_array_equal(s.g[live_slots(s)], twin.g[twin.y != 0])
-    np.testing.assert_allclose(model._state.sigmoid[[0, 2]], naive.slopes(twin.margins), rtol=1e-9)
+    np.testing.assert_allclose(model.slopes, naive.slopes(twin.margins), rtol=1e-9)
     return twin
 
 
@@ -291,7 +291,7 @@ def test_the_state_is_consistent_and_the_dual_never_falls(configuration, stream,
     X, y = X[:60], y[:60]
     y = {"learned": y, "one class": np.ones_like(y), "flipping": np.arange(len(y)) % 2 == 0}[labels]
     model, best = LASVM(**configuration), 0.0
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     for t in range(len(y)):
         learn(model, X[t : t + 1], y[t : t + 1])
         dual = consistent_dual(model, y, K)
@@ -306,7 +306,7 @@ def test_the_state_is_consistent_after_blocks_with_matrix_products(kernel, cut):
     """Whose rows are put together from products with old members and within the block."""
     X, y = problem(10, 300, 40)
     model = LASVM(C=1.0, kernel=kernel, gamma=0.02, degree=2, coef0=0.5)
-    K, best = naive.gram(model._state.kernel, X, X), 0.0
+    K, best = naive.gram(naive.kernel_of(model), X, X), 0.0
     for b in range(0, 300, cut):
         old = model.decision_function_many(X[b : b + 1])
         margins = learn_batch(model._state, X[b : b + cut], y[b : b + cut], None, None)

@@ -61,8 +61,8 @@ def test_what_is_wrong_with_an_expansion_is_what_the_twin_finds(kind):
             if array.size:
                 spoil(rng, array)
         with np.errstate(all="ignore"):
-            expected = naive.faults_of_expansion(s, model._state.kernel)
-        found = min(faults.fault_of_coefficients(s), faults.fault_of_examples(s, model._state.kernel))
+            expected = naive.faults_of_expansion(s, naive.kernel_of(model))
+        found = min(faults.fault_of_coefficients(s), faults.fault_of_examples(s, naive.kernel_of(model)))
         assert found == first_of(expected, faults.FAULTS), (turn, expected, (*faults.FAULTS, "sound")[found])
 
 

@@ -117,7 +117,7 @@ def test_an_outlier_alone_shifts_nothing():
     model.learn_many(X[:100], y[:100])
     model.learn_one({0: 1e7, 1: -1e7, 2: 1e7}, True)
     assert model._state.scale.tracks
-    assert not model._state.scale.is_active or np.abs(model._state.scale.state.shift[:3]).max() < 1e6
+    assert not model.is_scaling or np.abs(model._state.scale.state.shift[:3]).max() < 1e6
     model.learn_many(X[100:], y[100:])
     assert accuracy(model, X, y) > 0.93
 

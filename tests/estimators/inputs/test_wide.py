@@ -124,7 +124,7 @@ def test_the_decision_is_the_sum_over_the_members(narrow_limit, kernel, binary):
     names = list(model._features.columns)
     X = np.array([[x.get(name, 0.0) for name in [*names, "never seen"]] for x in queries])
     Z = np.pad(members(s), ((0, 0), (0, len(names) + 1 - s.counts[WIDTH])))
-    expected = naive.gram(model._state.kernel, X, Z) @ s.alpha[: s.counts[SLOTS]] + model.bias
+    expected = naive.gram(naive.kernel_of(model), X, Z) @ s.alpha[: s.counts[SLOTS]] + model.bias
     tolerance = 1e-5 * max(1.0, np.abs(s.alpha).sum() * np.abs(s.self_k).max())
     np.testing.assert_allclose(model.decision_function_many(queries), expected, atol=tolerance)
     np.testing.assert_allclose([model.decision_function_one(x) for x in queries], expected, atol=tolerance)
@@ -165,13 +165,13 @@ def test_rows_from_lists_and_from_members_are_alike(narrow_limit, listed):
     order = np.argsort(columns)
     query = columns[order].astype(np.int32), values[order].astype(np.float32), np.float32(values @ values)
     expected, found = np.empty(n, np.float32), np.empty(n, np.float32)
-    row_of(s, model._state.kernel, *query, 0, n, expected)
+    row_of(s, naive.kernel_of(model), *query, 0, n, expected)
     s.counts[SLOTS] = listed
     s = storage.list_features(s)
     s.counts[SLOTS] = n
     assert s.counts[LISTED] == listed
     for begin, end in itertools.pairwise([0, 1, 37, 150, 151, 399, 400]):
-        row_of(s, model._state.kernel, *query, begin, end, found)
+        row_of(s, naive.kernel_of(model), *query, begin, end, found)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -270,7 +270,7 @@ def test_a_compressed_model_is_finished_to_its_optimum(narrow_limit):
     s = model._state.expansion
     n = int(s.counts[SLOTS])
     signs = np.where(s.y[:n] > 0, 1.0, -1.0)
-    K = naive.gram(model._state.kernel, members(s), members(s))
+    K = naive.gram(naive.kernel_of(model), members(s), members(s))
     np.testing.assert_allclose(s.g[:n], naive.gradient(s.alpha[:n], signs, K), atol=1e-4)
     assert kind(model) == COMPRESSED
     assert np.diff(s.starts[: n + 1]).min() > 0

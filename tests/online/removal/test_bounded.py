@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import gram
+from naive import gram, kernel_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import storage
@@ -61,7 +61,7 @@ def members(model):
 def features(model):
     """The members' features as a matrix."""
     s, live = model._state.expansion, storage.live_slots(model._state.expansion)
-    X = np.zeros((len(live), len(model._features)))
+    X = np.zeros((len(live), len(model.feature_names)))
     for t, slot in enumerate(live):
         indices, values = storage.features_of(s, slot)
         X[t, indices] = values
@@ -205,7 +205,7 @@ def test_handing_over_keeps_coefficients_boxes_and_the_gradient(way, learner, fo
         assert (change[:2] < 1e-9).all()
         assert (change[2:] <= boxes_of_idle + 1e-9).all()  # a receiver that was idle becomes a support vector
     of = members(model)
-    K = gram(model._state.kernel, *[features(model)] * 2)
+    K = gram(kernel_of(model), *[features(model)] * 2)
     scale = 1.0 + np.abs(K) @ np.abs(of["alpha"])
     assert (np.abs(of["g"] - (of["y"] - K @ of["alpha"])) / scale < 1e-5).all()
     assert ((of["lo"] <= of["alpha"]) & (of["alpha"] <= of["hi"])).all()
@@ -224,7 +224,7 @@ def test_a_linear_model_merges_without_a_change():
     s = storage.copy(model._state.expansion)
     s = storage.reserve(s, 60, 3, False, 0)
     support = np.flatnonzero(s.alpha)
-    assert bounded.hand_over(s, model._state.kernel, support[:20], True) == 20
+    assert bounded.hand_over(s, kernel_of(model), support[:20], True) == 20
     model._state.expansion = s
     assert model.n_members == 40
     np.testing.assert_allclose(model.decision_function_many(X), before, atol=1e-5)
@@ -246,7 +246,7 @@ def test_the_best_place_is_the_best_on_a_grid():
         x_i, x_j = s.columns[:3, i].copy(), s.columns[:3, j].copy()
         larger = s.ids[i] if abs(s.alpha[i]) > abs(s.alpha[j]) else s.ids[j]
         born = min(s.born[i], s.born[j])
-        assert bounded.hand_over(s, model._state.kernel, np.array([i]), True) == 1
+        assert bounded.hand_over(s, kernel_of(model), np.array([i]), True) == 1
         z = s.columns[:3, n]
         near = m * kappa ** ((1 - grid) ** 2) + (1 - m) * kappa ** (grid**2)
         reached = m * np.exp(-0.3 * ((x_i - z) ** 2).sum()) + (1 - m) * np.exp(-0.3 * ((x_j - z) ** 2).sum())

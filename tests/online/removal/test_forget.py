@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import kernel_of
 from sklearn.svm import SVC
 from tight import LEARNERS, TIGHT, learned, noisy
 
@@ -369,9 +370,9 @@ def test_a_corrected_label_is_learned_anew(learner):
     wrong[flipped] = ~wrong[flipped]
     model = learned(learner, X, wrong, pos_weight=3.0)
     members = set(model._state.expansion.ids[storage.live_slots(model._state.expansion)].tolist())
-    n_seen = model._state.n_seen
+    n_seen = model.n_seen
     assert model.relabel(flipped, y[flipped]) == len(members & set(flipped))
-    assert model._state.n_seen == n_seen
+    assert model.n_seen == n_seen
     model.finish(TIGHT)
     s = model._state.expansion
     for i in storage.live_slots(s):
@@ -477,7 +478,7 @@ def test_finish_mends_a_sum_that_is_not_0():
     right = model.decision_function_many(X)
     s = model._state.expansion
     i = int(np.argmax(np.where(s.y[: model.n_members] > 0, s.hi[: model.n_members] - s.alpha[: model.n_members], 0.0)))
-    move_members(s, model._state.kernel, np.array([i]), np.array([s.hi[i]]))  # as version 0.1.0 could leave it
+    move_members(s, kernel_of(model), np.array([i]), np.array([s.hi[i]]))  # as version 0.1.0 could leave it
     assert abs(model.dual_coef.sum()) > 1.0
     model.finish()
     assert_feasible(model)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from naive import gram
+from naive import gram, kernel_of
 from queries import queries
 from tight import noisy
 
@@ -27,7 +27,7 @@ def decide(s, kernel, q, b):
 
 def beside_of(model, X):
     q = queries(model, X)
-    return Beside(q, len(model.feature_names), model._state.kernel, decide)
+    return Beside(q, len(model.feature_names), kernel_of(model), decide)
 
 
 def values(model, X):
@@ -66,7 +66,7 @@ def test_they_are_sums_over_the_members():
     model.forget(model.support_ids[:1])
     beside.follow(model._state.expansion, before)
     Z = model.support_vectors.toarray().astype(np.float64)
-    np.testing.assert_allclose(beside.f, gram(model._state.kernel, X, Z) @ model.dual_coef, atol=1e-4)
+    np.testing.assert_allclose(beside.f, gram(kernel_of(model), X, Z) @ model.dual_coef, atol=1e-4)
 
 
 def test_rows_of_free_members_are_computed_once(monkeypatch):
@@ -101,7 +101,7 @@ def test_after_so_many_additions_they_are_computed_anew(monkeypatch):
         return decide(*given)
 
     q = queries(model, X)
-    beside = Beside(q, len(model.feature_names), model._state.kernel, noting)
+    beside = Beside(q, len(model.feature_names), kernel_of(model), noting)
     for _ in range(20):
         before = storage.copy(model._state.expansion)
         beside.follow(before)
