@@ -20,7 +20,7 @@ from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
-from streamsvm.estimators.learner.examples import Examples, block_of, n_learned, no_margins
+from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
 from streamsvm.estimators.learner.state import (
     State,
     class_weight,
@@ -184,14 +184,14 @@ def _learn_raw(
     """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
     state.scale.fit_room(state.features)
     done, n = 0, len(raw.sq)
-    lo, hi, *_ = examples
+    lo, hi, ids, own_ids, born = examples
     counted = lo[first : first + n] < hi[first : first + n]
     while done < n:
         rescale_if_due(state)
         q, part, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
         t, done = done, done + len(q.sq)
         given, rows = raw.part(t, done), slice(first + t, first + done)
-        block = block_of(q, rows, *examples)._replace(raw=state.scale.kept(part))
+        block = Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows], state.scale.kept(part))
         margins[rows] = math.nan
         try:
             told = _part_of(before, rows)
