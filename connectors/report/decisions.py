@@ -45,7 +45,7 @@ def decisions_panels(stored: Stored) -> list[Panel]:
         return []
     decided = _read(stored, decider)
     panels = [_fared(stored, decided, decider, audit)]
-    points = [*decided.course, Point(stored.checkpoint.offsets["events"], decided.tallies)]
+    points = [*decided.course.rows, Point(stored.checkpoint.offsets["events"], decided.tallies)]
     if len(points) > 1:
         panels.append(_course(stored, points, error, audit))
     if decider is not None and audit == 1.0 and not math.isnan(decider.would_decide(error)):

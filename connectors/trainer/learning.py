@@ -245,11 +245,12 @@ def _learn(
     if decider is not None:
         for lesson, row, when, _ in tasks:
             assert row is not None
-            assert lesson.verdict is not None  # [decide] is part of the fingerprint
+            verdict = lesson.told.verdict
+            assert verdict is not None  # [decide] is part of the fingerprint
             example = rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms")
             margin = _margin_of(lesson, model)
-            if labelling is None or labelling.counts(lesson.key, lesson.verdict):
-                said = lesson.verdict if margin is None else lesson.verdict._replace(margin=margin)
+            if labelling is None or labelling.counts(lesson.key, verdict):
+                said = verdict if margin is None else verdict._replace(margin=margin)
                 decider.learn_one(*example, said=said)
             else:
                 model.learn_one(*example, margin=margin)
@@ -265,12 +266,13 @@ def _learn(
 
 def _margin_of(lesson: Lesson, model: Any) -> Any:
     """What the model said when it predicted the event of a late label, as its `learn_one` takes it; None otherwise."""
-    if lesson.decision is None:
+    decision = lesson.told.decision
+    if decision is None:
         return None
     if isinstance(model, MulticlassModel):
-        return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    of_candidates = len(lesson.decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
-    return lesson.decision if of_candidates else lesson.decision[0]
+        return dict(zip(model.labels, decision, strict=False))  # classes may have come since
+    of_candidates = len(decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
+    return decision if of_candidates else decision[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:

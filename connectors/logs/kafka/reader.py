@@ -7,11 +7,12 @@ from typing import Any
 import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
+from ..cluster.commit_notes import to_note
 from ..cluster.group import Offsets
-from ..cluster.options import KafkaOptions
+from ..cluster.options import STABLE_SECONDS, KafkaOptions
 from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
-from ..transport import POLL_BYTES, Record
+from ..transport import POLL_BYTES, Committed, Record
 from .client import CLOSE_MS, COMMAND_MS, client_options, to_client
 from .errors import telling_refusals, translated
 
@@ -78,6 +79,23 @@ class Reader(AnyReader):
         tp = TopicPartition(topic, partition)
         highwater = None if tp in self._paused else self._consumer.highwater(tp)
         return max(self._ends.get(tp, 0), highwater or 0)
+
+    def committed(self, topic: str, partitions: Collection[int]) -> dict[int, Committed]:
+        is_transactional = self._options.is_transactional
+        client = client_options(self._options.client, KafkaConsumer) | {
+            "group_id": self._options.group,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed" if is_transactional else "read_uncommitted",
+        }
+        timeout_ms = int(1000 * STABLE_SECONDS) if is_transactional else COMMAND_MS
+        with translated(), KafkaConsumer(**client) as consumer:
+            found = {
+                number: consumer.committed(TopicPartition(topic, number), metadata=True, timeout_ms=timeout_ms)
+                for number in partitions
+            }
+        return {
+            number: Committed(answer.offset, to_note(answer.metadata)) for number, answer in found.items() if answer
+        }
 
     def commit(self, offsets: Offsets) -> None:
         with suppress(kafka.errors.KafkaError):

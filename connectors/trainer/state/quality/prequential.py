@@ -14,6 +14,8 @@ from tqdm import tqdm
 from streamsvm.core.saving.snapshot import require_array
 from streamsvm.ranking import break_even, prbep_score
 
+from ..course import Course
+
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
 _BINS = 2048  # of the histogram of margins, which are mapped to (-1, 1)
 _HISTORY_LENGTH = 1024  # points of a curve: more than a picture shows
@@ -170,8 +172,8 @@ class Snapshot(NamedTuple):
 _FIRST_FIELDS = 5  # the fields that older versions read
 
 
-class History:
-    """The course of a run, for charts: a row at regular intervals, which grow as the history does.
+class History(Course[Snapshot]):
+    """The course of a run, for charts.
 
     Attributes
     ----------
@@ -180,30 +182,16 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._rows: list[Snapshot] = []
-        self._every = 50
+        super().__init__(_HISTORY_LENGTH)
         self.latest: Snapshot | None = None
 
-    def is_due(self, n: int) -> bool:
-        return n >= (self._rows[-1].n if self._rows else 0) + self._every
-
-    def add(self, row: Snapshot) -> None:
-        self._rows.append(row)
-        if len(self._rows) > _HISTORY_LENGTH:
-            self._rows = self._rows[1::2]
-            self._every *= 2
-
-    @property
-    def rows(self) -> list[Snapshot]:
-        return list(self._rows)
-
     def to_arrays(self) -> Arrays:
-        rows = _as_array(self._rows)
+        rows = _as_array(self.rows)
         return {
             "rows": rows[:, :_FIRST_FIELDS],
             "more": rows[:, _FIRST_FIELDS:],
             "latest": _as_array([self.latest] if self.latest else []),
-            "every": np.array(self._every),
+            "every": np.array(self.every),
         }
 
     @classmethod
@@ -212,10 +200,10 @@ class History:
         rows = require_array(arrays, "rows", "f", (None, _FIRST_FIELDS))
         if "more" in arrays:
             rows = np.hstack([rows, require_array(arrays, "more", "f", (len(rows), None))])
-        self._rows = _as_snapshots(rows)
+        self.rows = _as_snapshots(rows)
         if "latest" in arrays:
             self.latest = next(iter(_as_snapshots(require_array(arrays, "latest", "f", (None, None)))), None)
-        self._every = max(1, int(require_array(arrays, "every", "i", ())))
+        self.every = max(1, int(require_array(arrays, "every", "i", ())))
         return self
 
 

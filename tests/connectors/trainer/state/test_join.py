@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import asdict
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,15 +12,20 @@ from hypothesis import strategies as st
 
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.trainer.state.join import AGREEING, Join
-from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson
+from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson, Told
 from streamsvm.core.saving import snapshot
 
 TTL = 100
 ROOMY = 1 << 30
 
 
+def said(margin):
+    """A prediction whose decision values are not known."""
+    return SimpleNamespace(margin=margin, class_label=None, decision=None, verdict=None)
+
+
 def add_event(join, key=1, time=0, *, y=None, w=1.0, margin=0.5, value=b"payload", entity=b"entity", at=17):
-    return join.add_event(key, value, y=y, w=w, margin=margin, entity=entity, time=time, at=at)
+    return join.add_event(key, value, y=y, w=w, said=said(margin), entity=entity, time=time, at=at)
 
 
 def add_label(join, y, offset, *, rev=0, w=None, key=1, time=0):
@@ -38,7 +44,7 @@ OVERHEAD = overhead()
 
 
 def lesson(y, *, w=1.0, is_first=True, value=b"payload", waited=0):
-    return Lesson(1, value, y, w, margin=0.5, entity=b"entity", is_first=is_first, at=17, waited=waited)
+    return Lesson(1, value, y, w, Told(0.5), entity=b"entity", is_first=is_first, at=17, waited=waited)
 
 
 FORGET = lesson(None, w=0.0, is_first=False)
@@ -419,7 +425,7 @@ class NaiveJoin:
         self.entries = []  # dicts, oldest first
         self.counters = Counter()
 
-    def add_event(self, key, value, *, y, w, margin, entity, time, at):
+    def add_event(self, key, value, *, y, w, said, entity, time, at):
         self.expire(time)
         entry = self.find(key)
         if entry and entry["event"]:
@@ -430,7 +436,7 @@ class NaiveJoin:
         labels = entry["labels"] if entry else []
         if y is not None:
             self.hear(labels, (0, -1, y, None))
-        entry = self.new(key, labels, event=(value, w, margin, entity, at))
+        entry = self.new(key, labels, event=(value, w, said.margin, entity, at))
         result = self.teach(entry) if labels else None
         self.keep(entry)
         return result
@@ -439,7 +445,7 @@ class NaiveJoin:
         entry = self.find(key)
         if entry and not entry["event"]:
             _, _, y, _ = max(entry["labels"], key=lambda label: label[:2])
-            return Lesson(key, None, y, 0.0, 0.0, None, is_first=False)
+            return Lesson(key, None, y, 0.0, Told(), None, is_first=False)
         return None
 
     def add_label(self, label, offset, time):
@@ -485,7 +491,8 @@ class NaiveJoin:
         self.counters["undone" if y is None else "corrected" if lessons else "matched"] += 1
         lessons.append((y, w))
         waited = max(self.times) - entry["since"]
-        return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1, at=at, waited=waited)
+        is_first = len(lessons) == 1
+        return Lesson(entry["key"], value, y, w, Told(margin), entity, is_first, at=at, waited=waited)
 
     def new(self, key, labels, event=None):
         return {"key": key, "since": max(self.times), "event": event, "labels": labels, "lessons": []}
@@ -619,7 +626,7 @@ def test_in_any_order_the_newest_label_is_learned_last(case):
     assert [lesson.is_first for lesson in lessons] == [True, *[False] * (len(lessons) - 1)][: len(lessons)]
     for lesson in lessons:
         assert lesson[:2] == (1, event["value"])
-        assert lesson[4:6] == (event["margin"], event["entity"])
+        assert (lesson.told.margin, lesson.entity) == (event["margin"], event["entity"])
     if newest is None or newest["y"] is None:
         assert not lessons or lessons[-1].y is None
     else:
