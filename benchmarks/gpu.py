@@ -37,6 +37,7 @@ from streamsvm.core.device.gpu import CHUNK_BYTES, Gpu, NoDevice, find_gpu
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.threads import get_num_threads
+from streamsvm.estimators.learner.state import batches
 from streamsvm.online.lasvm import append_block
 from streamsvm.validation import cross_validate
 
@@ -75,7 +76,7 @@ def model_of(n: int, d: int, name: str = "cpu") -> streamsvm.LASVM:
     rng = np.random.default_rng(0)
     model = streamsvm.LASVM(gamma=1.0 / d, device=name)
     s = model._state.expansion
-    for _, q in model._features.batches(rng.normal(size=(n, d)).astype(np.float32), learning=True):
+    for _, q in batches(model._state, rng.normal(size=(n, d)).astype(np.float32), learning=True):
         signs = np.where(rng.random(len(q.sq)) < 0.5, -1.0, 1.0)
         s = append_block(s, model._state.kernel, q, d, np.minimum(signs, 0.0), np.maximum(signs, 0.0))
     model._features.n_kept = len(model._features)

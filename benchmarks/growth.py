@@ -7,10 +7,11 @@
 Streams: ten features, of which three decide by a curved rule; "noisy" has a tenth of the labels wrong.  Each record is
 predicted, then learned.  "us" are CPU microseconds a record over the last tenth before that many records; "MB" is the
 size of the snapshot, which holds all that grows; "error" is over the same records, against the labels as they came.
-A model stops where it has used up its minutes.
+A model stops where it has used up its minutes.  Each line also goes to stderr as soon as it is known.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -95,6 +96,7 @@ def main() -> None:
             grows[name, kind] = points[-1].microseconds / points[0].microseconds if len(points) > 1 else np.inf
             cells = [f"{p.microseconds:.0f}, {p.megabytes:.1f}, {p.error:.1f}" for p in points]
             lines.append([name, kind, *cells, *["-"] * (2 + arguments.million - len(cells))])
+            tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
     heads = [f"{n:,}".replace(",", " ") for n in (*at, *([MILLION] if arguments.million else []))]
     print(table("model|labels|" + "|".join(f"{head}: us, MB, error" for head in heads), lines), flush=True)
     bounded = {key: ratio for key, ratio in grows.items() if key[0] in BOUNDED}

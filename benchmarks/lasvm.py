@@ -123,12 +123,13 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     import streamsvm
     from streamsvm.batch.steps.pairs import Rule
     from streamsvm.core import expansion, storage
+    from streamsvm.estimators.learner.state import batches
     from streamsvm.online import finish, lasvm
 
     model = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=200)
     s = model._state.expansion
     box = task.C * data.y.astype(float)
-    for rows, q in model._features.batches(data.X, learning=True):
+    for rows, q in batches(model._state, data.X, learning=True):
         bounds = np.minimum(box[rows], 0), np.maximum(box[rows], 0)
         s = lasvm.append_block(s, model._state.kernel, q, len(model._features), *bounds)
     storage.find_extremes(s)

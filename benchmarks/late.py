@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mixture import MADE, Record, stored
+from shared.streams import MADE, Record, stored
 from shared.tables import say, table
 from tqdm import tqdm
 

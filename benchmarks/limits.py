@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from growth import stream
-from mixture import Record, stored
+from shared.streams import Record, stored
 from shared.tables import table
 from tqdm import tqdm
 

@@ -24,6 +24,7 @@ from shared.clock import cpu_seconds
 import streamsvm
 from streamsvm.core import blocks, expansion
 from streamsvm.core.rows import kernel_row
+from streamsvm.estimators.learner.state import batches
 from streamsvm.online import arrival, lasvm
 
 REPEATS = 256
@@ -169,7 +170,7 @@ def split(name: str, folder: Path | None, cache_mb: float) -> None:
         f"{name}: {examples} examples in {seconds:.2f} s, {1e6 * seconds / examples:.1f} us each; {n} slots at the end;"
     )
     print(f"  {model.kernel_evaluations / examples / n:.2f} rows of that length computed per example.")
-    _, q = next(model._features.batches(data.X[:REPEATS], learning=False))
+    _, q = next(batches(model._state, data.X[:REPEATS], learning=False))
     first = slice(0, int(q.indptr[1]))
     g, row = s.g[:n].copy(), s.scratch[:n]
     pieces = [

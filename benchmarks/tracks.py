@@ -1,15 +1,17 @@
-"""River's published tracks: its own models and ours in one process, beside the figures that river publishes.
+"""River's published tracks: its own models, MOA's and ours on the same records, beside river's published figures.
 
     python benchmarks/tracks.py                                 # Bananas, Phishing and ImageSegments: some minutes
     python benchmarks/tracks.py --data DIR --tracks elec2       # Elec2, if DIR/elec2/elec2.npz is there: half an hour
+    python benchmarks/tracks.py --moa moa.jar                   # and MOA's learners, with Java: see shared/moa.py
     python benchmarks/tracks.py --quick                         # the first records of two tracks
     python benchmarks/tracks.py --plot DIR                      # and pictures of accuracy against time (matplotlib)
 
 Records come as river has them, unscaled, and each is predicted before it is learned.  River's models are those of its
-benchmark page, with the parameters there: linear models behind a StandardScaler, ensembles as they are.  Ours are
-untuned, `LASVM()` and, with several classes, `OneVsOne` and `OneVsRest` of it; and tuned: `AutoLASVM`, which tunes
-itself as the stream runs, and the best of nine fixed settings in hindsight (see defaults.py), for which there is no
-time.  "us" are CPU microseconds for predicting and learning a record; MB is the model at the end, as river measures it.
+benchmark page, with the parameters there: linear models behind a StandardScaler, ensembles as they are.  MOA's have
+its defaults.  Ours are untuned: `LASVM()`, `AutoLASVM`, which tunes itself as the stream runs, and `Mixture`, which
+has simple experts beside that; and the same for several classes.  The best of nine fixed settings in hindsight (see
+defaults.py) has no time.  "us" are CPU microseconds for predicting and learning a record; MB is the model at the end,
+as river measures it.
 """
 
 import argparse
@@ -22,13 +24,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from defaults import hindsight, of_folder, of_records
 from river import datasets, ensemble, forest, linear_model, optim, preprocessing, tree
+from shared.moa import LEARNERS, outcomes
 from shared.tables import shown, table
 from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
-from streamsvm import LASVM, AutoLASVM, OneVsOne, OneVsRest
+from streamsvm import LASVM, AutoLASVM, Mixture, OneVsOne, OneVsRest
 
-WARM = 60  # records that load compiled code before the clock runs
+WARM = 1500  # records that load compiled code before the clock runs
 QUICK = 500
 
 Record = tuple[dict, Any]
@@ -57,10 +60,12 @@ RIVERS: dict[str, Callable[[], Any]] = {
     "Streaming Random Patches": lambda: ensemble.SRPClassifier(seed=42),
     "Leveraging Bagging": lambda: ensemble.LeveragingBaggingClassifier(tree.HoeffdingTreeClassifier(), seed=42),
 }
-OURS: dict[str, Callable[[], Any]] = {"LASVM()": LASVM, "AutoLASVM": AutoLASVM}
+OURS: dict[str, Callable[[], Any]] = {"LASVM()": LASVM, "AutoLASVM": AutoLASVM, "Mixture": Mixture}
 OURS_OF_SEVERAL: dict[str, Callable[[], Any]] = {
     "OneVsOne(LASVM())": lambda: OneVsOne(LASVM()),
     "OneVsRest(LASVM())": lambda: OneVsRest(LASVM()),
+    "OneVsRest(AutoLASVM())": lambda: OneVsRest(AutoLASVM()),
+    "Mixture(OneVsRest(AutoLASVM()))": lambda: Mixture(OneVsRest(AutoLASVM())),
 }
 BINARY_ONLY = ("Logistic regression", "ALMA", "Passive-Aggressive")
 HINDSIGHT = "best fixed setting, in hindsight"
@@ -137,7 +142,7 @@ def run(model: Any, records: list[Record], binary: bool) -> Result:
     return Result(100 * right / len(records), auc, 1e6 * seconds / len(records), megabytes)
 
 
-def results(records: list[Record]) -> dict[str, Result]:
+def results(records: list[Record], moa: Path | None) -> dict[str, Result]:
     """Every model on one track."""
     binary = len({y for _, y in records}) == 2
     ours = OURS if binary else OURS_OF_SEVERAL
@@ -149,6 +154,9 @@ def results(records: list[Record]) -> dict[str, Result]:
         if name in ours:
             run(make(), records[:WARM], binary)
         found[name] = run(make(), records, binary)
+    if moa:
+        for name, outcome in zip(LEARNERS, outcomes(moa, records), strict=True):
+            found[f"MOA's {name}"] = Result(outcome.accuracy, None, outcome.microseconds, None)
     return found
 
 
@@ -173,11 +181,12 @@ def draw(track: str, found: dict[str, Result], folder: Path) -> None:
     for name, result in found.items():
         if result.microseconds is None:
             axes.axhline(result.accuracy, color="black", linestyle=":", linewidth=1)
-            axes.annotate(name, (0.98, result.accuracy), xycoords=("axes fraction", "data"), ha="right", fontsize=8)
+            axes.annotate(name, (0.02, result.accuracy), xycoords=("axes fraction", "data"), fontsize=8)
             continue
-        color = "#c44e52" if "LASVM" in name else "#4c72b0"
+        color = "#c44e52" if "LASVM" in name or "Mixture" in name else "#4c72b0"
         axes.plot(result.microseconds, result.accuracy, "o", color=color)
-        axes.annotate(name, (result.microseconds, result.accuracy), (4, 4), textcoords="offset points", fontsize=8)
+        side = {"xytext": (-4, 4), "ha": "right"} if name.startswith("MOA") else {"xytext": (4, 4)}
+        axes.annotate(name, (result.microseconds, result.accuracy), textcoords="offset points", fontsize=8, **side)
     axes.set(xscale="log", xlabel="CPU microseconds a record", ylabel="accuracy, %", title=f"river's track {track}")
     axes.margins(x=0.2)
     axes.grid(alpha=0.3)
@@ -190,12 +199,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files, for Elec2")
     parser.add_argument("--tracks", nargs="+", choices=list(TRACKS), default=["bananas", "phishing", "segments"])
+    parser.add_argument("--moa", type=Path, metavar="JAR", help="run MOA's learners as well, with Java")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} records of bananas and segments")
     parser.add_argument("--plot", type=Path, help="folder for pictures; default: none are drawn")
     arguments = parser.parse_args()
     for track in ["bananas", "segments"] if arguments.quick else arguments.tracks:
         records = list(islice(TRACKS[track](arguments.data), QUICK if arguments.quick else None))
-        found = results(records)
+        found = results(records, arguments.moa)
         show(track, len(records), found)
         if arguments.plot:
             draw(track, found, arguments.plot)

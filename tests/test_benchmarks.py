@@ -139,3 +139,24 @@ def test_a_whole_name_stands_for_itself_only(pages, monkeypatch):
     monkeypatch.setattr(pages, "places", lambda: [pages.Place(Path(), name, "", "") for name in commands])
     assert pages.chosen(["a.py --parts steps"]) == commands[:1]
     assert pages.chosen(["a.py"]) == commands[:2]
+
+
+@pytest.fixture
+def moa(monkeypatch):
+    """benchmarks/shared/moa.py."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("shared.moa")
+
+
+def test_moa_reads_every_digit_of_the_records_in_their_order(moa, tmp_path):
+    moa.write_arff([({"a": 0.1 + 0.2, "b": 1}, "no"), ({"b": True, "a": -1e-9}, "yes")], tmp_path / "a.arff")
+    assert (tmp_path / "a.arff").read_text() == (
+        "@relation records\n@attribute f0 numeric\n@attribute f1 numeric\n@attribute class {0,1}\n@data\n"
+        "0.30000000000000004,1.0,0\n-1e-09,1.0,1\n"
+    )
+
+
+def test_a_learner_of_moa_that_fails_is_no_figure(moa, tmp_path, monkeypatch):
+    monkeypatch.setattr(moa, "JAVA", ["echo"])
+    with pytest.raises(RuntimeError, match=r"ARF of moa\.jar printed no table"):
+        list(moa.outcomes(Path("moa.jar"), [({"a": 1.0}, True), ({"a": 2.0}, False)]))

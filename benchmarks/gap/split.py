@@ -13,6 +13,7 @@ from gap.fits import new_model
 from streamsvm.core import expansion
 from streamsvm.core.rows import member_row
 from streamsvm.estimators.learner.learning import learn_batch
+from streamsvm.estimators.learner.state import batches
 from streamsvm.online import arrival, gap_steps
 
 PIECES = ("row of the example", "f = sum alpha K", "rows of members", "second-order partner", "gradient, extremes, gap")
@@ -64,7 +65,7 @@ def piece_times(model, x, missing: int) -> list[float]:
     """
     s, kernel = model._state.expansion, model._state.kernel
     n, evaluations = int(s.counts[expansion.SLOTS]), int(s.counts[expansion.EVALUATIONS])
-    _, q = next(model._features.batches(x.reshape(1, -1), learning=False))
+    _, q = next(batches(model._state, x.reshape(1, -1), learning=False))
     members = np.random.default_rng(0).permutation(np.flatnonzero(s.row_of[:n] >= 0))[:4096]
     took = [
         _microseconds(_rows, s, kernel, q.indices, q.values, q.sq[0], n),

@@ -8,7 +8,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..logs.transport import Transport
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.labels import Place
@@ -49,7 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
         places = {entry.place for entry in _progress(history.read(log, settings.log.labels))}
         guesses = read_guesses(log, settings.log.questions, settings.log.predictions, places)
         n_refused = history.n_refused
-        rows = _all_answers(log, settings) if arguments.history else history.labels()
+        # All answers are read once more, from the start, so that only one row at a time is in memory.
+        rows = history_of(settings).read(log, settings.log.labels) if arguments.history else history.labels()
         types = _types(places, settings)
         if not arguments.history:  # fed back as it is, the label decides alone, also where several answers would
             del types["op"], types["query_id"], types["like"]
@@ -66,11 +66,6 @@ def _needs(settings: Settings) -> Iterator[str]:
 
 def _progress(entries: Iterable[Entry]) -> Iterable[Entry]:
     return tqdm(entries, "reading the labels", unit=" records", disable=None)
-
-
-def _all_answers(log: Transport, settings: Settings) -> Iterator[Entry]:
-    """The topic once more, from its start, so that only one row at a time is in memory."""
-    return history_of(settings).read(log, settings.log.labels)
 
 
 def _types(places: set[Place], settings: Settings) -> dict[str, type]:

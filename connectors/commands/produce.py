@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import islice
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -20,8 +21,10 @@ from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings, refuse
 from .shared.configuration import check_file, raw_columns, tell_unlabelled
-from .shared.labels_in import LabelFile
+from .shared.labels_in import LabelFile, Placed
 from .shared.log_access import flush
+
+T = TypeVar("T")
 
 _RAW_HINT = "; --raw takes texts, blanks and times as they are"
 _NO_FEATURES = b'"x":{}'  # in an event
@@ -36,6 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_file(arguments)
     if arguments.positive and settings.label.vocabulary:
         raise ConfigError("--positive names one of two classes, but the configuration has more (label.classes)")
+    arguments.topic = arguments.topic or (settings.log.labels if arguments.labels else settings.log.topic)
     if arguments.labels:
         _produce_labels(arguments, settings)
     else:
@@ -44,16 +48,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     columns = _columns(arguments, settings)
-    topic = arguments.topic or settings.log.topic
-    if settings.log.format != "json" and topic == settings.log.topic:
+    if settings.log.format != "json" and arguments.topic == settings.log.topic:
         raise ConfigError(f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read")
-
-    def events(description: str, total: int | None = None) -> Iterator[bytes]:
-        values = read_events(arguments.file, arguments.format, columns)
-        return tqdm(values, description, total=total, unit=" records", disable=None)
-
     n_records = n_empty = 0
-    for value in events("checking"):
+    for value in _watched(read_events(arguments.file, arguments.format, columns), "checking"):
         n_records += 1
         n_empty += _NO_FEATURES in value
     tell_unlabelled(columns)
@@ -63,29 +61,38 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
             "with --raw, texts are features",
             file=sys.stderr,
         )
-    with _open(settings, topic) as target, _saying_how_far(target, topic, arguments.skip):
-        for value in islice(events("writing", n_records), arguments.skip, None):
-            target.produce(topic, value)
-        n_written = plural(max(0, n_records - arguments.skip), "record")
-        _end(target, topic, settings, f"{n_written} from {arguments.file}")
+    with _open(settings, arguments.topic) as log:
+        records = ((value, None) for value in read_events(arguments.file, arguments.format, columns))
+        _write(arguments, settings, log, records, n_records, "record")
 
 
-@contextmanager
-def _saying_how_far(target: Transport, topic: str, skipped: int) -> Iterator[None]:
-    """If the writing ends early, say what is written: a second try would write it twice."""
-    before = sum(target.end_offsets(topic).values())
+def _write(
+    arguments: argparse.Namespace, settings: Settings, log: Transport, records: Iterable[Placed], total: int, noun: str
+) -> None:
+    """Write records, and say so; if that ends early, say what is written: a second try would write it twice."""
+    topic = arguments.topic
+    before = sum(log.end_offsets(topic).values())
     try:
-        yield
+        for value, home in islice(_watched(records, "writing", total), arguments.skip, None):
+            log.produce(topic, value, key=home and home.key, partition=home and home.partition)
+        flush(log)
     except BaseException:
         n_written = "an unknown number of"
         with suppress(OSError, Unavailable):
-            n_written = str(sum(target.end_offsets(topic).values()) - before)
+            n_written = str(sum(log.end_offsets(topic).values()) - before)
         print(
             f"streamsvm: topic {topic} has got {n_written} of the records; once the cause is mended, the same command "
-            f"with --skip {skipped + int(n_written) if n_written.isdecimal() else 'N'} writes the others",
+            f"with --skip {arguments.skip + int(n_written) if n_written.isdecimal() else 'N'} writes the others",
             file=sys.stderr,
         )
         raise
+    what = f"{plural(max(0, total - arguments.skip), noun)} from {arguments.file}"
+    there = sum(log.end_offsets(topic).values())
+    print(f"appended {what} to topic {topic} of {backend_of(settings).name}, which now has {there}")
+
+
+def _watched(records: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
+    return tqdm(records, what, total=total, unit=" records", disable=None)
 
 
 def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
@@ -126,27 +133,20 @@ def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:
 
 
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
-    topic = arguments.topic or settings.log.labels
     problems = [
         f"--{name}: labels have no such column; it goes with events"
         for name in ("text", "image", "series", "show")
         if getattr(arguments, name)
     ]
-    if not topic:
+    if not arguments.topic:
         problems.append("log.labels = '': there is no topic for labels; set log.labels to its name, or use --topic")
     refuse(problems)
     file = LabelFile(arguments.file, arguments.format, _labels_of(arguments, settings), settings)
     n_labels = file.check()
-    with _open(settings, topic) as target:
-        missing = file.find_events(target)
-        placed = tqdm(file.placed(), "writing", total=n_labels, unit=" records", disable=None)
-        with _saying_how_far(target, topic, arguments.skip):
-            for value, place in islice(placed, arguments.skip, None):
-                target.produce(topic, value, key=place.key, partition=place.partition)
-            if missing:
-                print(f"topic {settings.log.topic} has no event yet for {plural(missing, 'label')}")
-            n_written = max(0, n_labels - arguments.skip)
-            _end(target, topic, settings, f"{plural(n_written, 'label')} from {arguments.file}")
+    with _open(settings, arguments.topic) as log:
+        if missing := file.find_events(log):
+            print(f"topic {settings.log.topic} has no event yet for {plural(missing, 'label')}")
+        _write(arguments, settings, log, file.placed(), n_labels, "label")
 
 
 def _open(settings: Settings, topic: str) -> AbstractContextManager[Transport]:
@@ -154,10 +154,3 @@ def _open(settings: Settings, topic: str) -> AbstractContextManager[Transport]:
     if not backend_of(settings).makes_topics:
         topics.check(settings, [topic])
     return open_once(settings)
-
-
-def _end(target: Transport, topic: str, settings: Settings, what: str) -> None:
-    """Make the records durable, and say so."""
-    flush(target)
-    total = sum(target.end_offsets(topic).values())
-    print(f"appended {what} to topic {topic} of {backend_of(settings).name}, which now has {total}")

@@ -11,8 +11,7 @@ from ..settings.sections import ConfigError, Settings, refuse
 from ..trainer.state.challengers import Standing, read_standings, read_terms, serving_of
 from ..trainer.state.stored_state import readable_state
 from .shared.configuration import read_config
-from .shared.log_access import flush
-from .shared.trainers import behind, tell_behind
+from .shared.trainers import ask, behind, tell_behind
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -25,10 +24,8 @@ def run(arguments: argparse.Namespace) -> None:
         numbers = sorted(log.start_offsets(settings.log.topic))
         if not numbers:
             raise TopicMismatch(f"there is no topic {settings.log.topic!r}")
-        for number in numbers:
-            log.produce(settings.log.control, write_promotion(Request(name)), partition=number)
-        flush(log)
-        ends = log.end_offsets(settings.log.control)
+        request = [write_promotion(Request(name))]
+        ends = ask(log, settings.log.control, dict.fromkeys(numbers, request))
     _tell(settings, name, {number: ends[number] for number in numbers})
 
 

@@ -2,7 +2,10 @@
 
 import argparse
 
+from ..settings.sections import Settings
 from ..trainer import trainer
+from ..trainer.state.challengers import check_settings
+from ..trainer.state.checkpoint import load_newest
 from ..trainer.state.state import TooManyBadRecords
 from .shared.configuration import read_config, was_only_checked
 from .shared.long_running import show_states, working
@@ -10,6 +13,8 @@ from .shared.long_running import show_states, working
 
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments)
+    if arguments.check:
+        _check_states(settings)
     if was_only_checked(arguments):
         return
     try:
@@ -19,3 +24,11 @@ def run(arguments: argparse.Namespace) -> None:
         show_states(settings, error.states)
         raise
     show_states(settings, states)
+
+
+def _check_states(settings: Settings) -> None:
+    """Refuse settings that the checkpoints of an earlier run do not have, as the trainer would."""
+    for folder in sorted(settings.daemon.state_dir.glob("p[0-9]*")):
+        found = load_newest(folder)
+        if found is not None:
+            check_settings(found[1], settings, folder)

@@ -233,18 +233,21 @@ class Answering:
         pending = self._writer.pending.get(query_id)
         if pending is None or pending.by == word:
             return
-        before = self._last(query_id, word.who)
+        before = self.last_word(query_id, word.who)
         self._flush()
-        after = self._last(query_id, word.who)
+        after = self.last_word(query_id, word.who)
         is_theirs = after == Word("set", pending.y, word.who) and (before is None or before.op != "set")
         # They mean this in place of a label that seemed not to be written.
         if is_theirs and word.op in ("skip", "ignore"):
             self._say(query_id, Word("retract", None, word.who), None, pending.place)
 
-    def _last(self, query_id: str, who: str) -> Word | None:
-        """The newest answer to a question; if it wants those of several people, the newest of `who`."""
+    def last_word(self, query_id: str, who: str | None = None) -> Word | None:
+        """The newest answer to a question; None if no answer is remembered.
+
+        If a question wants the answers of several people and `who` is given, it is their newest answer.
+        """
         with self._changed:
-            given = self._book.last(query_id, who)
+            given = self._book.given.get(query_id) if who is None else self._book.last(query_id, who)
             return None if given is None else given.by
 
     # --- taking back --------------------------------------------------------------------------------------------------
@@ -288,7 +291,7 @@ class Answering:
             earlier = self._history.before(step)
             is_replaced = self._history.is_replaced(step)
             # An earlier attempt may have become durable together with another annotator's answer.
-            is_retracted = is_replaced and self._last(query_id, who) == retraction
+            is_retracted = is_replaced and self.last_word(query_id, who) == retraction
             if is_replaced and not is_retracted:
                 self._history.give_up(step)
                 return Undone(step, "replaced")

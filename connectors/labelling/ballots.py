@@ -7,6 +7,7 @@ so that it need not wait for the trainer: it shows a question to further people,
 from collections.abc import Callable, Iterable, Mapping
 
 from streamsvm.active import majority
+from streamsvm.core.newest import Newest
 
 from ..records.classes import ClassLabel
 from ..records.people.annotators import has_decided, person, voter_of
@@ -31,7 +32,7 @@ class Ballots:
     def __init__(self, answers: int, meaning: Callable[[ClassLabel], ClassLabel | None]) -> None:
         self.answers = answers
         self._meaning = meaning
-        self._given: dict[str, dict[str, Given]] = {}
+        self._given: dict[str, Newest[str, Given]] = {}
 
     def lacks(self, query_id: str) -> bool:
         """Whether answers to a question would be remembered, but none is."""
@@ -45,12 +46,8 @@ class Ballots:
         """Remember an answer, or that a person has taken theirs back."""
         if self.answers == 1:
             return
-        ballot = self._given.setdefault(query_id, {})
-        voter = voter_of(given.who, given.op, _standing(ballot))
-        ballot.pop(voter, None)
-        ballot[voter] = given
-        if len(ballot) > MAX_VOTERS:
-            del ballot[next(iter(ballot))]
+        ballot = self._given.setdefault(query_id, Newest(MAX_VOTERS))
+        ballot[voter_of(given.who, given.op, _standing(ballot))] = given
 
     def forget(self, query_id: str) -> None:
         """Forget the answers to a question."""
@@ -58,7 +55,7 @@ class Ballots:
 
     def of(self, query_id: str, who: str) -> Given | None:
         """The last answer of a person to a question, or what they have decided."""
-        ballot = self._given.get(query_id, {})
+        ballot: Mapping[str, Given] = self._given.get(query_id, {})
         return ballot.get(voter_of(who, "retract", _standing(ballot)))
 
     def answered(self, who: str, questions: Iterable[str]) -> set[str]:
@@ -84,7 +81,7 @@ class Ballots:
 
     def _votes(self, query_id: str) -> dict[str, ClassLabel]:
         """What each person says, by name."""
-        ballot = self._given.get(query_id, {})
+        ballot: Mapping[str, Given] = self._given.get(query_id, {})
         words = {name: self._meaning(ballot[name].word) for name in _standing(ballot) if not has_decided(name)}
         return {voter: word for voter, word in words.items() if word is not None}
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from streamsvm.active import QuestionBook
+from streamsvm.core.newest import Newest
 
 from ..logs.transport import Record
 from ..records.class_changes import ClassChange, ClassChanges
@@ -99,9 +100,7 @@ class Book:
     def recall(self, query_id: str) -> None:
         """Take a question that this book has forgotten, and its newest answer, from the history."""
         if query_id not in self.given and (step := self._history.newest(query_id)) is not None:
-            place = self._history.place(query_id)
-            assert place is not None
-            self.given[query_id] = Given(step.op, step.y, step.who, step.rev, place)
+            self.given[query_id] = step.given
         if self._shown(query_id) is None and (shown := self._history.question(query_id)) is not None:
             self.keep(shown)
 
@@ -203,10 +202,9 @@ class Book:
 
     def _recall_votes(self, query_id: str) -> None:
         """Take the answers of several people from the history, if none of them is known."""
-        place = self._history.place(query_id) if self.ballots.lacks(query_id) else None
-        if place is not None:
+        if self.ballots.lacks(query_id):
             for step in self._history.answers(query_id):
-                self.ballots.note(query_id, Given(step.op, step.y, step.who, step.rev, place))
+                self.ballots.note(query_id, step.given)
 
     def assign(self, who: str, now: int) -> str | None:
         """A question for `who` that they have not answered yet, which is then reserved for them."""
@@ -221,12 +219,9 @@ class Book:
         """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
         self._write_down(query_id, given)
         last = self.given.pop(query_id, None)
-        voices = dict(last.voices) if last is not None and given.op != "retract" else {}
+        voices = Newest(MAX_VOTERS, last.voices if last is not None and given.op != "retract" else ())
         if given.y is not None:
-            voices.pop(given.who, None)
             voices[given.who] = given.y
-            if len(voices) > MAX_VOTERS:
-                del voices[next(iter(voices))]
         self.given[query_id] = given._replace(voices=voices)
         while len(self.given) > _KEPT_ANSWERS:
             self.ballots.forget(self.given.popitem(last=False)[0])
@@ -293,9 +288,8 @@ class Book:
 
     def _write_down(self, query_id: str, given: Given) -> None:
         """Add an answer to the history; it counts even if that fails."""
-        answer = (given.op, given.y, given.who, given.rev)
         try:
-            self._history.add(query_id, given.place, answer, self._shown(query_id))
+            self._history.add(query_id, given, self._shown(query_id))
         except OSError as error:
             logger.warning("an answer counts, but will be missing in the history: %s", error)
 

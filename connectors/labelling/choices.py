@@ -41,8 +41,6 @@ class Choices:
 
     def classes(self, stats: Mapping[str, Any]) -> list[ClassLabel]:
         """The classes, in the order of their keys; `stats` are those of the labelling service."""
-        if self._vocabulary is None:
-            return [True, False]
         return [label for label in self._places(stats).values() if label is not None]
 
     def _places(self, stats: Mapping[str, Any]) -> dict[ClassLabel, ClassLabel | None]:

@@ -26,6 +26,7 @@ from ..records.labels import Place
 from ..records.people.annotators import person
 from ..records.people.questions import Question, read_question, write_question
 from ..runtime.folders import FileError, make_private, touch_private
+from .answer import Given
 
 FILE = "answers.sqlite"
 
@@ -44,7 +45,7 @@ CREATE TABLE answers (
 CREATE INDEX undoable_of ON answers (who, number) WHERE undoable;
 CREATE INDEX counting_of ON answers (person, number) WHERE counts;
 """
-_FIELDS = "number, answers.query_id, op, y, who, rev, event_id, undoable"
+_FIELDS = "number, answers.query_id, op, y, who, rev, partition, event_id, undoable"
 _TABLE = "answers JOIN questions USING (query_id)"
 _IS_LAST = (
     "NOT EXISTS (SELECT 1 FROM answers AS later WHERE later.query_id = answers.query_id AND later.counts"
@@ -63,8 +64,8 @@ class Step(NamedTuple):
         The question, the operation of the label, its class or None, and its source.
     rev
         Its revision: milliseconds since the epoch.
-    id
-        Id of the event.
+    place
+        The event.
     undoable
         Whether its annotator can still undo it.
     """
@@ -75,8 +76,18 @@ class Step(NamedTuple):
     y: ClassLabel | None
     who: str
     rev: int
-    id: str | int
+    place: Place
     undoable: bool
+
+    @property
+    def id(self) -> str | int:
+        """Id of the event."""
+        return self.place.id
+
+    @property
+    def given(self) -> Given:
+        """The answer, as it was given."""
+        return Given(self.op, self.y, self.who, self.rev, self.place)
 
 
 class Undone(NamedTuple):
@@ -133,7 +144,8 @@ class History:
             self._database.execute("CREATE INDEX IF NOT EXISTS of_event ON questions (partition, event_id)")
         self._prune()
         self._disputes: dict[str, int] = {}  # questions that people answered differently, and their newest steps
-        for query_id in self._answered_by_several():
+        query = "SELECT query_id FROM answers WHERE counts GROUP BY query_id HAVING count(DISTINCT person) > 1"
+        for (query_id,) in self._run(query):
             self._look_at(query_id)
 
     def close(self) -> None:
@@ -141,33 +153,19 @@ class History:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def add(
-        self, query_id: str, place: Place, answer: tuple[str, ClassLabel | None, str, int], shown: Question | None
-    ) -> None:
-        """Remember a durable answer, unless it is remembered already.
-
-        Parameters
-        ----------
-        query_id, place
-            The question, and where its answers go.
-        answer
-            Operation, class, annotator and revision.
-        shown
-            What was asked; None if that is not known.
-        """
-        op, y, who, rev = answer
+    def add(self, query_id: str, given: Given, shown: Question | None) -> None:
+        """Remember a durable answer to a question, unless it is remembered already; None: what was asked is unknown."""
+        op, y, who, rev, (partition, event_id), *_ = given
         value = None if shown is None else write_question(shown)
-        with self._named():
-            self._database.execute(
-                "INSERT INTO questions VALUES (?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET value = ifnull(value, excluded.value)",
-                (query_id, place.partition, json.dumps(place.id), value),
-            )
-            self._database.execute(
-                "INSERT OR IGNORE INTO answers (query_id, rev, op, y, who, person, counts, undoable)"
-                " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
-                (query_id, rev, op, _column_of(y), who, person(who), op != "retract"),
-            )
+        self._run(
+            "INSERT INTO questions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = ifnull(value, excluded.value)",
+            *(query_id, partition, json.dumps(event_id), value),
+        )
+        self._run(
+            "INSERT OR IGNORE INTO answers (query_id, rev, op, y, who, person, counts, undoable)"
+            " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
+            *(query_id, rev, op, _column_of(y), who, person(who), op != "retract"),
+        )
         self._join_repeated(query_id)
         self._look_at(query_id)
         self._n_new += 1
@@ -181,40 +179,29 @@ class History:
             voter = person(step.who) if self._same_person else ""
             earlier, last[voter] = last.get(voter), step
             if earlier is not None and (earlier.op, earlier.y, earlier.who) == (step.op, step.y, step.who):
-                with self._named():
-                    self._database.execute(
-                        "UPDATE answers SET counts = 0, undoable = 0 WHERE number = ?", (earlier.number,)
-                    )
+                self._run("UPDATE answers SET counts = 0, undoable = 0 WHERE number = ?", earlier.number)
 
     def pass_over(self, query_id: str, since: int, who: str) -> None:
         """Let the answers to a question from a revision on count no longer; if it has several, only those of `who`."""
         mine, values = (" AND person = ?", [person(who)]) if self._same_person else ("", [])
         rule = f"query_id = ? AND rev >= ?{mine}"
-        with self._named():
-            self._database.execute(
-                f"UPDATE answers SET counts = 0, undoable = 0 WHERE {rule}",  # noqa: S608 - from constants
-                (query_id, since, *values),
-            )
+        self._run(f"UPDATE answers SET counts = 0, undoable = 0 WHERE {rule}", query_id, since, *values)  # noqa: S608
         self._look_at(query_id)
 
     def give_up(self, step: Step) -> None:
         """Let a step be undone no longer."""
-        with self._named():
-            self._database.execute("UPDATE answers SET undoable = 0 WHERE number = ?", (step.number,))
+        self._run("UPDATE answers SET undoable = 0 WHERE number = ?", step.number)
 
     def _prune(self) -> None:
         """Forget the oldest answers, and the contents of the oldest questions, if there are too many."""
         self._n_new = 0
-        with self._named():
-            self._database.execute(
-                "DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?", (_STORED_ANSWERS,)
-            )
-            self._database.execute("DELETE FROM questions WHERE query_id NOT IN (SELECT query_id FROM answers)")
-            self._database.execute(
-                "UPDATE questions SET value = NULL WHERE rowid <= (SELECT max(older) FROM (SELECT rowid AS older,"
-                " sum(length(value)) OVER (ORDER BY rowid DESC) AS bytes FROM questions) WHERE bytes > ?)",
-                (_STORED_BYTES,),
-            )
+        self._run("DELETE FROM answers WHERE number <= (SELECT max(number) FROM answers) - ?", _STORED_ANSWERS)
+        self._run("DELETE FROM questions WHERE query_id NOT IN (SELECT query_id FROM answers)")
+        self._run(
+            "UPDATE questions SET value = NULL WHERE rowid <= (SELECT max(older) FROM (SELECT rowid AS older,"
+            " sum(length(value)) OVER (ORDER BY rowid DESC) AS bytes FROM questions) WHERE bytes > ?)",
+            _STORED_BYTES,
+        )
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -280,11 +267,6 @@ class History:
         where = "partition = ? AND event_id = ? AND counts ORDER BY rev"
         return self._steps(where, place.partition, json.dumps(place.id))
 
-    def _answered_by_several(self) -> list[str]:
-        with self._named():
-            query = "SELECT query_id FROM answers WHERE counts GROUP BY query_id HAVING count(DISTINCT person) > 1"
-            return [query_id for (query_id,) in self._database.execute(query).fetchall()]
-
     def _look_at(self, query_id: str) -> None:
         """Note whether the answers to a question differ."""
         last = last_words(self.answers(query_id))
@@ -298,14 +280,6 @@ class History:
         """What was asked; None if it is not known any more."""
         return next(self._questions("query_id = ?", query_id), None)
 
-    def place(self, query_id: str) -> Place | None:
-        """Where the answers to a question go; None if it is unknown."""
-        with self._named():
-            found = self._database.execute(
-                "SELECT partition, event_id FROM questions WHERE query_id = ?", (query_id,)
-            ).fetchone()
-        return None if found is None else Place(found[0], json.loads(found[1]))
-
     def opened_again(self) -> Iterator[Question]:
         """The questions whose answer was taken back."""
         return self._questions(
@@ -316,20 +290,20 @@ class History:
         return next(iter(self._steps(f"{where} LIMIT 1", *values)), None)
 
     def _steps(self, where: str, *values: Any) -> list[Step]:
-        with self._named():
-            query = f"SELECT {_FIELDS} FROM {_TABLE} WHERE {where}"  # noqa: S608 - from the constants of this file
-            rows = self._database.execute(query, values).fetchall()
+        rows = self._run(f"SELECT {_FIELDS} FROM {_TABLE} WHERE {where}", *values)  # noqa: S608 - from constants
         return [
-            Step(number, query_id, op, _label_of(y), who, rev, json.loads(event_id), bool(undoable))
-            for number, query_id, op, y, who, rev, event_id, undoable in rows
+            Step(number, query_id, op, _label_of(y), who, rev, Place(partition, json.loads(event_id)), bool(undoable))
+            for number, query_id, op, y, who, rev, partition, event_id, undoable in rows
         ]
 
     def _questions(self, where: str, *values: Any) -> Iterator[Question]:
-        with self._named():
-            query = f"SELECT query_id, partition, value FROM questions WHERE value IS NOT NULL AND {where}"  # noqa: S608
-            rows = self._database.execute(query, values).fetchall()
-        for query_id, partition, value in rows:
+        query = f"SELECT query_id, partition, value FROM questions WHERE value IS NOT NULL AND {where}"  # noqa: S608
+        for query_id, partition, value in self._run(query, *values):
             yield read_question(Record("", partition, 0, 0, query_id.encode(), value, ()))
+
+    def _run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._named():
+            return self._database.execute(statement, values).fetchall()
 
     @contextmanager
     def _named(self) -> Iterator[None]:

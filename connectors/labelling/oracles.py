@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..logs.transport import Unavailable
-from ..records.classes import ClassLabel, is_blank
-from ..records.columns import MEANINGS, canonical
+from ..records.classes import ClassLabel
+from ..records.columns import Columns
 from ..records.files import SUFFIXES
-from ..records.formats.base import BadRecord, show
+from ..records.formats.base import show
 from ..records.people.questions import Question
 from ..records.text_files import Mistakes, Row, csv_rows, json_rows
 from ..runtime.folders import FileError
@@ -210,22 +210,9 @@ def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:
 
     None if it is not a label.
     """
-    if labels.vocabulary is not None:
-        if is_blank(value) and value not in labels.vocabulary.listed:
-            return None
-        try:
-            return labels.vocabulary.read(value)
-        except BadRecord:
-            return None
-    if not isinstance(value, str | int | float):
-        return None
-    text = canonical(value)
-    named = (
-        {}
-        if labels.positive is None
-        else {canonical(str(labels.positive)): True, canonical(str(labels.negative)): False}
-    )
-    return value if isinstance(value, bool) else named.get(text, MEANINGS.get(text))
+    with suppress(FileError):
+        return Columns(classes=labels.vocabulary, names=labels.meanings).to_label(value, "")
+    return None
 
 
 def label_names(labels: LabelSettings) -> str:

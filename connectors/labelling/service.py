@@ -16,6 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
+from streamsvm.core.newest import Newest
+
 from ..logs.transport import Unavailable
 from ..records.class_changes import ClassChange
 from ..records.classes import ClassLabel
@@ -98,7 +100,8 @@ class LabellingService(Answering):
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         super().__init__(settings, clock)
-        self._spares: dict[str, Question] = {}  # random events, by annotator: they need not wait for the trainer
+        # Random events, by annotator: they need not wait for the trainer.
+        self._spares: Newest[str, Question] = Newest(_SPARES)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -134,14 +137,9 @@ class LabellingService(Answering):
                     return None
                 with self._changed:
                     if self._said(shown.query_id) is None and shown.query_id not in self._book.open:
-                        self._keep_spare(who, shown)
+                        self._spares[who] = shown
                         return shown
         return None
-
-    def _keep_spare(self, who: str, shown: Question) -> None:
-        self._spares[who] = shown
-        if len(self._spares) > _SPARES:
-            del self._spares[next(iter(self._spares))]
 
     def release(self, who: str) -> None:
         """End the reservation of `who`; those who wait for a question learn of it."""
@@ -155,7 +153,7 @@ class LabellingService(Answering):
         with self._changed:
             spare = self._spares.pop(who, None)
             if spare is not None:
-                self._keep_spare(to, spare)
+                self._spares[to] = spare
             self._book.pass_on(who, to, self._now())
             self._follower.tell()
 
@@ -166,15 +164,6 @@ class LabellingService(Answering):
             return (
                 sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._follower.is_loaded else []
             )
-
-    def last_word(self, query_id: str, who: str | None = None) -> tuple[str, ClassLabel | None, str] | None:
-        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
-
-        If a question wants the answers of several people and `who` is given, it is their newest answer.
-        """
-        with self._changed:
-            given = self._book.given.get(query_id) if who is None else self._book.last(query_id, who)
-            return None if given is None else (given.op, given.y, given.who)
 
     def wait(self, seconds: float, seen: int = -1) -> int:
         """Wait until something has changed.

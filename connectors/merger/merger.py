@@ -91,7 +91,6 @@ class Merger(Loop[int]):
         self._tried_at = -math.inf
         self._work: Work | None = None
         self._n_published = 0
-        self._n_refused = 0  # records of the topic, as far as the metrics know
         self._problem: str | None = None  # why the last merge failed
         self._left_out: dict[str, str] = {}  # models that the last merge was made without, and why
         metrics.begin(*_FROM_THE_START)
@@ -142,32 +141,22 @@ class Merger(Loop[int]):
         self._health.heartbeat.beat()
         if self._topic is not None:
             self._topic.follow()
-        self._poll()
-        topic = self._topic
+        records, topic = self._poll(POLL_SECONDS, POLL_PIECES), self._topic
         if topic is None:
             return
+        for record in records:
+            topic.put(record)
         self._take(topic)
-        self._show(topic)
+        self._tell(topic)
         if self._work is not None and self._work.is_done:
             work, self._work = self._work, None
             self._end(work)
         elif self._work is None and topic.is_read and self._models and self._is_due:
             self._work = Work(self._models, self._settings)
 
-    def _poll(self) -> None:
-        """Give records of models to their topic."""
-
-        def seek() -> None:
-            if self._topic is not None:
-                self._topic.check_positions()
-
-        records = self._records(POLL_SECONDS, POLL_PIECES, seek)
-        if records is None:
-            return
-        self._reading.ends()
-        for record in records:
-            if self._topic is not None:
-                self._topic.put(record)
+    def _seek(self) -> None:
+        if self._topic is not None:
+            self._topic.check_positions()
 
     def _take(self, topic: ModelTopic) -> None:
         """Take the models that have arrived."""
@@ -179,16 +168,11 @@ class Merger(Loop[int]):
             else:
                 self._models.pop(name, None)
 
-    def _show(self, topic: ModelTopic) -> None:
+    def _tell(self, topic: ModelTopic) -> None:
         """Say whether the merger is ready, and why not."""
         waits = None if self._models else f"no model has been published yet on topic {topic.name!r}"
-        reason = self._reading.reason or (waits if topic.is_read else f"reading topic {topic.name!r}") or self._problem
-        if reason:
-            self._health.set_unready(reason)
-        else:
-            self._health.set_ready()
-        self._metrics.add("streamsvm_refused_snapshots_total", topic.refused - self._n_refused)
-        self._n_refused = topic.refused
+        self._show((waits if topic.is_read else f"reading topic {topic.name!r}") or self._problem)
+        self._metrics.add("streamsvm_refused_snapshots_total", topic.take_refused())
 
     @property
     def _has_news(self) -> bool:
@@ -218,7 +202,7 @@ class Merger(Loop[int]):
         try:
             merged = work.result()
             self._publisher.publish(MERGED, merged.blob, {**merged.meta, "epoch": self._epoch + 1})
-            self._flush()
+            self._settle()
         except (ValueError, TypeError) as error:
             how = "is too large to publish" if isinstance(error, TooLarge) else "cannot be made"
             self._problem = f"one model of {', '.join(work.of)} {how}: {error}"
@@ -247,7 +231,7 @@ class Merger(Loop[int]):
                 logger.warning("merging without model %r: %s", name, left_out[name])
         self._left_out = left_out
 
-    def _flush(self) -> None:
+    def _settle(self) -> None:
         """Wait until the model is durable; without a broker, until the next one answers."""
         try:
             self._log.flush()

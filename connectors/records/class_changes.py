@@ -9,7 +9,7 @@ null, takes the labels of the class back; "restore" lets a removed class come ag
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..logs.transport import Record
@@ -113,6 +113,15 @@ class ClassChanges:
         """A label as it counts now; that of a removed class takes back what was said before."""
         y = self.meaning(label.y)
         return label if y == label.y else label._replace(y=y, op="retract" if y is None else label.op)
+
+
+def rename_values(labels: MutableMapping[Any, ClassLabel], old: ClassLabel, new: ClassLabel | None) -> None:
+    """Let the values that are a class be another one; None: remove them."""
+    for key in [key for key, y in labels.items() if y == old]:
+        if new is None:
+            del labels[key]
+        else:
+            labels[key] = new
 
 
 def arranged(known: Iterable[ClassLabel], changes: Iterable[ClassChange]) -> dict[ClassLabel, ClassLabel | None]:

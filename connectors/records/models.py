@@ -15,7 +15,7 @@ from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 from streamsvm.export import Named
 from streamsvm.features import Records
 
@@ -96,9 +96,14 @@ class Trained(NamedTuple):
     records: Records | None = None
     decider: ConformalClassifier | None = None
 
+    @property
+    def learner(self) -> Any:
+        """What forgets and corrects examples: the decider around the model, or the model alone."""
+        return self.decider or self.model
+
     def to_bytes(self) -> bytes:
         """All as one blob; a model without records as it, or its decider, writes itself."""
-        model = (self.decider or self.model).to_bytes()
+        model = self.learner.to_bytes()
         if self.records is None:
             return model
         parts = {"model": model, "records": self.records.to_bytes()}
@@ -116,9 +121,13 @@ class Trained(NamedTuple):
         model, decider = _model_of(implementation, blob, cache_mb=cache_mb)
         return cls(model, records, decider)
 
+    def served(self, scaler: WarmupScaler | None, meta: dict[str, Any] | None = None) -> "ServedModel":
+        """The same for others who predict by it; `meta` and the scaler are those of `ServedModel`."""
+        return ServedModel(self.model, scaler, meta or {}, self.records, self.decider)
+
     def digest(self) -> str:
         """The digest of all; of a model without records, its own or its decider's."""
-        model = (self.decider or self.model).digest()
+        model = self.learner.digest()
         if self.records is None:
             return model
         return blake2b(f"{model} {self.records.digest()}".encode(), digest_size=32).hexdigest()

@@ -58,7 +58,7 @@ def _remark(each: Standing, offset: int) -> str:
     return f"{each.name} begins at offset {each.begun:,}." if each.begun > offset else ""
 
 
-def challengers_panels(stored: Stored, prefix: str) -> list[Panel]:
+def challengers_panels(stored: Stored) -> list[Panel]:
     """A panel with the comparison, and one with the answers of each model; none without challengers."""
     standings = read_standings(stored.checkpoint.blobs)
     if not standings:
@@ -68,7 +68,7 @@ def challengers_panels(stored: Stored, prefix: str) -> list[Panel]:
     facts = [("serving", serving_of(stored.checkpoint.blobs)), ("in the shadow", plural(n_active, "model"))]
     rows = list(rows_of(standings))
     table = [HEAD, *rows] if rows else ()
-    found = [Panel(f"{prefix}-challengers", "Challengers", "", [_TEXT, *remarks(standings, offset)], table, facts)]
+    found = [Panel("challengers", "Challengers", [_TEXT, *remarks(standings, offset)], table=table, facts=facts)]
     if answers := list(rows_of_answers(read_answers(stored.checkpoint.blobs))):
-        found.append(Panel(f"{prefix}-answers", "Answers by model", "", [_SPLIT_TEXT], [ANSWERS_HEAD, *answers]))
+        found.append(Panel("answers", "Answers by model", [_SPLIT_TEXT], table=[ANSWERS_HEAD, *answers]))
     return found

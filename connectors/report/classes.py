@@ -10,8 +10,7 @@ from ..records.classes import ClassLabel
 from ..runtime.text import plural
 from ..trainer.state.quality.multiclass import ClassPrequential, Confusion
 from ..trainer.state.quality.prequential import Prequential
-from .answers import RECENT, Answers
-from .drawing import picture
+from .answers import RECENT, Answers, guessed
 from .labelling import corrections_panel, guesses_panel, lead_facts, people_panel, said_of_recall
 from .panel import Panel
 
@@ -22,9 +21,7 @@ _NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads the
 _OF_THEN = "A guess is that of the model when it asked, so today's model is rather better."
 
 
-def classes_panels(
-    metrics: Prequential | ClassPrequential, answers: Answers | None, prefix: str, *, is_early: bool
-) -> list[Panel]:
+def classes_panels(metrics: Prequential | ClassPrequential, answers: Answers | None, *, is_early: bool) -> list[Panel]:
     """A table of the classes, and their confusion matrix; nothing with two classes.
 
     Parameters
@@ -33,36 +30,33 @@ def classes_panels(
         What was predicted when the events came.
     answers
         The answers to the partition's questions; None if the log was not read.
-    prefix
-        Of the panels' ids on the page.
     is_early
         Whether most labels are answers, which come long after the predictions.  Then the guesses about random events
         count, which the model made when it asked.
     """
     if isinstance(metrics, Prequential):
         return []
-    names = f"{prefix}-classes", f"{prefix}-confusion"
     if is_early and answers is None:
-        return [Panel(names[0], "Classes", "", [_NEEDS_LOG])]
+        return [Panel("classes", "Classes", [_NEEDS_LOG])]
     confusion, what = metrics.rolling(), "labelled event"
     if is_early and answers is not None:
         confusion, what = _of_guesses(confusion.labels, answers), "random question"
-    return [_scores_panel(confusion, what, names[0]), _confusion_panel(confusion, what, names[1])]
+    return [_scores_panel(confusion, what), _confusion_panel(confusion, what)]
 
 
 def _of_guesses(labels: Sequence[ClassLabel], answers: Answers) -> Confusion:
     """The labels of the last random questions, and what the model guessed when it asked."""
     number = {label: k for k, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)), np.int64)
-    for y, guess in _guessed(answers):
-        if y in number and guess in number:  # not before the model knew a class
-            counts[number[y], number[guess]] += 1
+    for guess, y in guessed(answers)[-RECENT:]:
+        if y in number and guess.label in number:  # not before the model knew a class
+            counts[number[y], number[guess.label]] += 1
     return Confusion(labels, counts)
 
 
-def _scores_panel(confusion: Confusion, what: str, name: str) -> Panel:
+def _scores_panel(confusion: Confusion, what: str) -> Panel:
     if not confusion.n:
-        return Panel(name, "Classes", "", [_NONE.format(what)])
+        return Panel("classes", "Classes", [_NONE.format(what)])
     rows: list[tuple[str, ...]] = [("class", "events", "precision", "recall", "F1")]
     for label, found in confusion.of_classes().items():
         shares = ("–" if np.isnan(share) else f"{share:.1%}" for share in (found.precision, found.recall, found.f1))
@@ -71,17 +65,17 @@ def _scores_panel(confusion: Confusion, what: str, name: str) -> Panel:
         f"Over the last {plural(confusion.n, what)}. Precision: the share of right ones among the events "
         "that were predicted as the class. Recall: the share of the class's events that were predicted as it."
     ]
-    return Panel(name, "Classes", "", text, rows)
+    return Panel("classes", "Classes", text, table=rows)
 
 
-def _confusion_panel(confusion: Confusion, what: str, name: str) -> Panel:
+def _confusion_panel(confusion: Confusion, what: str) -> Panel:
     """Which classes are taken for one another."""
-    title = "Confusion"
+    name, title = "confusion", "Confusion"
     if not confusion.n:
-        return Panel(name, title, "", [_NONE.format(what)])
+        return Panel(name, title, [_NONE.format(what)])
     text = [_said_of_pairs(confusion, what)]
     if len(confusion.labels) > MOST_DRAWN:
-        return Panel(name, title, "", [*text, f"The matrix is drawn for up to {MOST_DRAWN} classes."])
+        return Panel(name, title, [*text, f"The matrix is drawn for up to {MOST_DRAWN} classes."])
 
     def plot(figure: Any) -> None:
         axes = figure.subplots()
@@ -100,7 +94,7 @@ def _confusion_panel(confusion: Confusion, what: str, name: str) -> Panel:
                     color = "white" if shares[row, column] > 0.5 else "#222222"  # on a blue that no theme changes
                     axes.text(column + 0.5, row + 0.5, f"{n}", ha="center", va="center", fontsize=8, color=color)
 
-    return Panel(name, title, picture(plot, name, f"The confusion matrix. {text[0]}"), text)
+    return Panel(name, title, text, plot, f"The confusion matrix. {text[0]}")
 
 
 def _said_of_pairs(confusion: Confusion, what: str) -> str:
@@ -117,9 +111,9 @@ def _said_of_pairs(confusion: Confusion, what: str) -> str:
 # --- labelling --------------------------------------------------------------------------------------------------------
 
 
-def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None, prefix: str) -> list[Panel]:
+def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None) -> list[Panel]:
     """How far a labelling of more than two classes is; `loop` is the loop's state, from the checkpoint."""
-    counts, name = loop["counts"], f"{prefix}-progress"
+    counts = loop["counts"]
     of_classes = ", ".join(f"{n:,} {label}" for label, n in counts["of_classes"] if n)
     facts = [
         ("Labels", f"{sum(n for _, n in counts['of_classes']):,}{of_classes and ': '}{of_classes}"),
@@ -127,10 +121,10 @@ def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None, prefix
     ]
     text = [_NEEDS_LOG]
     if answers is not None:
-        guessed = _guessed(answers)
-        known = [guess == y for y, guess in guessed]
+        pairs = [(guess.label, y) for guess, y in guessed(answers)[-RECENT:]]
+        known = [guess == y for guess, y in pairs]
         rarest, n = min((pair for pair in counts["of_classes"] if pair[1]), key=itemgetter(1), default=("", 0))
-        recall = said_of_recall(sum(y == guess == rarest for y, guess in guessed), sum(y == rarest for y, _ in guessed))
+        recall = said_of_recall(pairs.count((rarest, rarest)), sum(y == rarest for _, y in pairs))
         facts[:0] = lead_facts(counts["n_answered"], n, f"“{rarest}”, the rarest class,", recall, answers)
         if known:
             facts.append(("Right guesses", f"{sum(known)} of the last {plural(len(known), 'random question')}"))
@@ -138,19 +132,8 @@ def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None, prefix
         if why := answers.status.get("verdict", {}).get("why"):
             text.insert(0, f"The trainer says: {why}.")
     return [
-        Panel(name, "Progress", "", text, facts=facts),
-        corrections_panel(answers, None, f"{prefix}-corrections"),
-        people_panel(answers, None, f"{prefix}-people"),
-        guesses_panel(loop, f"{prefix}-labels"),
+        Panel("progress", "Progress", text, facts=facts),
+        corrections_panel(answers, None),
+        people_panel(answers, None),
+        guesses_panel(loop),
     ]
-
-
-def _guessed(answers: Answers) -> list[tuple[ClassLabel, ClassLabel | None]]:
-    """The label that holds now and the model's guess when it asked, for the last random questions."""
-    holding = {entry.place: entry.after for entry in answers.entries if entry.after != entry.before}
-    guesses = answers.guesses
-    return [
-        (y, guesses[place].label)
-        for place, y in holding.items()
-        if y is not None and place in guesses and guesses[place].reason in answers.random
-    ][-RECENT:]

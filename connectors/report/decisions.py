@@ -11,7 +11,7 @@ from streamsvm.conformal import ConformalClassifier
 from ..trainer.state.decided import Decided, Point, shares
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored
-from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes, picture, set_numbers
+from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes
 from .panel import Panel
 
 _TEXT = (
@@ -37,19 +37,19 @@ _ERRORS = np.geomspace(0.002, 0.3, 25).tolist()  # shares of each class that may
 _COLORS = (FIRST, SECOND, THIRD)  # of the classes that are drawn, the most frequent ones
 
 
-def decisions_panels(stored: Stored, prefix: str) -> list[Panel]:
+def decisions_panels(stored: Stored) -> list[Panel]:
     """The panels of a trainer that decides; none without [decide]."""
     decider = stored.models.decider(None) if isinstance(stored.models, SingleModel) else None
     error, audit = stored.setting("decide.error"), stored.setting("labelling.audit") or 1.0
     if not error:
         return []
     decided = _read(stored, decider)
-    panels = [_fared(stored, decided, decider, audit, f"{prefix}-decisions")]
-    points = [*decided.course, Point(stored.checkpoint.offsets["events"], decided.tallies)]
+    panels = [_fared(stored, decided, decider, audit)]
+    points = [*decided.course.rows, Point(stored.checkpoint.offsets["events"], decided.tallies)]
     if len(points) > 1:
-        panels.append(_course(stored, points, error, audit, f"{prefix}-decided"))
+        panels.append(_course(stored, points, error, audit))
     if decider is not None and audit == 1.0 and not math.isnan(decider.would_decide(error)):
-        panels.append(_would(decider, f"{prefix}-would"))
+        panels.append(_would(decider))
     return panels
 
 
@@ -60,7 +60,7 @@ def _read(stored: Stored, decider: ConformalClassifier | None) -> Decided:
     return Decided(decider.tallies if decider else None)
 
 
-def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None, audit: float, name: str) -> Panel:
+def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None, audit: float) -> Panel:
     """A table of the classes."""
     tallies = {label: tally for label, tally in decided.tallies.items() if tally.n}
     rows = []
@@ -77,10 +77,10 @@ def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None
     ]
     more = _ASKED.format(audit, 1 / audit) if audit < 1.0 else _PROMISED if decider else _KEYS
     head = ("class", "labelled", "decided", "wrong", "at most wrong")[: len(rows[0]) if rows else None]
-    return Panel(name, "Decisions", "", [_TEXT, more], [head, *rows], facts)
+    return Panel("decisions", "Decisions", [_TEXT, more], table=[head, *rows], facts=facts)
 
 
-def _course(stored: Stored, points: Sequence[Point], error: float, audit: float, name: str) -> Panel:
+def _course(stored: Stored, points: Sequence[Point], error: float, audit: float) -> Panel:
     """The share decided, and the errors of each class, along the stream."""
     back = -(-len(points) // _PARTS)
     spans = [(points[max(0, i - back)], point) for i, point in enumerate(points)][1:]
@@ -98,12 +98,11 @@ def _course(stored: Stored, points: Sequence[Point], error: float, audit: float,
             draw_curve(below, n, wrong, color, _name_of(stored, label)[:20], "-")
         below.axhline(100 * error, color=INK, linewidth=0.8, linestyle=":")
         for axes in (above, below):
-            set_numbers(axes)
             fit(axes, zoom=False)
 
     share, wrong = shares(points[-1].tallies.values(), audit)
     alt = f"Share decided and errors of each class over the records; in all {share:.1%} decided, {wrong:.2%} wrongly."
-    return Panel(name, "Decisions along the stream", picture(plot, name, alt), [_COURSE])
+    return Panel("decided", "Decisions along the stream", [_COURSE], plot, alt)
 
 
 def _between(before: Point, after: Point, *labels: Any) -> list[Any]:
@@ -116,7 +115,7 @@ def _between(before: Point, after: Point, *labels: Any) -> list[Any]:
     return found
 
 
-def _would(decider: ConformalClassifier, name: str) -> Panel:
+def _would(decider: ConformalClassifier) -> Panel:
     """The share decided against the error."""
     shares = [100 * decider.would_decide(error) for error in _ERRORS]
     in_use = decider.error, 100 * decider.would_decide(decider.error)
@@ -128,7 +127,7 @@ def _would(decider: ConformalClassifier, name: str) -> Panel:
         fit(axes, zoom=False)
 
     alt = f"The share decided against the error of each class: {in_use[1]:.0f} % at {in_use[0]:.1%}."
-    return Panel(name, "More decisions or fewer errors", picture(plot, name, alt), [_WOULD])
+    return Panel("would", "More decisions or fewer errors", [_WOULD], plot, alt)
 
 
 def _name_of(stored: Stored, label: Any) -> str:

@@ -4,16 +4,16 @@ import html
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..trainer.state.quality.prequential import Snapshot
 from .charts import new_figure
+from .panel import Plot
 
 Axes = Any  # matplotlib's
-Plot = Callable[[Any], None]  # draws on a figure
 
 WIDTH, HEIGHT = 4.4, 2.9  # inches, each 72 units of the picture
 _MARKED = 3  # curves with so few points show each point
@@ -45,7 +45,7 @@ _PAGE_STYLE: dict[Any, Any] = {
 }
 
 
-def draw_svg(plot: Callable[[Any], None], name: str, alt: str) -> str:
+def draw_svg(plot: Plot, name: str, alt: str) -> str:
     """A picture as an SVG element for the page.
 
     Parameters
@@ -99,11 +99,10 @@ def picture(plot: Plot, name: str, alt: str) -> str:
 def new_axes(figure: Any, x: str, y: str) -> Axes:
     axes = figure.subplots()
     axes.set(xlabel=x, ylabel=y)
-    set_numbers(axes)
     return axes
 
 
-def set_numbers(axes: Axes) -> None:
+def _set_numbers(axes: Axes) -> None:
     """Few numbers, with separators of thousands."""
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}" if value < 1e6 else f"{value / 1e6:,.6g} M")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
@@ -131,7 +130,7 @@ def draw_band(axes: Axes, x: Sequence[float], low: Sequence[float], high: Sequen
 
 
 def fit(axes: Axes, zoom: bool = True) -> None:
-    """Scale the axes, and place the legend above.
+    """Scale and number the axes, and place the legend above.
 
     Parameters
     ----------
@@ -142,6 +141,7 @@ def fit(axes: Axes, zoom: bool = True) -> None:
         half of the picture, and the first twentieth of a run, in which a model learns the most, may lie outside.
         False: begin at 0, as counts should.
     """
+    _set_numbers(axes)
     right, top = (end if 0 < end < math.inf else 1.0 for end in axes.dataLim.max)  # infinite without data
     low, high = _range(axes, right / 20) if zoom else (0.0, top)
     if not low <= high:

@@ -11,7 +11,7 @@ _TEXT = (
 )
 
 
-def fields_panels(stored: Stored, prefix: str) -> list[Panel]:
+def fields_panels(stored: Stored) -> list[Panel]:
     """A panel with the fields of the model, or of the last keys' models together; none if events are not raw."""
     fields, n_models = known_fields(stored)
     if not n_models:
@@ -23,4 +23,4 @@ def fields_panels(stored: Stored, prefix: str) -> list[Panel]:
     which = [] if n_models == 1 else [f"The counts are sums over the {n_models} models that learned last."]
     more = [f"The table shows {_SHOWN} of {len(fields):,} fields."] if len(fields) > _SHOWN else []
     head = ("field", "kind", "present", "missing", "unfit", "remark")
-    return [Panel(f"{prefix}-fields", "What each field became", "", [_TEXT, *which, *more], [head, *rows])]
+    return [Panel("fields", "What each field became", [_TEXT, *which, *more], table=[head, *rows])]

@@ -11,7 +11,7 @@ from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
 from .answers import RECENT, Answers, compared, corrections, pace, quality, said, wilson
-from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, picture, set_numbers
+from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes
 from .panel import Panel
 
 _CORRECTIONS = 12  # that the table lists
@@ -22,7 +22,7 @@ Names = tuple[str, str]  # of the positive and the negative class
 _NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads them, and shows {} here."
 
 
-def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Names, prefix: str) -> list[Panel]:
+def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Names) -> list[Panel]:
     """The panels of a partition whose trainer asks questions.
 
     Parameters
@@ -33,22 +33,20 @@ def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Na
         The answers of the partition; None if the log was not read.
     names
         Names of the classes.
-    prefix
-        Of the panels' ids on the page.
     """
     return [
-        progress_panel(loop, answers, names, f"{prefix}-progress"),
-        quality_panel(answers, names, f"{prefix}-quality"),
-        corrections_panel(answers, names, f"{prefix}-corrections"),
-        people_panel(answers, names, f"{prefix}-people"),
-        guesses_panel(loop, f"{prefix}-labels"),
+        progress_panel(loop, answers, names),
+        quality_panel(answers, names),
+        corrections_panel(answers, names),
+        people_panel(answers, names),
+        guesses_panel(loop),
     ]
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 
-def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Names, name: str) -> Panel:
+def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Names) -> Panel:
     """How many labels there are, and whether they are enough."""
     counts = loop["counts"]
     facts = [
@@ -65,13 +63,13 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
         ),
     ]
     if answers is None:
-        return Panel(name, "Progress", "", [_NEEDS_LOG.format("the rest")], facts=facts)
+        return Panel("progress", "Progress", [_NEEDS_LOG.format("the rest")], facts=facts)
     facts[:0] = lead_facts(counts["n_answered"], counts["n_positive"], names[0], _recall(counts, answers), answers)
     facts += _facts(answers)
     text = [_still_missed(answers.status, names)]
     if why := answers.status.get("verdict", {}).get("why"):
         text.insert(0, f"The trainer says: {why}.")
-    return Panel(name, "Progress", "", text, facts=facts)
+    return Panel("progress", "Progress", text, facts=facts)
 
 
 def lead_facts(n_answered: int, n_found: int, what: str, recall: str, answers: Answers) -> list[tuple[str, str]]:
@@ -123,7 +121,7 @@ def said_of_recall(n_known: int, n: int) -> str:
 
 def _recall(counts: Mapping[str, Any], answers: Answers) -> str:
     """The recall of the model, and what it is at least together with the labels: the bound on missed ones tells."""
-    found = quality(compared(answers, answers.random)[-RECENT:])
+    found = quality(compared(answers)[-RECENT:])
     at_most, n_found = answers.status.get("missed", {}).get("at_most"), counts["n_positive"]
     if at_most is None or not n_found:
         return said_of_recall(found.n_found, found.n_positive)
@@ -133,7 +131,7 @@ def _recall(counts: Mapping[str, Any], answers: Answers) -> str:
 
 def _facts(answers: Answers) -> list[tuple[str, str]]:
     """What the answers say at a glance."""
-    found = quality(compared(answers, answers.random)[-RECENT:]).g_mean
+    found = quality(compared(answers)[-RECENT:]).g_mean
     return [
         ("Corrected", plural(len(corrections(answers.entries)), "label")),
         ("g-mean", "–" if math.isnan(found.value) else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"),
@@ -155,14 +153,14 @@ def _still_missed(status: Mapping[str, Any], names: Names) -> str:
 # --- quality ----------------------------------------------------------------------------------------------------------
 
 
-def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
+def quality_panel(answers: Answers | None, names: Names) -> Panel:
     """The g-mean on random questions, with its interval, along the answers."""
-    title = "How good is the model?"
+    name, title = "quality", "How good is the model?"
     if answers is None:
-        return Panel(name, title, "", [_NEEDS_LOG.format("the g-mean on random questions")])
-    pairs = compared(answers, answers.random)
+        return Panel(name, title, [_NEEDS_LOG.format("the g-mean on random questions")])
+    pairs = compared(answers)
     if not pairs:
-        return Panel(name, title, "", ["No random question (audit) was answered yet."])
+        return Panel(name, title, ["No random question (audit) was answered yet."])
     latest = quality(pairs[-RECENT:])
     points = [(n, quality(pairs[max(0, n - RECENT) : n]).g_mean) for n in range(_LEAST_ANSWERS, len(pairs) + 1)]
     known = [(n, found) for n, found in points if not math.isnan(found.value)]
@@ -182,7 +180,7 @@ def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
         "Wilson intervals, one for each class.",
     ]
     alt = f"The g-mean on random questions over their number; at the end {_g_mean(latest.g_mean)}."
-    return Panel(name, title, picture(plot, name, alt) if known else "", text)
+    return Panel(name, title, text, plot if known else None, alt)
 
 
 def _g_mean(found: Interval) -> str:
@@ -194,14 +192,14 @@ def _g_mean(found: Interval) -> str:
 # --- people -----------------------------------------------------------------------------------------------------------
 
 
-def people_panel(answers: Answers | None, names: Names | None, name: str) -> Panel:
+def people_panel(answers: Answers | None, names: Names | None) -> Panel:
     """Who labelled how much, how fast, and how far they agree; `names` is None with more than two classes."""
-    title = "Annotators"
+    name, title = "people", "Annotators"
     if answers is None:
-        return Panel(name, title, "", [_NEEDS_LOG.format("their pace and agreement")])
+        return Panel(name, title, [_NEEDS_LOG.format("their pace and agreement")])
     given = said(answers.entries)
     if not given:
-        return Panel(name, title, "", ["No label says who gave it."])
+        return Panel(name, title, ["No label says who gave it."])
     hours, counts = pace(answers.entries)
     unit, scale = ("hours", 1.0) if hours[-1] >= 2 else ("minutes", 60.0)
 
@@ -234,20 +232,20 @@ def people_panel(answers: Answers | None, names: Names | None, name: str) -> Pan
         ]
     text.append("Pauses of more than five minutes are no work.")
     alt = f"Labelled events over {unit} of work; {counts[-1]:,} after {scale * hours[-1]:,.1f} {unit}."
-    return Panel(name, title, picture(plot, name, alt) if len(hours) > 2 else "", text, table)
+    return Panel(name, title, text, plot if len(hours) > 2 else None, alt, table)
 
 
 # --- corrections ------------------------------------------------------------------------------------------------------
 
 
-def corrections_panel(answers: Answers | None, names: Names | None, name: str) -> Panel:
+def corrections_panel(answers: Answers | None, names: Names | None) -> Panel:
     """The labels that were replaced; `names` is None with more than two classes."""
-    title = "Corrections"
+    name, title = "corrections", "Corrections"
     if answers is None:
-        return Panel(name, title, "", [_NEEDS_LOG.format("what was corrected")])
+        return Panel(name, title, [_NEEDS_LOG.format("what was corrected")])
     found = corrections(answers.entries)
     if not found:
-        return Panel(name, title, "", ["No label was replaced by another one."])
+        return Panel(name, title, ["No label was replaced by another one."])
     table = [("event", "was", "is", "time (UTC)", "by")]
     for entry, before in reversed(found[-_CORRECTIONS:]):
         was, now = (_named(one.after, names) for one in (before, entry))
@@ -261,7 +259,7 @@ def corrections_panel(answers: Answers | None, names: Names | None, name: str) -
     ]
     if len(found) > _CORRECTIONS:
         text.append(f"The newest {_CORRECTIONS} are shown; streamsvm labels --history writes all of them to a file.")
-    return Panel(name, title, "", text, table)
+    return Panel(name, title, text, table=table)
 
 
 def _named(label: ClassLabel | None, names: Names | None) -> str:
@@ -271,11 +269,11 @@ def _named(label: ClassLabel | None, names: Names | None) -> str:
 # --- guesses ----------------------------------------------------------------------------------------------------------
 
 
-def guesses_panel(loop: Mapping[str, Any], name: str) -> Panel:
+def guesses_panel(loop: Mapping[str, Any]) -> Panel:
     """How often the model would have given the answers itself."""
-    title, curve = "Label efficiency", loop["curve"]
+    name, title, curve = "labels", "Label efficiency", loop["curve"]
     if not curve:
-        return Panel(name, title, "", ["The curve begins with the first answer."])
+        return Panel(name, title, ["The curve begins with the first answer."])
 
     def plot(figure: Any) -> None:
         above, below = figure.subplots(2, 1, sharex=True)
@@ -286,7 +284,6 @@ def guesses_panel(loop: Mapping[str, Any], name: str) -> Panel:
         above.set_ylabel("% wrong")
         below.set(xlabel="questions answered", ylabel="support vectors")
         for axes in (above, below):
-            set_numbers(axes)
             fit(axes, zoom=axes is above)
 
     last = next((point for point in reversed(curve) if point[2] is not None), None)
@@ -297,4 +294,4 @@ def guesses_panel(loop: Mapping[str, Any], name: str) -> Panel:
         "from the labelled ones, and those before both classes were known, are neither. Below: the support vectors."
     ]
     alt = f"Wrong guesses over the answered questions; at the end, after {curve[-1][0]:,} answers, {known}."
-    return Panel(name, title, picture(plot, name, alt), text)
+    return Panel(name, title, text, plot, alt)

@@ -4,6 +4,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -17,6 +18,7 @@ from ..trainer.state.checkpoint import reading
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored, read_state
 from .answers import Answers, read_answers
+from .drawing import picture
 from .panel import Panel, in_columns
 from .panels import all_panels, asks, predicts_early, read_metrics, read_rows
 
@@ -156,8 +158,9 @@ def _n_support(stored: Stored, recorded: int) -> int:
 def _partition(stored: Stored, end: int | None, answers: Answers | None) -> str:
     panels = all_panels(stored, end, answers)
     n_wide = 1 if asks(stored) else 0  # the progress of a labelling
-    columns = [f"<div>\n{''.join(map(_panel, column))}\n</div>" for column in in_columns(panels[n_wide:])]
-    parts = [*map(_panel, panels[:n_wide]), f'<div class="panels">{"".join(columns)}</div>']
+    drawn = partial(_panel, part=f"p{stored.number}")
+    columns = [f"<div>\n{''.join(map(drawn, column))}\n</div>" for column in in_columns(panels[n_wide:])]
+    parts = [*map(drawn, panels[:n_wide]), f'<div class="panels">{"".join(columns)}</div>']
     run = f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n{_list(_facts(stored))}</section>'
     parts.insert(len(parts) if asks(stored) else 0, run)  # who leads a labelling looks for other things first
     body = "\n".join(parts)
@@ -167,13 +170,15 @@ def _partition(stored: Stored, end: int | None, answers: Answers | None) -> str:
     )
 
 
-def _panel(panel: Panel) -> str:
+def _panel(panel: Panel, part: str) -> str:
+    name = f"{part}-{panel.name}"
     text = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in panel.text)
-    head = f'<section class="card" id="{panel.name}"><h3>{html.escape(panel.title)}</h3>'
+    head = f'<section class="card" id="{name}"><h3>{html.escape(panel.title)}</h3>'
     table = (_list(panel.facts) if panel.facts else "") + (_table(panel.table) if panel.table else "")
-    if not panel.picture:
+    if panel.plot is None:
         return f'{head}\n{table}<div class="said">{text}</div></section>'
-    return f'{head}\n<figure>{panel.picture}\n{table}<figcaption class="said">{text}</figcaption></figure></section>'
+    drawn = picture(panel.plot, name, panel.alt)
+    return f'{head}\n<figure>{drawn}\n{table}<figcaption class="said">{text}</figcaption></figure></section>'
 
 
 def _list(facts: Sequence[tuple[str, str]]) -> str:

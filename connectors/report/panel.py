@@ -1,10 +1,13 @@
 """A part of the report's page."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 _LINE = 55  # characters
 _PICTURE = 15  # lines
+
+
+Plot = Callable[[Any], None]  # draws on a figure
 
 
 class Panel(NamedTuple):
@@ -13,13 +16,15 @@ class Panel(NamedTuple):
     Attributes
     ----------
     name
-        Its id on the page.
+        Its id on the page, behind that of the partition.
     title
         Its heading.
-    picture
-        SVG, or empty.
     text
         Sentences.
+    plot
+        Draws its picture on an empty figure of matplotlib; None: there is none.
+    alt
+        Description of the picture, for screen readers.
     table
         Rows of a table, the first of which is the header; empty: there is none.
     facts
@@ -28,8 +33,9 @@ class Panel(NamedTuple):
 
     name: str
     title: str
-    picture: str
     text: list[str]
+    plot: Plot | None = None
+    alt: str = ""
     table: Sequence[Sequence[str]] = ()
     facts: Sequence[tuple[str, str]] = ()
 
@@ -37,7 +43,7 @@ class Panel(NamedTuple):
     def lines(self) -> int:
         """About how high it is, in lines of text."""
         text = sum(1 + len(sentence) // _LINE for sentence in self.text)
-        return 3 + text + len(self.facts) + 2 * len(self.table) + (_PICTURE if self.picture else 0)
+        return 3 + text + len(self.facts) + 2 * len(self.table) + (_PICTURE if self.plot else 0)
 
 
 def in_columns(panels: Sequence[Panel]) -> tuple[list[Panel], list[Panel]]:

@@ -21,7 +21,7 @@ from .challengers import challengers_panels
 from .charts import are_early, draw_intervals
 from .classes import class_labels_panels, classes_panels
 from .decisions import decisions_panels
-from .drawing import FIRST, INK, SECOND, SOFT, THIRD, draw_line, fit, new_axes, picture, set_numbers
+from .drawing import FIRST, INK, SECOND, SOFT, THIRD, draw_line, fit, new_axes
 from .drift import Block, Change, error_blocks, find_changes
 from .fields import fields_panels
 from .labelling import labelling_panels
@@ -54,24 +54,23 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
         The answers to the partition's questions; None if the log was not read.
     """
     rows = read_rows(stored)
-    prefix = f"p{stored.number}"
     loop = read_loop(stored)
     stream = [
-        error_panel(stored, rows, prefix),
-        *classes_panels(read_metrics(stored), answers, prefix, is_early=predicts_early(stored)),
-        *decisions_panels(stored, prefix),
-        *challengers_panels(stored, prefix),
-        support_panel(stored, rows, prefix),
-        *([labels_panel(rows, prefix)] if loop is None else []),
-        lag_panel(stored, rows, end, prefix),
-        drift_panel(rows, prefix),
-        *fields_panels(stored, prefix),
+        error_panel(stored, rows),
+        *classes_panels(read_metrics(stored), answers, is_early=predicts_early(stored)),
+        *decisions_panels(stored),
+        *challengers_panels(stored),
+        support_panel(stored, rows),
+        *([labels_panel(rows)] if loop is None else []),
+        lag_panel(stored, rows, end),
+        drift_panel(rows),
+        *fields_panels(stored),
     ]
     if loop is None:
         return stream
     if not stored.classes.are_two:
-        return [*class_labels_panels(loop, answers, prefix), *stream]
-    return [*labelling_panels(loop, answers, names_of(stored), prefix), *stream]
+        return [*class_labels_panels(loop, answers), *stream]
+    return [*labelling_panels(loop, answers, names_of(stored)), *stream]
 
 
 def asks(stored: Stored) -> bool:
@@ -113,7 +112,9 @@ def is_old(rows: Sequence[Snapshot]) -> bool:
 def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
     """The metrics; their window is as long as the checkpoint's."""
     arrays = stored.arrays("metrics")
-    return prequential(stored.classes, max(1, len(arrays["margins" if stored.classes.are_two else "pairs"])), arrays)
+    metrics = prequential(stored.classes, max(1, len(arrays["margins" if stored.classes.are_two else "pairs"])))
+    metrics.restore(arrays)
+    return metrics
 
 
 def read_estimates(stored: Stored) -> list[Estimate]:
@@ -125,16 +126,14 @@ def read_estimates(stored: Stored) -> list[Estimate]:
 # --- error ------------------------------------------------------------------------------------------------------------
 
 
-def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
+def error_panel(stored: Stored, rows: list[Snapshot]) -> Panel:
     """The rolling error of the predictions, and estimates of the error of the model itself."""
     estimates, metrics = read_estimates(stored), read_metrics(stored)
     shown = [] if predicts_early(stored) else [row for row in rows if not math.isnan(row.error)]
     n_window = metrics.n_window
     early = _EARLY.format("How good is the model?" if stored.classes.are_two else "Classes")
     if not shown and not estimates:
-        return Panel(
-            f"{prefix}-error", "Error", "", [early if predicts_early(stored) else _why_no_error(rows, metrics)]
-        )
+        return Panel("error", "Error", [early if predicts_early(stored) else _why_no_error(rows, metrics)])
 
     def plot(figure: Any) -> None:
         axes = new_axes(figure, "records", "%")
@@ -156,7 +155,7 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     text += _said_of_estimates(estimates)
     latest = f"{shown[-1].error:.2%} after {shown[-1].n:,} records" if shown else "not known"
     alt = f"Error over the records; at the end {latest}."
-    return Panel(f"{prefix}-error", "Error", picture(plot, f"{prefix}-error", alt), text)
+    return Panel("error", "Error", text, plot, alt)
 
 
 def _why_no_error(rows: list[Snapshot], metrics: Prequential | ClassPrequential) -> str:
@@ -187,10 +186,10 @@ def _said_of_estimates(estimates: Sequence[Estimate]) -> list[str]:
 # --- support vectors --------------------------------------------------------------------------------------------------
 
 
-def support_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
+def support_panel(stored: Stored, rows: list[Snapshot]) -> Panel:
     """Support vectors, and members of the expansion."""
     if not rows:
-        return Panel(f"{prefix}-support", "Support vectors", "", [_NO_RECORDS])
+        return Panel("support", "Support vectors", [_NO_RECORDS])
     members = [row for row in rows if not math.isnan(row.n_members)]
 
     def plot(figure: Any) -> None:
@@ -213,22 +212,22 @@ def support_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
         f"Bounded by {' and '.join(given)}." if given else "Nothing bounds them: set model.budget or model.window."
     )
     alt = f"Support vectors over the records; {rows[-1].n_support:,} at the end."
-    return Panel(f"{prefix}-support", "Support vectors", picture(plot, f"{prefix}-support", alt), text)
+    return Panel("support", "Support vectors", text, plot, alt)
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
-def labels_panel(rows: list[Snapshot], prefix: str) -> Panel:
+def labels_panel(rows: list[Snapshot]) -> Panel:
     """How many records had a label."""
-    name, title = f"{prefix}-labels", "Labels"
+    name, title = "labels", "Labels"
     text = [
         "The trainer does not ask for labels. With the topics log.questions and log.labels it does, and this page then "
         "shows how good the model is, who labelled what, and what was corrected."
     ]
     known = [row for row in rows if not math.isnan(row.n_labels)]
     if not known:
-        return Panel(name, title, "", [*text, _TOO_OLD.format("the number of labels") if is_old(rows) else _NO_RECORDS])
+        return Panel(name, title, [*text, _TOO_OLD.format("the number of labels") if is_old(rows) else _NO_RECORDS])
 
     def plot(figure: Any) -> None:
         axes = new_axes(figure, "records", "")
@@ -240,15 +239,15 @@ def labels_panel(rows: list[Snapshot], prefix: str) -> Panel:
     share = f", {n_labels / n:.1%}" if n else ""
     text.insert(0, f"{n_labels:,} of {n:,} records had a label that was learned{share}.")
     alt = f"Labels over the records; {n_labels:,} at the end."
-    return Panel(name, title, picture(plot, name, alt), text)
+    return Panel(name, title, text, plot, alt)
 
 
 # --- lag --------------------------------------------------------------------------------------------------------------
 
 
-def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str) -> Panel:
+def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None) -> Panel:
     """How far the trainer was behind the log, and is now."""
-    name, title = f"{prefix}-lag", "Lag"
+    name, title = "lag", "Lag"
     offset = stored.checkpoint.offsets["events"]
     if end is not None:
         now = f"The log ends at offset {end:,} now, {plural(end - offset, 'record')} after the checkpoint."
@@ -259,7 +258,7 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str
         )
     known = [row for row in rows if not math.isnan(row.lag)]
     if not known:
-        return Panel(name, title, "", [now, _TOO_OLD.format("the lag") if is_old(rows) else _NO_LAG])
+        return Panel(name, title, [now, _TOO_OLD.format("the lag") if is_old(rows) else _NO_LAG])
     ages = [row for row in known if not math.isnan(row.age)]
 
     def plot(figure: Any) -> None:
@@ -269,7 +268,6 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str
         above.set_ylabel("waiting")
         below.set(xlabel="records", ylabel="seconds")
         for axes in (above, below):
-            set_numbers(axes)
             fit(axes, zoom=axes is below)
 
     text = [
@@ -280,18 +278,18 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str
         "Seconds: the age of the newest record, by its timestamp, when the trainer consumed it.",
     ]
     alt = f"Records waiting, and seconds behind, over the records; {int(known[-1].lag):,} were waiting at the end."
-    return Panel(name, title, picture(plot, name, alt), text)
+    return Panel(name, title, text, plot, alt)
 
 
 # --- drift ------------------------------------------------------------------------------------------------------------
 
 
-def drift_panel(rows: list[Snapshot], prefix: str) -> Panel:
+def drift_panel(rows: list[Snapshot]) -> Panel:
     """Changes of the error, and how far the features have moved."""
-    name, title = f"{prefix}-drift", "Drift"
+    name, title = "drift", "Drift"
     blocks = error_blocks(rows)
     if len(blocks) < 2:
-        return Panel(name, title, "", [_TOO_OLD.format("the number of errors") if is_old(rows) else _FEW_BLOCKS])
+        return Panel(name, title, [_TOO_OLD.format("the number of errors") if is_old(rows) else _FEW_BLOCKS])
     changes, step = find_changes(blocks)
     shifts = [row for row in rows if not math.isnan(row.shift)]
 
@@ -307,7 +305,6 @@ def drift_panel(rows: list[Snapshot], prefix: str) -> Panel:
             below.set_ylabel("shift")
         (above if below is None else below).set_xlabel("records")
         for axes in (above, below) if below is not None else (above,):
-            set_numbers(axes)
             fit(axes)
 
     text = [_said_of_changes(changes), _how_found(blocks, step)]
@@ -320,7 +317,7 @@ def drift_panel(rows: list[Snapshot], prefix: str) -> Panel:
     else:
         text.append('With model.scaling = "standard", the trainer also records how far the features have moved.')
     alt = f"Error between points of the curve, over the records. {_said_of_changes(changes)}"
-    return Panel(name, title, picture(plot, name, alt), text)
+    return Panel(name, title, text, plot, alt)
 
 
 def _said_of_changes(changes: Sequence[Change]) -> str:

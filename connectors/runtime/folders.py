@@ -66,6 +66,15 @@ def write_private(path: Path, data: bytes) -> None:
     snapshot.write_atomic(path, data)
 
 
+def replace_private(path: Path, data: bytes) -> None:
+    """As `write_private`, for a file that need not be durable yet."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with naming(path):
+        touch_private(temporary)
+        temporary.write_bytes(data)
+    temporary.replace(path)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Like `snapshot.write_atomic`, for content that is written in parts: the file is replaced when the block ends.

@@ -287,8 +287,6 @@ class ModelTopic:
         The topic's name.
     arrived : dict
         The newest snapshot or withdrawal of each name, until the scorer takes it from here.
-    refused : int
-        Number of records that were of no use.
     """
 
     def __init__(self, log: Transport, topic: str) -> None:
@@ -296,11 +294,13 @@ class ModelTopic:
         self.arrived: dict[str, Snapshot | Withdrawn] = {}
         self._log = log
         self._shelf = Shelf()
+        self._n_refused = 0  # as far as was told
         self._ends: dict[int, int] = {}  # at the beginning
 
-    @property
-    def refused(self) -> int:
-        return self._shelf.refused
+    def take_refused(self) -> int:
+        """Number of records that were of no use, since the last call."""
+        n_before, self._n_refused = self._n_refused, self._shelf.refused
+        return self._n_refused - n_before
 
     def follow(self) -> None:
         """Begin to read, if the topic exists by now."""

@@ -27,7 +27,7 @@ from ..runtime.metrics import Metrics
 from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.sections import Settings, refuse
-from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
+from ..trainer.inputs import CUT_BYTES, Input
 from ..trainer.operate import Loop, operate
 from ..trainer.rows import by_owner
 from ..trainer.state.quality.prequential import Progress
@@ -111,9 +111,7 @@ class Scorer(Loop[int]):
         self._n_predicted = 0
         self._n_unsaved = 0
         self._saved_at = self._looked_at = time.monotonic()
-        self._n_refused = 0  # models, as far as the metrics know
         self._misfits: dict[str, str] = {}  # why models of these names are not in use
-        self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
         metrics.begin(*_FROM_THE_START)
         for reason in REASONS:
@@ -147,7 +145,7 @@ class Scorer(Loop[int]):
         while not self._stop():
             self._beat(waits_for)
             self._topic.follow()
-            self._poll(0.0 if self._topic.arrived else POLL_SECONDS, POLL_PIECES)
+            self._take_events(0.0 if self._topic.arrived else POLL_SECONDS, POLL_PIECES)
             if not self._topic.is_read:
                 continue
             self._swap(_LOADING_SECONDS)
@@ -235,16 +233,9 @@ class Scorer(Loop[int]):
 
     def _begin(self, number: int, offset: int) -> None:
         """Read a partition from `offset` on."""
-        try:
-            self._inputs[number].begin(offset)
-        except RecordsLost as error:
-            if self._settings.daemon.on_data_loss == "fail":
-                raise
-            logger.error("partition %d: %s", number, error)
-            self._metrics.add("streamsvm_lost_records_total", error.start - offset)
-            offset = error.start
-            self._inputs[number].begin(offset)
-        self._next[number] = offset
+        start = self._inputs[number].begin_after_loss(offset, self._settings.daemon.on_data_loss)
+        self._metrics.add("streamsvm_lost_records_total", start - offset)
+        self._next[number] = start
 
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:
@@ -259,7 +250,7 @@ class Scorer(Loop[int]):
     def _cycle(self) -> int:
         """Poll, replace models, predict and commit; return the number of records."""
         self._beat(None if self._inputs else "no partition is assigned")
-        events = self._poll(0.0 if self._is_busy else POLL_SECONDS, POLL_RECORDS)
+        events = self._take_events(0.0 if self._is_busy else POLL_SECONDS, POLL_RECORDS)
         self._swap(_SWAP_SECONDS)
         for batch in self._batches(events):
             self._score(batch)
@@ -271,35 +262,19 @@ class Scorer(Loop[int]):
     def _beat(self, waits_for: str | None) -> None:
         """Show that the loop is alive, and whether it is ready."""
         self._health.heartbeat.beat()
-        reason = self._reading.reason or self._cannot_write or waits_for
-        if reason:
-            self._health.set_unready(reason)
-        else:
-            self._health.set_ready()
+        self._show(waits_for)
         if time.monotonic() - self._looked_at >= LOOK_SECONDS:
             self._collect()
 
-    def _wait(self, reason: str) -> None:
-        """The schema of an event cannot be read yet: stay alive, unless the process has to end."""
-        self._beat(reason)
-        if self._stop():
-            raise Unavailable(reason)
-        time.sleep(POLL_SECONDS)
+    def _seek(self) -> None:
+        self._topic.check_positions()
+        for number in self._inputs:
+            self._begin(number, self._next[number])
 
-    def _poll(self, timeout: float, limit: int) -> list[Record]:
+    def _take_events(self, timeout: float, limit: int) -> list[Record]:
         """The events that have come; models go to the topic's reader."""
-
-        def seek() -> None:
-            self._topic.check_positions()
-            for number in self._inputs:
-                self._begin(number, self._next[number])
-
-        records = self._records(timeout, limit, seek)
-        if records is None:
-            return []
-        self._reading.ends()
         events = []
-        for record in records:
+        for record in self._poll(timeout, limit):
             if record.topic == self._topic.name:
                 self._topic.put(record)
             elif record.partition in self._inputs and self._is_wanted(record):
@@ -319,8 +294,7 @@ class Scorer(Loop[int]):
         self._looked_at = time.monotonic()
         for number, item in self._inputs.items():
             self._metrics.set("streamsvm_lag_records", item.lag, topic=item.topic, partition=number)
-        self._metrics.add("streamsvm_refused_snapshots_total", self._topic.refused - self._n_refused)
-        self._n_refused = self._topic.refused
+        self._metrics.add("streamsvm_refused_snapshots_total", self._topic.take_refused())
 
     # --- predicting ---------------------------------------------------------------------------------------------------
 
@@ -380,15 +354,10 @@ class Scorer(Loop[int]):
         offsets = {number: offset for number, offset in self._next.items() if offset != self._committed.get(number)}
         if not offsets:
             return True
-        try:
-            self._log.flush()
-        except Unavailable as error:
-            self._cannot_write = str(error)
-            logger.warning("nothing is committed: predictions are not durable yet: %s", error)
+        if not self._flush("nothing is committed: predictions"):
             return False
         self._log.commit({(self._settings.log.topic, number): Committed(offset) for number, offset in offsets.items()})
         self._committed |= offsets
-        self._cannot_write = None
         self._n_unsaved = 0
         self._saved_at = time.monotonic()
         return True

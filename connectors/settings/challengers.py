@@ -23,12 +23,10 @@ def _name(value: str) -> str | None:
     return None if is_right else f"{what} {FIRST!r}"
 
 
-def _begin(value: str | int) -> str | None:
-    try:
-        value == NOW or read_moment(str(value))
-    except ValueError:
-        return '"now", "earliest", an offset, or a time such as "2026-05-31T12:00"'
-    return None
+_begin = checks.parsed(
+    lambda value: value == NOW or read_moment(str(value)),
+    '"now", "earliest", an offset, or a time such as "2026-05-31T12:00"',
+)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ _MAX_MB = 1e9  # far inside what 64 bits count
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _WINDOW = 'a number of examples, at least 1, or a time such as "90s", "30m", "12h", "7d" or "2w"'
 _IMAGE_HOST = re.compile(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
-_PARTITIONS = 'numbers and ranges such as "0-3,7"'
 
 
 def key(default: Any, check: Check, *, formerly: str = "") -> Any:
@@ -33,6 +32,19 @@ def _rule(is_right: Callable[[Any], object], wanted: str) -> Check:
 
 def _between(low: float, high: float, wanted: str) -> Check:
     return _rule(lambda value: low <= value <= high, wanted)
+
+
+def parsed(parse: Callable[[Any], object], wanted: str) -> Check:
+    """Right is what `parse` takes; it raises ValueError for anything else."""
+
+    def check(value: Any) -> str | None:
+        try:
+            parse(value)
+        except ValueError:
+            return wanted
+        return None
+
+    return check
 
 
 def _matching(pattern: str, wanted: str, *, or_empty: bool = True) -> Check:
@@ -84,6 +96,10 @@ registry_url = _matching(
 )
 function = _matching(r"[\w.]+:\w+", "a function, such as 'package.module:function'")
 thousands = _matching(r"[^-+.0-9]", "one sign, such as ','; '.' is the decimal point")
+embedders = _rule(
+    lambda value: all(re.fullmatch(r"\w+|[\w.]+:\w+", name) for name in value.values()),
+    "a table of fields and embedders: 'wordllama' or 'package.module:NAME'",
+)
 image_hosts = _rule(  # Anything else could end a rule of the Content-Security-Policy and begin another.
     lambda value: all(map(_IMAGE_HOST.fullmatch, value)),
     "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'",
@@ -100,25 +116,12 @@ def kinds(value: dict[str, str]) -> str | None:
     return None if set(value.values()) <= {*GIVEN} else f"a table of fields and kinds: {', '.join(map(repr, GIVEN))}"
 
 
-def embedders(value: dict[str, str]) -> str | None:
-    is_right = all(re.fullmatch(r"\w+|[\w.]+:\w+", name) for name in value.values())
-    return None if is_right else "a table of fields and embedders: 'wordllama' or 'package.module:NAME'"
-
-
 def classes(value: tuple[str | int, ...]) -> str | None:
     try:
         Vocabulary(value)
     except ValueError as error:
         return f"a list of different classes: one {error}"
     return None if len(value) <= MAX_CLASSES else f"a list of at most {MAX_CLASSES} classes"
-
-
-def partitions(value: str) -> str | None:
-    try:
-        parse_partitions(value)
-    except ValueError:
-        return _PARTITIONS
-    return None
 
 
 def parse_partitions(text: str) -> list[int]:
@@ -135,12 +138,7 @@ def parse_partitions(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def window(value: int | str) -> str | None:
-    try:
-        parse_window(value)
-    except ValueError:
-        return _WINDOW
-    return None
+partitions = parsed(parse_partitions, 'numbers and ranges such as "0-3,7"')
 
 
 def parse_window(value: int | str) -> int | datetime.timedelta:
@@ -151,3 +149,6 @@ def parse_window(value: int | str) -> int | datetime.timedelta:
     if found is None:
         raise ValueError(f"{value!r} must be {_WINDOW}")
     return datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+window = parsed(parse_window, _WINDOW)

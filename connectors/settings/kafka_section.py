@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..logs.cluster.option_values import Option, meant, shown
-from ..logs.cluster.options import KafkaOptions
+from ..logs.cluster.options import DEFAULTS, KafkaOptions
 from ..records.codec import MAX_BYTES
 from .checks import parse_partitions
 from .layers import Given, parse_text
@@ -63,7 +63,7 @@ def read_section(given: Mapping[str, Given], settings: Settings) -> tuple[dict[s
         is_named=settings.group.instance is not None,
         transactional_by="daemon.exactly_once" if settings.daemon.exactly_once else "",
     )
-    largest = checks.largest_request(values)
+    largest = {**DEFAULTS, **values}["max_request_size"]
     least = max(settings.limits.dead_letter_bytes, MAX_BYTES) + ENVELOPE_BYTES
     if largest < least:
         problems.append(

@@ -6,28 +6,17 @@ that is killed has either followed a request, or follows it after its restart, a
 
 import logging
 import time
-from collections.abc import Callable
 
 from ..logs.transport import Record
 from ..records.erasures import Erasure, Swap, read_request
-from ..records.formats.base import BadRecord
-from .inputs import Input
+from .following import Following
 from .state.state import State
 
 logger = logging.getLogger(__name__)
 
 
-class Erasing:
-    """Follows the requests of a partition.
-
-    Parameters
-    ----------
-    item
-        Reads them.
-    number
-        Number of the partition.
-    refuse
-        Called with a record that is no request, and the reason.
+class Erasing(Following):
+    """Follows the requests to forget: no model must learn what was erased before it began.
 
     Attributes
     ----------
@@ -35,45 +24,29 @@ class Erasing:
         The rebuilt state that has to take the place of this one before anything else happens.
     """
 
-    def __init__(self, item: Input, number: int, refuse: Callable[[Record, BadRecord, State], None]) -> None:
-        self.item = item
-        self._number = number
-        self._refuse = refuse
-        self.swap: Swap | None = None
-        self._is_current = False  # all requests of the time before this process are here
+    swap: Swap | None = None
 
     def begin(self, state: State | None) -> None:
-        """Read on from the first request that was not followed."""
-        first = 0 if state is None else state.erased.offset
-        self.item.begin(max(first, self.item.start) if state is None else first)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether records may be consumed: a model must not learn what was erased before it began."""
-        self._is_current = self._is_current or self.item.is_exhausted
-        return self._is_current
+        (item,) = self.items
+        item.begin(item.start if state is None else state.erased.offset)
 
     @property
     def is_finished(self) -> bool:
-        """Whether every request up to the end was followed."""
-        return self.item.is_at_end and not self.item.records and self.swap is None
+        return super().is_finished and self.swap is None
 
     def follow(self, state: State) -> bool:
         """Follow the requests that are here, up to a swap; return whether the state has changed."""
+        (item,) = self.items
         begun = state.erased.offset
-        while self.item.records and self.swap is None:
-            [record] = self.item.take(self.item.records[0].offset + 1)
-            try:
-                request = read_request(record)
-            except BadRecord as error:
-                self._refuse(record, error, state)
-                request = None
-            if isinstance(request, Swap):
-                self.swap = request
-                break
-            if request is not None:
-                self._erase(record, request, state)
-            state.erased.offset = record.offset + 1
+        while item.records and self.swap is None:
+            taken = item.take(item.records[0].offset + 1)
+            for record, request in self._requests(taken, read_request, state):
+                if isinstance(request, Swap):
+                    self.swap = request
+                else:
+                    self._erase(record, request, state)
+            if self.swap is None:
+                state.erased.offset = taken[-1].offset + 1
         return state.erased.offset > begun
 
     def swapped(self, state: State) -> None:
@@ -111,8 +84,8 @@ def erase(state: State, erasure: Erasure) -> int:
         n_forgotten += state.challengers.erase(numbers)
         if not state.models.has(key):
             continue
-        model = state.models.to_learn(key)
-        n_forgotten += (state.models.decider(key) or model).forget(list(numbers))
+        state.models.to_learn(key)  # notes that the model changes
+        n_forgotten += state.models.trained(key).learner.forget(list(numbers))
         if state.estimates is not None:
             state.estimates.forgotten(list(numbers))
     state.counters.erased += 1

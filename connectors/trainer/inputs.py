@@ -1,11 +1,14 @@
 """Records that were polled but not consumed yet: a queue for each topic of a partition, within a memory limit."""
 
+import logging
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
 from ..logs.transport import OffsetOutOfRange, Record, Transport
 from ..records.times import order
+
+logger = logging.getLogger(__name__)
 
 CUT_BYTES = 4 << 20  # a cut ends with the record that reaches it
 
@@ -95,6 +98,18 @@ class Input:
         if offset < start:
             raise RecordsLost(f"{self.topic}-{self._number}", offset, start)
         self._log.seek(self.topic, self._number, offset)
+
+    def begin_after_loss(self, offset: int, on_data_loss: str) -> int:
+        """As `begin`, but with "skip" from the first record that the log has; return the offset."""
+        try:
+            self.begin(offset)
+        except RecordsLost as error:
+            if on_data_loss == "fail":
+                raise
+            logger.error("partition %d: %s", self._number, error)
+            offset = error.start
+            self.begin(offset)
+        return offset
 
     def offer(self, records: Iterable[Record]) -> None:
         """Queue records that were polled, up to the end."""

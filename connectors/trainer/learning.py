@@ -118,19 +118,19 @@ def _teach(
     tasks: list[Task], rows: NamedRows, entity: bytes | None, state: Pupil, max_features: int
 ) -> tuple[list[Estimate], list[Refused]]:
     """Teach new examples, or revise one; arguments and results are those of `teach`."""
-    decider = state.models.decider(entity)
+    trained = state.models.trained(entity)
     if tasks[0].lesson.value is None:
-        if _revise_member(tasks[0].lesson, decider or state.models.to_predict(entity), state):
+        if _revise_member(tasks[0].lesson, trained.learner, state):
             state.models.to_learn(entity)  # notes that the model has changed
             state.counters.late += 1
         return [], []
     model = state.models.to_learn(entity)
     if not tasks[0].lesson.is_first:
-        (decider or model).forget(tasks[0].lesson.key)
+        trained.learner.forget(tasks[0].lesson.key)
         if state.estimates:
             state.estimates.forgotten([tasks[0].lesson.key])
     fitting, refused = _fitting(model, tasks, rows, max_features)
-    found, too_large = _learn_events(model, fitting, rows, state, decider)
+    found, too_large = _learn_events(model, fitting, rows, state, trained.decider)
     refused += too_large
     state.counters.learned += sum(task.lesson.y is not None for task in tasks) - len(refused)
     return found, refused
@@ -245,11 +245,12 @@ def _learn(
     if decider is not None:
         for lesson, row, when, _ in tasks:
             assert row is not None
-            assert lesson.verdict is not None  # [decide] is part of the fingerprint
+            verdict = lesson.told.verdict
+            assert verdict is not None  # [decide] is part of the fingerprint
             example = rows[row], lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms")
             margin = _margin_of(lesson, model)
-            if labelling is None or labelling.counts(lesson.key, lesson.verdict):
-                said = lesson.verdict if margin is None else lesson.verdict._replace(margin=margin)
+            if labelling is None or labelling.counts(lesson.key, verdict):
+                said = verdict if margin is None else verdict._replace(margin=margin)
                 decider.learn_one(*example, said=said)
             else:
                 model.learn_one(*example, margin=margin)
@@ -265,12 +266,13 @@ def _learn(
 
 def _margin_of(lesson: Lesson, model: Any) -> Any:
     """What the model said when it predicted the event of a late label, as its `learn_one` takes it; None otherwise."""
-    if lesson.decision is None:
+    decision = lesson.told.decision
+    if decision is None:
         return None
     if isinstance(model, MulticlassModel):
-        return dict(zip(model.labels, lesson.decision, strict=False))  # classes may have come since
-    of_candidates = len(lesson.decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
-    return lesson.decision if of_candidates else lesson.decision[0]
+        return dict(zip(model.labels, decision, strict=False))  # classes may have come since
+    of_candidates = len(decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
+    return decision if of_candidates else decision[0]
 
 
 def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:

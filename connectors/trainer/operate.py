@@ -40,23 +40,54 @@ class Loop(Generic[Result]):
         self._settings, self._log, self._stop = settings, log, stop
         self._health, self._metrics = health, metrics
         self._reading = Outage(logger, "reading again")
+        self._cannot_write: str | None = None  # the reason
 
     def run(self) -> Result:
         """Work until stopped, or to the end of the log."""
         raise NotImplementedError
 
-    def _records(self, timeout: float, limit: int, seek: Callable[[], object]) -> list[Record] | None:
-        """The records that have come; None while the log is away, or if it refused a position, which `seek` mends."""
+    def _seek(self) -> None:
+        """Read on where the log can: it has refused a position."""
+        raise NotImplementedError
+
+    def _poll(self, timeout: float, limit: int) -> list[Record]:
+        """The records that have come; none while the log is away, or if it refused a position."""
         try:
-            return self._log.poll(timeout, limit)
+            records = self._log.poll(timeout, limit)
+            self._reading.ends()
+            return records
         except PositionRefused as error:
             logger.warning("%s", error)
-            seek()
+            self._seek()
         except Unavailable as error:
             self._reading.goes_on(error)
             self._health.set_unready(str(error))
             time.sleep(POLL_SECONDS)
-        return None
+        return []
+
+    def _flush(self, what: str) -> bool:
+        """Make all outputs durable; return whether that succeeded.  `what` says what has to wait, and for which."""
+        try:
+            self._log.flush()
+            self._cannot_write = None
+        except Unavailable as error:
+            self._cannot_write = str(error)
+            logger.warning("%s are not durable yet: %s", what, error)
+        return self._cannot_write is None
+
+    def _show(self, waits_for: str | None = None) -> None:
+        """Show whether the loop is ready; if not, why."""
+        if reason := self._reading.reason or self._cannot_write or waits_for:
+            self._health.set_unready(reason)
+        else:
+            self._health.set_ready()
+
+    def _wait(self, reason: str) -> None:
+        """Something cannot be read or written yet: stay alive, unless the process has to end."""
+        self._health.wait(reason)
+        if self._stop():
+            raise Unavailable(reason)
+        time.sleep(POLL_SECONDS)
 
 
 def operate(

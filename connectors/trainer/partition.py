@@ -24,16 +24,16 @@ from ..settings.sections import Settings
 from .cuts import Cuts
 from .erasing import Erasing
 from .excerpt import first_event
-from .inputs import Input, ReadAhead, RecordsLost
+from .following import Following
+from .inputs import Input, ReadAhead
 from .processing import Processor
 from .publication import merged_model, publish_models
 from .serving import Serving
-from .state.challengers import serving_of
-from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_fingerprint, check_topics
+from .state.challengers import check_settings
+from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_topics
 from .state.counters import USUAL, losses_of
 from .state.erased import without
 from .state.journal import Cut, Kind
-from .state.models import KeyedModels
 from .state.quality.prequential import Snapshot
 from .state.state import State
 
@@ -114,8 +114,7 @@ class Partition:
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
-        self._has_erased = False  # requests to forget were followed that no checkpoint has
-        self._has_served = False  # another model serves than in the newest checkpoint
+        self._has_changed = False  # requests were followed that no checkpoint has
         self._n_to_save = 0  # checkpoints to write at once, so that none of those before an erasure is left
         self.wants_publication = False  # scorers must not go on with the models that they have
         self._newest = math.nan  # time of the newest record that was consumed, in milliseconds
@@ -125,8 +124,9 @@ class Partition:
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
         erasures = settings.log.erasures
-        self._erasing = Erasing(self._input(erasures), number, self._refuse_request) if erasures else None
+        self._erasing = Erasing([self._input(erasures)], number, self._refuse_request) if erasures else None
         self._serving = self._new_serving() if settings.challenger else None
+        self._followers: list[Following] = [each for each in (self._erasing, self._serving) if each is not None]
         ids = {item.topic: log.topic_id(item.topic) for item in self._inputs()}
         self._topic_ids = {topic: topic_id for topic, topic_id in ids.items() if topic_id}
         # Outputs that were committed together with later offsets must not come twice.
@@ -148,8 +148,7 @@ class Partition:
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
-        serving = serving_of(checkpoint.blobs)
-        check_fingerprint(checkpoint, self._settings.serving(serving).fingerprint(), self.store.folder)
+        check_settings(checkpoint, self._settings, self.store.folder)
         check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
         self.processor.attend(self.state)
@@ -177,20 +176,13 @@ class Partition:
         self._begin_input(self._events, events)
         if self._labels:
             self._begin_input(self._labels, labels)
-        if self._erasing:
-            self._erasing.begin(self.state)
-        if self._serving:
-            self._serving.begin(self.state)
+        for each in self._followers:
+            each.begin(self.state)
 
     def _begin_input(self, item: Input, offset: int) -> None:
-        try:
-            item.begin(offset)
-        except RecordsLost as error:
-            if self._settings.daemon.on_data_loss == "fail":
-                raise
-            logger.error("partition %d: %s", self.number, error)
-            self._count_lost(item, offset, error.start)
-            item.begin(error.start)
+        start = item.begin_after_loss(offset, self._settings.daemon.on_data_loss)
+        if start > offset:
+            self._count_lost(item, offset, start)
 
     def _count_lost(self, item: Input, offset: int, start: int) -> None:
         """Count the records from `offset` to `start`, and go on behind them unless earlier ones are still queued."""
@@ -259,7 +251,7 @@ class Partition:
         items = [*map(self._input, self._settings.log.control_topics)]
         is_past = getattr(self._log, "is_past", False)  # as an `Excerpt` says
         return Serving(
-            self._settings, items, self.number, self._answer, self._refuse_request, self.catch_up, is_past=is_past
+            items, self.number, self._refuse_request, self._settings, self._answer, self.catch_up, is_past=is_past
         )
 
     def _answer(self, said: Promotion) -> None:
@@ -276,9 +268,8 @@ class Partition:
         if not self._serving.is_ready:
             return False
         if self._serving.follow(state, is_repeating=bool(self._cuts.again)):
-            self._has_served = self.wants_publication = True
-            self._n_to_save = max(self._n_to_save, 1)
-        return not self._has_served
+            self._note_change(1)
+        return not self._has_changed
 
     def _may_learn(self, state: State) -> bool:
         """Follow the requests to forget; return whether the next cut may be consumed, or a checkpoint comes first."""
@@ -286,12 +277,12 @@ class Partition:
             return True
         if not self._erasing.is_ready:
             return False
-        if self._erasing.item.records:
+        if not self._erasing.is_empty:
             self.catch_up()
-        if not self._has_erased and self._erasing.follow(state):
-            self._note_erased()
+        if not self._has_changed and self._erasing.follow(state):
+            self._note_change(self._settings.daemon.keep)
             self._has_asked = self.processor.resume(state) or self._has_asked  # withdraws questions
-        return not self._has_erased and self._erasing.swap is None
+        return not self._has_changed and self._erasing.swap is None
 
     @property
     def is_behind(self) -> bool:
@@ -309,14 +300,15 @@ class Partition:
         if self.processor.shadow and self.state:
             self.processor.shadow.catch_up(self.state)
 
-    def _note_erased(self) -> None:
-        self._has_erased = self.wants_publication = True
-        self._n_to_save = self._settings.daemon.keep
+    def _note_change(self, n_to_save: int) -> None:
+        """Write so many checkpoints before the next cut: the models are others than those of the newest one."""
+        self._has_changed = self.wants_publication = True
+        self._n_to_save = max(self._n_to_save, n_to_save)
 
     @property
     def swap(self) -> Swap | None:
         """The rebuilt state that the partition waits for, once a checkpoint has all requests before it."""
-        return self._erasing.swap if self._erasing and not self._has_erased else None
+        return self._erasing.swap if self._erasing and not self._has_changed else None
 
     def swapped(self, rebuilt: State | None) -> None:
         """Go on with a rebuilt state of the same place in the stream; None: with the one that is here."""
@@ -326,11 +318,11 @@ class Partition:
             self.state = self.state.replaced_by(rebuilt)
             self.processor.attend(self.state)
         self._erasing.swapped(self.state)
-        self._note_erased()
+        self._note_change(self._settings.daemon.keep)
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
-        self.processor.refuse(record, "request", error, state)
+        self.processor.decoder.refuse(record, "request", error, state)
 
     def read_on(self, events: int, labels: int) -> None:
         """Read on to later ends of both topics."""
@@ -371,13 +363,7 @@ class Partition:
         return [self._events, self._labels] if self._labels else [self._events]
 
     def _all_inputs(self) -> list[Input]:
-        erasures = [self._erasing.item] if self._erasing else []
-        return [*self._inputs(), *erasures, *(self._serving.items if self._serving else ())]
-
-    @property
-    def _followers(self) -> list[Erasing | Serving]:
-        """What follows requests between two cuts."""
-        return [each for each in (self._erasing, self._serving) if each is not None]
+        return [*self._inputs(), *(item for each in self._followers for item in each.items)]
 
     def _consume(self, cut: Cut, state: State) -> int:
         events = self._events.take(cut.events)
@@ -388,7 +374,7 @@ class Partition:
             error = BadRecord("killed-the-process", "the process was killed whenever it consumed this record")
             for record in (*events, *labels):
                 logger.error("passing over %s-%d-%d: it killed the process", *record[:3])
-                self.processor.refuse(record, "learn", error, state)
+                self.processor.decoder.refuse(record, "learn", error, state)
         else:
             erased = state.erased
             events = without(events, erased.events)
@@ -446,8 +432,7 @@ class Partition:
     @property
     def _worth_writing(self) -> int:
         """Number of records after which a checkpoint takes little of the time, however many models have changed."""
-        models = self.state.models if self.state else None
-        return _RECORDS_A_MODEL * models.n_unsaved if isinstance(models, KeyedModels) else 0
+        return _RECORDS_A_MODEL * self.state.models.n_unsaved if self.state else 0
 
     @property
     def is_new(self) -> bool:
@@ -491,8 +476,7 @@ class Partition:
         checkpoint = found.to_bytes()
         self._journal = self.store.save(checkpoint, found.sequence, self._cuts.again)
         self.checkpoint_bytes = len(checkpoint)
-        if isinstance(self.state.models, KeyedModels):
-            self.state.models.remove_old()
+        self.state.models.remove_old()
         note = f"{self.store.epoch}:{found.sequence}"
         return {
             (item.topic, self.number): Committed(found.offsets[name], note)
@@ -503,14 +487,14 @@ class Partition:
         """Begin a checkpoint of this place, between two cuts, with what the model that serves has."""
         assert self._is_whole, "a checkpoint in the middle of a cut"
         state.history.latest = self._snapshot(state)
-        if isinstance(state.models, KeyedModels):
+        if self._has_changed:
+            state.models.leave_all()
+        else:
             state.models.leave(self.store.crowded)
-            if self._has_erased:
-                state.models.leave_all()
         checkpoint, of_challengers = state.to_checkpoint(self._settings)
         saving = Saving(replace(checkpoint, topic_ids=self._topic_ids), of_challengers)
         state.sequence = checkpoint.sequence
-        self._has_asked = self._has_erased = self._has_served = False
+        self._has_asked = self._has_changed = False
         self._log_losses()
         self._note_saved()
         if is_later:
@@ -560,6 +544,6 @@ class Partition:
         """Give the partition up.  Its next owner consumes again what was not saved."""
         for item in self._all_inputs():
             item.close()
-        if self.state and isinstance(self.state.models, KeyedModels):
+        if self.state:
             self.state.models.close()
         self.store.close()

@@ -86,12 +86,12 @@ def _changed(state: State, number: int) -> Iterator[tuple[str, str, ServedModel]
     """The models that have changed: the name of each in the topic, its own if several answer, and the model."""
     challengers = state.challengers
     by = challengers.serving if challengers.split else ""
-    for key, model in state.models.changed():
+    for key, _ in state.models.changed():
         name = partition_name(number) if key is None else key_name(key)
-        yield name, by, ServedModel(model, state.scaler, {}, state.models.records(key), state.models.decider(key))
+        yield name, by, state.models.trained(key).served(state.scaler)
     for each in challengers.with_share:
-        for _, model in each.models.changed():
-            served = ServedModel(model, state.scaler, {}, state.models.records(None), each.models.decider(None))
+        for _ in each.models.changed():
+            served = each.models.trained().served(state.scaler)._replace(records=state.records)
             yield challenger_name(number, each.name), each.name, served
 
 

@@ -7,8 +7,8 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.features import Records
 
 from ..records.formats.base import BadRecord
-from ..records.models import Model
-from ..records.predictions import Said, predictions_of
+from ..records.models import Model, Trained
+from ..records.predictions import Said, predictions_of, with_verdict
 
 Owner = TypeVar("Owner")
 
@@ -74,22 +74,23 @@ def _problem(x: dict, model: Model) -> BadRecord | None:
 
 
 def predicted(
-    model: Model, rows: NamedRows, row_of: Mapping[int, int], *, to_be_learned: bool
+    trained: Trained, rows: NamedRows, row_of: Mapping[int, int], *, to_be_learned: bool
 ) -> tuple[dict[int, Said], dict[int, BadRecord]]:
-    """What a model says of events by their places, given their rows; and why it cannot take the other ones.
+    """What a model says of events by their places, and decides, given their rows; and why it cannot take the others.
 
     If it cannot take one of them, they are taken one by one: it may have learned since they were looked at.
     """
     try:
-        found = predictions_of(model, rows_at(rows, list(row_of.values())), to_be_learned=to_be_learned)
-        return dict(zip(row_of, found, strict=True)), {}
+        found = predictions_of(trained.model, rows_at(rows, list(row_of.values())), to_be_learned=to_be_learned)
     except ValueError as error:
         if len(row_of) == 1:
             return {}, dict.fromkeys(row_of, BadRecord("bad-feature", str(error)))
+    else:
+        return {place: with_verdict(said, trained.decider) for place, said in zip(row_of, found, strict=True)}, {}
     said: dict[int, Said] = {}
     refused: dict[int, BadRecord] = {}
     for place, row in row_of.items():
-        one, problem = predicted(model, rows, {place: row}, to_be_learned=to_be_learned)
+        one, problem = predicted(trained, rows, {place: row}, to_be_learned=to_be_learned)
         said |= one
         refused |= problem
     return said, refused

@@ -13,6 +13,7 @@ from ..records.formats.base import BadRecord
 from ..records.promotions import Begun, Divided, Promotion, Request, Served, read_promotion
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
+from .following import Following
 from .inputs import Input
 from .state.challengers import Challenger
 from .state.state import State
@@ -24,21 +25,17 @@ _NOWHERE = (1 << 63, 1 << 63)  # behind every place
 _REQUESTS = 1 << 63  # more than there are: what a trainer has noted comes before them, in its order
 
 
-class Serving:
-    """Follows the requests of a partition.
+class Serving(Following):
+    """Follows the requests for another model that serves, where an earlier run over the log has followed them.
 
     Parameters
     ----------
+    items, number, refuse
+        As for `Following`; the topics are log.control and that of the answers, if there are any.
     settings
         The configuration.
-    items
-        Read the topic log.control, and that of the answers; empty if there is none.
-    number
-        Number of the partition.
     answer
         Called with an answer, to write it.
-    refuse
-        Called with a record that is no request, and the reason.
     catch_up
         Called before another model serves, so that all models are at the same place.
     is_past
@@ -47,23 +44,20 @@ class Serving:
 
     def __init__(
         self,
-        settings: Settings,
         items: Sequence[Input],
         number: int,
-        answer: Callable[[Promotion], None],
         refuse: Callable[[Record, BadRecord, State], None],
+        settings: Settings,
+        answer: Callable[[Promotion], None],
         catch_up: Callable[[], None],
         *,
         is_past: bool,
     ) -> None:
-        self.items = items
+        super().__init__(items, number, refuse)
         self._settings = settings
-        self._number = number
         self._answer = answer
-        self._refuse = refuse
         self._catch_up = catch_up
         self._is_past = is_past
-        self._is_current = False  # all records of the time before this process are here
         self._has_read = False  # what comes now, this process has written, or its checkpoint has followed
         self._is_new = False  # there is no checkpoint
         self._waiting: dict[int, Request | Begun | Divided] = {}  # by offset; below 0, what a trainer did by itself
@@ -79,17 +73,6 @@ class Serving:
                 logger.info(
                     "partition %d: waiting until a transaction ends that hides notes on %s", self._number, item.topic
                 )
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether records may be consumed: the answers of the time before this process are known."""
-        self._is_current = self._is_current or all(item.is_exhausted for item in self.items)
-        return self._is_current
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether every request up to the end was followed."""
-        return all(item.is_at_end and not item.records for item in self.items)
 
     @property
     def stop(self) -> Place | None:
@@ -125,12 +108,8 @@ class Serving:
         return has_changed
 
     def _read(self, state: State) -> None:
-        for record in (record for item in self.items for record in item.take(MAX_INT64)):
-            try:
-                found = read_promotion(record)
-            except BadRecord as error:
-                self._refuse(record, error, state)
-                continue
+        records = (record for item in self.items for record in item.take(MAX_INT64))
+        for record, found in self._requests(records, read_promotion, state):
             if isinstance(found, Request):
                 self._waiting.setdefault(record.offset, found)
                 continue

@@ -37,7 +37,7 @@ from .inputs import record_size
 from .learning import Task, predict_and_teach, teach
 from .rows import predicted, rows_at
 from .state.challengers import Challenger, Challengers
-from .state.lesson import Lesson
+from .state.lesson import NOTHING_TOLD, Lesson, Told
 from .state.quality.arms import Arms
 from .state.state import State
 
@@ -294,12 +294,12 @@ class Shadow:
 
     def _predicted(self, challenger: Challenger, step: Step) -> list[tuple[Seen, Said]]:
         """Predictions of the events that the challenger can take."""
-        model, decider = challenger.models.model, challenger.models.decider(None)
+        trained = challenger.models.trained()
         row_of = {place: seen.row for place, seen in enumerate(step.seen)}
-        found, refused = predicted(model, step.rows, row_of, to_be_learned=bool(self._settings.log.labels))
+        found, refused = predicted(trained, step.rows, row_of, to_be_learned=bool(self._settings.log.labels))
         challenger.counters.bad += len(refused)
         challenger.counters.predicted += len(found)
-        return [(step.seen[place], with_verdict(said, decider)) for place, said in found.items()]
+        return [(step.seen[place], said) for place, said in found.items()]
 
     def _learn(self, challenger: Challenger, step: Step, own: Mapping[int, Said], portion: Portion) -> None:
         tasks = []
@@ -350,7 +350,7 @@ def _is_plain(step: Step) -> bool:
     [seen], [task] = step.seen, step.tasks
     lesson = task.lesson
     is_own = task.row == seen.row and lesson.key == seen.event.key
-    return is_own and lesson.is_first and lesson.y is not None and lesson.decision is None
+    return is_own and lesson.is_first and lesson.y is not None and lesson.told.decision is None
 
 
 def _count(lesson: Lesson, said: Said | None, name: str, portion: Portion) -> None:
@@ -391,11 +391,6 @@ def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedR
     if said is None:
         decider = challenger.models.decider(None)
         if decider is None or row is None:
-            return lesson._replace(margin=0.0, predicted=None, decision=None, verdict=None)
+            return lesson._replace(told=NOTHING_TOLD)
         said = with_verdict(predictions_of(challenger.models.model, rows_at(rows, [row]))[0], decider)
-    return lesson._replace(
-        margin=said.margin,
-        predicted=said.class_label,
-        decision=None if lesson.decision is None else said.decision,
-        verdict=said.verdict,
-    )
+    return lesson._replace(told=Told.of(said, is_late=lesson.told.decision is not None))

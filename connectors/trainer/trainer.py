@@ -23,7 +23,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from ..logs.transport import Committed, OutputsLost, TopicMismatch, Transport, Unavailable
+from ..logs.transport import Committed, OutputsLost, Record, TopicMismatch, Transport, Unavailable
 from ..records.erasures import Swap
 from ..records.published import LOADING_SECONDS, Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
@@ -105,7 +105,6 @@ class Trainer(Loop[dict[int, State]]):
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
-        self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
 
     def run(self) -> dict[int, State]:
@@ -222,14 +221,6 @@ class Trainer(Loop[dict[int, State]]):
             self._plain = self._opened.enter_context(open_once(settings))
         return TopicPlace(self._plain or self._log, topic, number, partial(open_once, settings), trim)
 
-    def _wait(self, reason: str) -> None:
-        """The state is not durable yet, or a schema cannot be read: stay alive, unless the process has to end."""
-        self._health.set_unready(reason)
-        self._health.heartbeat.beat()
-        if self._stop():
-            raise Unavailable(reason)
-        time.sleep(POLL_SECONDS)
-
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:
             if number in self._catching_up:
@@ -248,7 +239,7 @@ class Trainer(Loop[dict[int, State]]):
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now
-            self._poll()
+            self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS))
         n_records = self._consume()
         for partition in self._partitions.values() if not n_records else ():
             partition.work(_SHADOW_SECONDS)
@@ -263,18 +254,14 @@ class Trainer(Loop[dict[int, State]]):
             self._telemetry.collect(self._partitions.values())
             progress.show(**self._telemetry.summary(self._partitions.values()))
 
-    def _poll(self) -> None:
-        def seek() -> None:
-            for partition in self._partitions.values():
-                partition.check_positions()
+    def _seek(self) -> None:
+        for partition in self._partitions.values():
+            partition.check_positions()
 
-        records = self._records(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS, seek)
-        if records is None:
-            return
+    def _offer(self, records: list[Record]) -> None:
+        """Give the records to the partitions."""
         if self._partitions:
-            self._reading.ends()
-            if self._cannot_write is None:
-                self._health.set_ready()
+            self._show()
         for (topic, number), batch in groupby(records, attrgetter("topic", "partition")):
             owner = self._partitions.get(number)
             if owner is not None:
@@ -329,9 +316,9 @@ class Trainer(Loop[dict[int, State]]):
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
         partitions = [partition for partition in partitions if partition.is_new]
-        if partitions and self._flush(partitions):
+        if partitions and self._catch_up(partitions):
             self._log.commit(self._write(partitions))
-            self._health.set_ready()
+            self._show()
         return True
 
     def _save_all(self, partitions: list[Partition]) -> bool:
@@ -340,19 +327,11 @@ class Trainer(Loop[dict[int, State]]):
             partition.settle()
         return self._save(partitions)
 
-    def _flush(self, partitions: list[Partition]) -> bool:
+    def _catch_up(self, partitions: list[Partition]) -> bool:
         """Make all outputs durable, those of the challengers of these partitions too; return whether that succeeded."""
         for partition in partitions:
             partition.catch_up_to_save()
-        try:
-            self._log.flush()
-        except Unavailable as error:
-            self._cannot_write = str(error)
-            self._health.set_unready(str(error))
-            logger.warning("no checkpoint is written: outputs are not durable yet: %s", error)
-            return False
-        self._cannot_write = None
-        return True
+        return self._flush("no checkpoint is written: outputs")
 
     def _commit_all(self) -> bool:
         """Commit the transaction; return False if that is not possible, or if it was aborted.
@@ -362,10 +341,10 @@ class Trainer(Loop[dict[int, State]]):
         committed.  Until then the committed offset names the checkpoint before, and the next owner rolls back to it.
         """
         partitions = [part for part in self._partitions.values() if part.is_new]
-        if not self._log.can_commit() or not self._flush(partitions):  # so at most one checkpoint does not count yet
+        if not self._log.can_commit() or not self._catch_up(partitions):  # so at most one checkpoint does not count yet
             return False
         is_done = self._log.commit(self._write(partitions))
-        self._health.set_ready()
+        self._show()
         return is_done
 
     def _write(self, partitions: list[Partition]) -> dict[tuple[str, int], Committed]:

@@ -90,7 +90,7 @@ def sort_by_bytes(indices, values):
     n, largest, shift = indices.shape[0], 0, 0
     for t in range(n):
         largest = max(largest, indices[t])
-    from_indices, from_values = np.empty(n, np.int32), np.empty(n, np.float32)
+    from_indices, from_values = np.empty(n, indices.dtype), np.empty(n, values.dtype)
     while largest >> shift > 0:
         places = np.zeros(257, np.int64)
         for t in range(n):
@@ -123,37 +123,39 @@ def compress_example(s, columns, x):
     return nnz, np.float32(total)
 
 
-@compiled
-def _compress_dense(X, columns, known, indptr, indices, values, sq):
-    """Branches on no value: where zeros and others alternate, wrong branch guesses take longer than the work."""
-    nnz = 0
-    row = np.empty(X.shape[1], np.float32)
-    for t in range(X.shape[0]):
-        total = 0.0
-        for d in range(X.shape[1]):
-            row[d] = np.float32(X[t, d])
-            total += np.float64(row[d]) * np.float64(row[d])
-        for d in known:
-            indices[nnz], values[nnz] = columns[d], row[d]
-            nnz += int(row[d] != 0.0)
-        indptr[t + 1], sq[t] = nnz, total
-    return nnz
+@inner_sum
+def _sum_of_squares(values):
+    total = 0.0
+    for t in range(values.shape[0]):
+        total += values[t] * values[t]
+    return total
 
 
 @compiled
-def _compress_sparse(starts, inputs, data, columns, indptr, indices, values, sq):
-    nnz = 0
+def squared_norms(indptr, values, sq):
+    """Put the squared norm of each of some compressed rows into `sq`."""
     for t in range(sq.shape[0]):
-        total, begin, rising = 0.0, nnz, True
-        for p in range(starts[t], starts[t + 1]):
-            v, column = np.float32(data[p]), columns[inputs[p]]
-            if v != 0.0:
-                total += np.float64(v) * np.float64(v)
-                if column >= 0:
-                    rising = rising and (nnz == begin or indices[nnz - 1] < column)
-                    indices[nnz], values[nnz] = column, v
-                    nnz += 1
-        if not rising:
+        sq[t] = _sum_of_squares(values[indptr[t] : indptr[t + 1]])
+
+
+@compiled
+def compress(raw_indptr, columns, raw_values, rows, indptr, indices, values, sq):
+    """Compress some rows: without zeros, in the order of the columns, without features whose column is -1.
+
+    Branches on no value: where zeros and others alternate, wrong branch guesses take longer than the work.
+    """
+    nnz = 0
+    for t in range(rows.shape[0]):
+        total, begin, last, falls = 0.0, nnz, -1, 0
+        for p in range(raw_indptr[rows[t]], raw_indptr[rows[t] + 1]):
+            indices[nnz], values[nnz] = columns[p], raw_values[p]
+            v, column = np.float64(values[nnz]), columns[p]
+            total += v * v
+            is_kept = int(v != 0.0) & int(column >= 0)
+            falls |= is_kept & int(column <= last)
+            last = column if is_kept else last
+            nnz += is_kept
+        if falls:
             sort_features(indices[begin:nnz], values[begin:nnz])
         indptr[t + 1], sq[t] = nnz, total
     return nnz
@@ -174,17 +176,11 @@ def cut(q: Queries, nnz: int) -> Queries:
     return q._replace(indices=q.indices[:nnz], values=q.values[:nnz])
 
 
-def from_dense(X: np.ndarray, columns: np.ndarray) -> Queries:
-    """Compressed rows of a dense matrix (B, d) whose input d is the feature columns[d]."""
-    q = room(X.shape[0], X.size)
-    known = np.argsort(columns)[np.count_nonzero(columns < 0) :]  # the known inputs in the order of their columns
-    return cut(q, _compress_dense(X, columns, known, *q))
-
-
-def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, columns: np.ndarray) -> Queries:
-    """Compressed rows from compressed rows (starts, inputs, data) whose input d is the feature columns[d]."""
-    q = room(len(starts) - 1, int(starts[-1] - starts[0]))
-    return cut(q, _compress_sparse(starts, inputs, data, columns, *q))
+def queries_of(indptr: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Queries:
+    """Rows whose features have these columns, as queries; -1 is the column of an unknown feature."""
+    n = len(indptr) - 1
+    q = room(n, len(columns))
+    return cut(q, compress(indptr, columns, values, np.arange(n), *q))
 
 
 @compiled

@@ -27,6 +27,7 @@ import re
 import string
 import zlib
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -52,40 +53,34 @@ FIRST_DAY, LAST_DAY = ((end.replace(tzinfo=UTC) - EPOCH) // timedelta(1) for end
 WORD = re.compile(r"\w+").findall
 
 
+@dataclass(slots=True, eq=False)
 class Field:
-    """What is known of one field."""
+    """What is known of one field; a kind that is given stays."""
 
-    __slots__ = (
-        *(
-            "began",
-            "counted",
-            "different",
-            "embedding",
-            "has_clock",
-            "is_fixed",
-            "is_given",
-            "is_rare",
-            "kind",
-            "length",
-            "n_blank",
-            "n_others",
-            "n_present",
-            "n_unfit",
-        ),
-        *("name", "names", "rows", "told", "values", "votes", "words"),
-    )
+    name: Hashable
+    kind: str | None
+    began: int
+    embedding: Embedding | None = None
+    is_given: bool = field(init=False)
+    is_fixed: bool = field(init=False)
+    n_present: int = 0
+    n_unfit: int = 0
+    n_blank: int = 0
+    n_others: int = 0  # of the values that are present, those that the guesses do not count
+    words: int = 0
+    counted: int = 0
+    length: int = 0
+    told: bool = False
+    has_clock: bool = False
+    is_rare: bool = False
+    votes: dict[str, int] = field(default_factory=dict)
+    different: set[int] = field(default_factory=set)  # checksums of the values that were judged
+    values: dict[str, str] = field(default_factory=dict)  # of a category, and the names of their columns
+    names: np.ndarray = field(default_factory=lambda: NO_NAMES)  # of a text's hashed columns, once they are needed
+    rows: dict[str, int] = field(default_factory=dict)  # the first row of each kind in the state of the guesses
 
-    def __init__(self, name: Hashable, kind: str | None, began: int, embedding: Embedding | None = None) -> None:
-        self.name, self.kind, self.began, self.embedding = name, kind, began, embedding
-        self.is_given = self.is_fixed = kind is not None
-        self.n_present = self.n_unfit = self.n_blank = self.words = self.counted = self.length = 0
-        self.n_others = 0  # of the values that are present, those that the guesses do not count
-        self.told = self.has_clock = self.is_rare = False
-        self.votes: dict[str, int] = {}
-        self.different: set[int] = set()  # checksums of the values that were judged
-        self.values: dict[str, str] = {}  # of a category, and the names of their columns
-        self.names = NO_NAMES  # of the hashed columns of a text, once they are needed
-        self.rows: dict[str, int] = {}  # the first row of each kind in the state of the guesses
+    def __post_init__(self) -> None:
+        self.is_given = self.is_fixed = self.kind is not None
 
     # ----------------------------------------------------------------------------------------------------------- kind
 

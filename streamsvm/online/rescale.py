@@ -14,7 +14,7 @@ import numpy as np
 
 from streamsvm.core import sparse as sp
 from streamsvm.core import storage
-from streamsvm.core.blocks import from_sparse
+from streamsvm.core.blocks import queries_of
 from streamsvm.core.expansion import SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel, self_products
 from streamsvm.core.scaling import ACTIVE, PLACES, RawRows, Scaling, scale_block
@@ -69,7 +69,7 @@ def _scaled(s: Expansion, c: Scaling, n_known: int) -> Expansion:
     raw[:n, :n_places], rows = _unscaled(s, c, n_known)
     if c.counts[ACTIVE] == 1:
         return storage.with_features(s, scale_block(c, rows))._replace(raw=raw)
-    q = from_sparse(rows.indptr, np.arange(len(rows.columns)), rows.values, rows.columns)
+    q = queries_of(rows.indptr, rows.columns, rows.values)
     return storage.with_features(s, q)._replace(raw=raw[:, :0].copy())
 
 

@@ -33,7 +33,7 @@ from streamsvm.active import (
     Withdraw,
     missed_at_most,
 )
-from streamsvm.active.answers import register
+from streamsvm.active.answers import questions
 
 DAY = 86_400_000
 GO_ON = Verdict(False, False, "go on")
@@ -516,7 +516,7 @@ def test_the_curve_stays_short_and_ends_now():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(register, "ENDED", 20)
+    monkeypatch.setattr(questions, "ENDED", 20)
     it = make(range(200), n_open=3)
     for key in range(1000, 1100):
         tell(it, label(key))
@@ -634,18 +634,23 @@ class Machine(RuleBasedStateMachine):
     def start(self, i, n_open, seeds, seed):
         self.n_open, self.seeds, self.now = n_open, seeds, 0
         self.xs, self.alive = {}, set()
-        self.build = lambda: LabellingLoop(
-            StreamPool(CAPACITY, LIFE),
-            selection=ActiveSelection(3),
-            stopping=RULES[i](),
-            explore=0.3,
-            seeds=seeds,
-            n_open=n_open,
-            expiry=EXPIRY,
-            seed=seed,
-            is_alive=lambda key: key in self.alive,
-        )
-        self.loop = self.build()
+
+        def build():
+            self.parts = StreamPool(CAPACITY, LIFE), RULES[i]()
+            return LabellingLoop(
+                self.parts[0],
+                selection=ActiveSelection(3),
+                stopping=self.parts[1],
+                explore=0.3,
+                seeds=seeds,
+                n_open=n_open,
+                expiry=EXPIRY,
+                seed=seed,
+                is_alive=lambda key: key in self.alive,
+            )
+
+        self.build, self.loop = build, build()
+        self.pool, self.rule = self.parts
         self.copy = None
         self.asked = {}  # by key: the question
         self.ended = {}  # by key: how it ended without a label
@@ -677,7 +682,7 @@ class Machine(RuleBasedStateMachine):
     def offer(self, key, x, revives):
         if revives:
             self.alive.add(key)
-        known = key in self.asked or key in self.said or key in self.dismissed or key in self.loop._pool
+        known = key in self.asked or key in self.said or key in self.dismissed or key in self.pool
         if not known:
             self.xs[key] = x
             self.offered.add(key)
@@ -708,7 +713,7 @@ class Machine(RuleBasedStateMachine):
         assert {action.question for action in withdrawn} == set(oldest[keep:])
         self.ended |= {action.question.key: "withdrawn" for action in withdrawn}
         room = 0 if stopped else max(0, min(self.n_open, self.n_open if left is None else left) - keep)
-        assert len(questions) == room or (len(questions) < room and not len(self.loop._pool))
+        assert len(questions) == room or (len(questions) < room and not len(self.pool))
         seeding = min(sum(self.taught.values()), sum(not y for y in self.taught.values())) < self.seeds
         for question in questions:
             self.check(question, factor)
@@ -791,7 +796,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def accounts_are_in_order(self):
-        counts, rule = self.loop.counts, self.loop._stopping
+        counts, rule = self.loop.counts, self.rule
         ended = Counter(self.ended.values())
         assert [q.key for q in self.loop.open_questions()] == list(self.open())
         assert len(self.open()) == counts.n_open <= self.n_open
@@ -808,7 +813,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_pool_has_only_what_was_never_looked_at(self):
-        keys = set(self.loop._pool.keys())
+        keys = set(self.pool.keys())
         assert keys <= self.offered
         assert not keys & (self.asked.keys() | self.said.keys() | self.dismissed)
 

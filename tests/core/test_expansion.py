@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
+from queries import from_dense
 
-from streamsvm.core.blocks import from_dense
 from streamsvm.core.expansion import (
     EVALUATIONS,
     G_DOWN,

@@ -7,6 +7,7 @@ import pytest
 from sklearn.svm import SVC
 
 from streamsvm import LASVM, LASVMG, merge
+from streamsvm.estimators.inputs.raw_rows import from_rows
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.learner.merging import pooled_samples
 from streamsvm.estimators.learners import ALGORITHMS
@@ -249,11 +250,9 @@ def test_what_is_too_old_beside_the_newest_model_stays_behind():
 
 
 def test_pooled_reservoirs_are_one_sample_of_both_streams():
-    def ones(places):
-        return np.arange(len(places) + 1), np.zeros(len(places), np.int64), np.ones(len(places))
-
     def noted(size, first, n):
         reservoir = Reservoir(size)
+        ones = from_rows(np.arange(n + 1), np.zeros(n, np.int64), np.ones(n))
         reservoir.note_block(0, np.arange(first, first + n), *[np.arange(n)] * 2, np.zeros(n), np.ones(n), ones)
         return reservoir
 

@@ -13,10 +13,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from queries import from_dense
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import blocks, storage
-from streamsvm.core.blocks import expansion_sum, from_dense
+from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.expansion import (
     ADMITTED,
     EVALUATIONS,

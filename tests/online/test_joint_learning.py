@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from queries import from_dense
 
 from streamsvm import LASVM, OneVsOne, OneVsRest
-from streamsvm.core.blocks import expansion_sum, from_dense
+from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import SLOTS
 from streamsvm.online import union

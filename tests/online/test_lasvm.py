@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from queries import from_dense
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 from streamsvm import LASVM
-from streamsvm.core.blocks import expansion_sum, from_dense
+from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS
 from streamsvm.core.kernels import NAMES, make_kernel
 from streamsvm.core.rows import kernel_row

@@ -3,7 +3,7 @@
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
 
-from ...logs.embedded import LocalLog
 from ...report import charts
 from ...runtime.libraries import LibraryMissing
 from ...runtime.log_output import set_up_logging
@@ -24,7 +23,7 @@ from ...trainer.state.state import State
 from ..shared.long_running import working
 from . import digits
 from .orders import orders
-from .pages import show_report
+from .pages import fill, show_report
 
 STREAMS = {"bananas": "Bananas", "phishing": "Phishing", "orders": None}  # names in river.datasets; None: raw records
 
@@ -82,7 +81,7 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
         config = folder / f"{name}.toml"
         config.write_text(_CONFIG.format(name=name) + ("" if dataset else _RAW), encoding="utf-8")
         settings = load(config, {})
-        _fill(settings.log.dir, name, islice(_records(dataset), n_records))
+        fill(settings.log.dir, name, (json.dumps(each).encode() for each in islice(_records(dataset), n_records)))
         state = trainer.run(settings, stop).get(0)
         if state is None or stop():
             print("Stopped; the same command continues from here.")
@@ -99,24 +98,13 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     digits.label_by_itself(folder / "labelling", stop)
 
 
-def _records(dataset: str | None) -> Iterator[Mapping[str, Any]]:
+def _records(dataset: str | None) -> Iterable[Mapping[str, Any]]:
     """The records of a stream: events of a dataset of river, or raw ones."""
     if dataset is None:
-        yield from orders()
-        return
+        return orders()
     from river import datasets  # loads half of scikit-learn
 
-    for number, (x, y) in enumerate(getattr(datasets, dataset)()):
-        yield {"id": number, "x": x, "y": y}
-
-
-def _fill(folder: Path, topic: str, records: Iterator[Mapping[str, Any]]) -> None:
-    """Append the records that the topic does not have yet."""
-    with LocalLog(folder) as log:
-        there = log.end_offsets(topic).get(0, 0)
-        for record in islice(records, there, None):
-            log.produce(topic, json.dumps(record).encode())
-        log.flush()
+    return ({"id": number, "x": x, "y": y} for number, (x, y) in enumerate(getattr(datasets, dataset)()))
 
 
 def _picture(settings: Settings, state: State, path: Path) -> str:

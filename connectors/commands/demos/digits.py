@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ...logs.embedded import LocalLog
 from ...logs.transport import Record
 from ...records.codec import Codec
 from ...runtime.process import Stop
@@ -22,7 +21,7 @@ from ...runtime.text import plural
 from ...settings.loading import load
 from ...trainer.state.state import State
 from .. import label
-from .pages import show_report
+from .pages import fill, show_report
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 ANSWERS = 250  # that the demonstration without a person gives
@@ -119,12 +118,7 @@ def prepare(folder: Path) -> Path:
     config = folder / "digits.toml"
     if not config.exists():
         config.write_text(CONFIG, encoding="utf-8")
-    with LocalLog(folder / "log") as log:
-        there = log.end_offsets("digits").get(0, 0)
-        for number, event in enumerate(events()):
-            if number >= there:
-                log.produce("digits", event)
-        log.flush()
+    fill(folder / "log", "digits", events())
     return config
 
 

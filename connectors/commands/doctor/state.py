@@ -11,7 +11,8 @@ from streamsvm.estimators.learner.snapshots import by_prefix
 from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.sections import ConfigError, Settings
-from ...trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
+from ...trainer.state.challengers import check_settings
+from ...trainer.state.checkpoint import CheckpointError, checkpoint_files, load_newest
 from ...trainer.state.model_files import damaged_models, files_set_aside
 
 _GIB = 1 << 30
@@ -59,7 +60,7 @@ def _checkpoint(folder: Path, settings: Settings) -> Finding:
         if found is None:
             return Finding.ok(f"{folder.name} has no checkpoint yet")
         (epoch, sequence), checkpoint = found
-        check_fingerprint(checkpoint, settings.fingerprint(), folder)
+        check_settings(checkpoint, settings, folder)
     except CheckpointError as error:
         return Finding.problem(str(error))
     except ConfigError as error:

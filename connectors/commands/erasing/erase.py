@@ -9,8 +9,7 @@ from ...settings import topics
 from ...settings.opening import open_once
 from ...settings.sections import Settings
 from ..shared.configuration import read_config
-from ..shared.log_access import flush
-from ..shared.trainers import behind, tell_behind
+from ..shared.trainers import ask, behind, tell_behind
 from .subjects import ID, Found, Subjects
 
 NOT_REACHED = (
@@ -30,11 +29,8 @@ def run(arguments: argparse.Namespace) -> int | None:
         if not (models or any(here.examples for here in found.values())):
             print("nothing is erased")
             return BAD_DATA
-        for number, here in found.items():
-            for value in here.erasure(models).to_values():
-                log.produce(settings.log.erasures, value, partition=number)
-        flush(log)
-        ends = log.end_offsets(settings.log.erasures)
+        requests = {number: here.erasure(models).to_values() for number, here in found.items()}
+        ends = ask(log, settings.log.erasures, requests)
     _tell(found, len(subjects.values), len(subjects.unknown))
     asked = {number: ends[number] for number, here in found.items() if here.examples or models}
     if waiting := behind(settings, "erasures", asked):

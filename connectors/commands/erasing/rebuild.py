@@ -20,14 +20,12 @@ from ...runtime.text import plural
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings, refuse
 from ...trainer.rerun import Rerun, Stage, erased_by, requests
-from ...trainer.state.challengers import serving_of
-from ...trainer.state.checkpoint import check_fingerprint
+from ...trainer.state.challengers import check_settings
 from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
-from ..shared.log_access import flush
 from ..shared.long_running import replaying, shown
-from ..shared.trainers import behind
+from ..shared.trainers import ask, behind
 from . import receipts
 from .erase import needs_erasures
 
@@ -172,8 +170,7 @@ def _places(settings: Settings) -> dict[int, Stage]:
         return {}
     found = read_state(settings.daemon.state_dir)
     for item in found:
-        serving = settings.serving(serving_of(item.checkpoint.blobs))
-        check_fingerprint(item.checkpoint, serving.fingerprint(), settings.daemon.state_dir)
+        check_settings(item.checkpoint, settings, settings.daemon.state_dir)
     return {item.number: Stage(item.checkpoint.offsets["events"], item.checkpoint.offsets["labels"]) for item in found}
 
 
@@ -183,11 +180,8 @@ def _places(settings: Settings) -> dict[int, Stage]:
 def _ask_to_swap(settings: Settings, app: str, asked: dict[int, Asked], stages: dict[int, list[Stage]]) -> None:
     """Ask the trainers to swap, unless they were asked before."""
     with open_once(settings) as log:
-        for number in stages:
-            if app not in asked[number].swaps:
-                [value] = Swap(app).to_values()
-                log.produce(settings.log.erasures, value, partition=number)
-        flush(log)
+        swap = list(Swap(app).to_values())
+        ask(log, settings.log.erasures, {number: swap for number in stages if app not in asked[number].swaps})
 
 
 def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, list[Stage]], stop: Stop) -> bool:

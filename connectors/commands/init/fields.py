@@ -35,6 +35,10 @@ class Field:
         Whether each value is a number with a decimal comma.
     has_groups
         Whether each value is a number, some with commas between thousands and a decimal point, or several commas.
+    newest
+        The last time, in milliseconds since 1970.
+    n_falling
+        How many times are before the time in the record before.
     kind
         As `Records` judges it.
     """
@@ -49,8 +53,8 @@ class Field:
         self.remark = ""
         self._known: set[int] = set()  # checksums, while all values differ
         self._count: int | None = None
-        self._newest: int | None = None
-        self._n_times = self._n_falling = 0
+        self.newest: int | None = None
+        self._n_times = self.n_falling = 0
 
     def note(self, v: Any) -> None:
         """Take note of a value."""
@@ -88,8 +92,8 @@ class Field:
         except (ValueError, OverflowError, TypeError):
             return
         self._n_times += 1
-        self._n_falling += self._newest is not None and time < self._newest
-        self._newest = time
+        self.n_falling += self.newest is not None and time < self.newest
+        self.newest = time
 
     @property
     def has_groups(self) -> bool:
@@ -105,19 +109,9 @@ class Field:
         """Whether its texts are mostly digits, so that they may be numbers or times in another notation."""
         return "digits" in self.remark or (self.has_commas and self.n_present > 0)
 
-    @property
-    def n_falling(self) -> int:
-        """How many times are before the time in the record before."""
-        return self._n_falling
-
-    @property
-    def newest(self) -> int | None:
-        """The last time, in milliseconds since 1970."""
-        return self._newest
-
     def tells_time(self, n_records: int) -> bool:
         """Whether it is the time at which records came: all have it, and it rises but for one step in twenty."""
-        return self.kind == TIME and self._n_times == n_records and 20 * self._n_falling <= n_records
+        return self.kind == TIME and self._n_times == n_records and 20 * self.n_falling <= n_records
 
 
 class Table:

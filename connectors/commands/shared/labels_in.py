@@ -29,6 +29,9 @@ class Home(NamedTuple):
     key: bytes | None
 
 
+Placed = tuple[bytes, Home | None]  # the value of a record, and its place; None: the log chooses
+
+
 class LabelFile:
     """A file of labels.
 
@@ -82,7 +85,7 @@ class LabelFile:
         mistakes.complain()
         return n_missing
 
-    def placed(self) -> Iterator[tuple[bytes, Home]]:
+    def placed(self) -> Iterator[Placed]:
         """The values of the labels' records, and where they belong."""
         for label in self._labels():
             home = self._home(label)

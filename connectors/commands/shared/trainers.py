@@ -1,16 +1,27 @@
-"""Whether the trainers have followed a request that a command has written."""
+"""Requests of commands to the trainers, and whether the trainers have followed them."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from ...logs.transport import Transport
 from ...runtime.folders import AlreadyInUse, lock_folder
 from ...runtime.process import Stop
 from ...runtime.text import plural
 from ...settings.opening import backend_of
 from ...settings.sections import Settings
 from ...trainer.state.stored_state import readable_state
+from .log_access import flush
 
 _LOOK_SECONDS = 0.1
+
+
+def ask(log: Transport, topic: str, requests: Mapping[int, Iterable[bytes]]) -> dict[int, int]:
+    """Write requests to the trainers, given by partition, and make them durable; return the topic's end offsets."""
+    for number, values in requests.items():
+        for value in values:
+            log.produce(topic, value, partition=number)
+    flush(log)
+    return log.end_offsets(topic)
 
 
 def behind(

@@ -142,30 +142,13 @@ def said(op: str, y: ClassLabel | None, settings: Settings) -> str:
     return "skipped" if op == "skip" else "ignored"
 
 
-def steps_lines(
-    steps: Sequence[Step], previews: Sequence[Question | None], settings: Settings, width: int
+def listed(
+    rows: Sequence[tuple[Step | Given | None, str | int, Question | None]], settings: Settings, width: int
 ) -> list[str]:
-    """Earlier answers as a numbered list, with the beginning of what each was given to."""
-    answers = [said(step.op, step.y, settings) for step in steps]
-    return _listed(answers, [step.id for step in steps], previews, settings, width)
-
-
-def found_lines(events: Sequence[tuple[Question, Given | None]], settings: Settings, width: int) -> list[str]:
-    """Found events as a numbered list, with what was answered about each."""
-    answers = ["" if given is None else said(given.op, given.y, settings) for _, given in events]
-    shown = [question for question, _ in events]
-    return _listed(answers, [question.id for question in shown], shown, settings, width)
-
-
-def _listed(
-    answers: Sequence[str],
-    ids: Sequence[str | int],
-    previews: Sequence[Question | None],
-    settings: Settings,
-    width: int,
-) -> list[str]:
+    """Events as a numbered list: what was answered, their ids, and the beginning of what was asked."""
+    answers = ["" if answer is None else said(answer.op, answer.y, settings) for answer, _, _ in rows]
     column, lines = max(map(len, answers)), []
-    for number, (answer, id_, shown) in enumerate(zip(answers, ids, previews, strict=True), 1):
+    for number, (answer, (_, id_, shown)) in enumerate(zip(answers, rows, strict=True), 1):
         start = f"  [{number}] {answer:{column}}  event {_short(id_, width // 3)}"
         text = "" if shown is None else shown.event.get(settings.labelling.text)
         rest = width - len(start) - 2

@@ -1,6 +1,5 @@
 """Questions in a terminal, answered with keys; or answers from a pipe, with one key a line."""
 
-import shutil
 from functools import partial
 from typing import Any, TextIO
 
@@ -8,18 +7,14 @@ from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
 from ...runtime.text import plural
 from ...settings.sections import Settings
-from ..book import UnknownQuestion
-from ..choices import Choices
 from ..history import Step, Undone
-from ..oracles import patiently
 from ..service import LabellingService
-from .finding import Finding, Word
+from .console import LISTED, Console
+from .finding import Finding
 from .keys import Keys
-from .picture import for_whom, keys_line, picture, plain, progress, said, steps_lines
+from .picture import for_whom, keys_line, listed, plain, progress, said
 
-_OTHER_WORDS: dict[str, Word] = {"s": ("skip", None), "i": ("ignore", None)}
 _COMMANDS = ("q", "u", "h", "/")
-_LISTED = 9  # earlier answers, one for each digit
 
 
 def run(service: LabellingService, settings: Settings, stop: Stop, who: str, source: TextIO, target: TextIO) -> int:
@@ -49,61 +44,38 @@ def run(service: LabellingService, settings: Settings, stop: Stop, who: str, sou
         return _Terminal(service, settings, stop, who, keys, target).run()
 
 
-class _Terminal:
-    def __init__(
-        self, service: LabellingService, settings: Settings, stop: Stop, who: str, keys: Keys, target: TextIO
-    ) -> None:
-        self._service = service
-        self._settings = settings
-        self._stop = stop
-        self._who = who
-        self._keys = keys
-        self._target = target
-        self._choices = Choices(settings.label)
-        self._is_done = False
+class _Terminal(Console):
+    """A session: it asks one question after the other."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._said: list[str] = []  # the last message while waiting
         self._wants_all = True  # an answer is also for copies
         self._is_for_all = True  # this answer is also for near-duplicates
-        self._finding = Finding(service, settings, who, self)
-        self.n_labels = 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether no more keys are waited for."""
-        return self._is_done or self._stop() or self._keys.is_ended
-
-    @property
-    def class_keys(self) -> dict[str, str]:
-        return self._choices.keys(self._service.stats())
-
-    @property
-    def words(self) -> dict[str, Word]:
-        """What the keys say."""
-        keyed = zip(self.class_keys.values(), self._choices.classes(self._service.stats()), strict=True)
-        return {key: ("set", label) for key, label in keyed if key} | _OTHER_WORDS
+        self._finding = Finding(self)
 
     def run(self) -> int:
-        while not self._is_done and not self._stop():
-            shown = self.patiently(partial(self._service.next, self._who))
+        while not self.is_done and not self.stop():
+            shown = self.patiently(partial(self.service.next, self.who))
             if shown is None:
                 self._wait()
                 continue
             self._said = []
-            self._keys.forget()
-            self.say(picture(shown, self._settings, self._service.stats(), self.size, self.class_keys))
+            self.keys.forget()
+            self.show(shown)
             self._is_for_all = self._wants_all and not shown.almost
             if shown.alike:
                 self.say(f"[+] an answer is {for_whom(shown, self._is_for_all)}")
             self._await_answer(shown)
-        self._service.release(self._who)
+        self.service.release(self.who)
         self.say(f"{plural(self.n_labels, 'label')} given")
         return self.n_labels
 
     def _wait(self) -> None:
         """Wait for a question; say once how far the labelling is."""
-        stats = self._service.stats()
+        stats = self.service.stats()
         if not stats["loaded"]:
-            self._service.wait(POLL_SECONDS)
+            self.service.wait(POLL_SECONDS)
             return
         verdict = stats["verdict"]
         ended = "the label quota is spent" if verdict["spent"] else "there are no more questions"
@@ -112,21 +84,21 @@ class _Terminal:
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
             self.say("\n".join(words))
-        first = self._keys.first(POLL_SECONDS if self._keys.is_terminal else 0)
+        first = self.keys.first(POLL_SECONDS if self.keys.is_terminal else 0)
         if first in _COMMANDS:
-            self._command(self._keys.take(0) or "")
-        elif self._keys.is_ended:
-            self._is_done = True
-        elif self._keys.is_terminal:
-            self._keys.take(0)  # It was pressed while no question was shown.
+            self._command(self.keys.take(0) or "")
+        elif self.keys.is_ended:
+            self.is_done = True
+        elif self.keys.is_terminal:
+            self.keys.take(0)  # It was pressed while no question was shown.
         else:
-            self._service.wait(POLL_SECONDS)
+            self.service.wait(POLL_SECONDS)
 
     def _await_answer(self, shown: Question) -> None:
-        while not self._is_done and not self._stop():
-            key = self._keys.take(POLL_SECONDS)
+        while not self.is_done and not self.stop():
+            key = self.keys.take(POLL_SECONDS)
             if key is None:
-                self._is_done = self._keys.is_ended
+                self.is_done = self.keys.is_ended
             elif key == "+" and shown.alike:
                 self._is_for_all = not self._is_for_all
                 if not shown.almost:
@@ -144,12 +116,12 @@ class _Terminal:
     def _command(self, key: str) -> bool:
         """Quit, undo, look back or find events; return whether a question must be shown again."""
         if key == "q":
-            self._is_done = True
+            self.is_done = True
             return False
         if key in ("h", "/"):
             (self._look_back if key == "h" else self._finding.search)()
             return True
-        undone = self.patiently(partial(self._service.undo, self._who))
+        undone = self.patiently(partial(self.service.undo, self.who))
         self.say(_about(undone))
         if undone is None or undone.outcome == "replaced":
             return False
@@ -159,20 +131,17 @@ class _Terminal:
 
     def _answer(self, shown: Question, key: str) -> bool:
         """Answer with a key; return whether it is a valid one."""
-        word = self.words.get(key)
+        word = self.word(key)
         if word is None:
             self.say(f"{plain(key)!r} is not a key; use {keys_line(self.class_keys)}")
             return False
         op, y = word
-        query_id, who, service = shown.query_id, self._who, self._service
+        query_id, who, service = shown.query_id, self.who, self.service
         if y is not None:
             is_for_all = self._is_for_all and bool(shown.alike)
-            outcome = self.patiently(partial(service.answer, query_id, y, who, alike=is_for_all))
+            self.give(word, partial(service.answer, query_id, y, who, alike=is_for_all))
         else:
-            outcome = self.patiently(partial(service.skip if op == "skip" else service.ignore, query_id, who))
-        self.n_labels += op == "set" and outcome in ("first", "changed")
-        if outcome is not None:
-            self.say(f"-> {said(op, y, self._settings)}")
+            self.give(word, partial(service.skip if op == "skip" else service.ignore, query_id, who))
         return True
 
     # --- earlier answers ----------------------------------------------------------------------------------------------
@@ -181,65 +150,27 @@ class _Terminal:
         """List earlier answers, in pages, until one is chosen to be corrected."""
         before, key = None, "h"
         while key == "h":
-            steps = self._service.history(self._who, before, _LISTED)
+            steps = self.service.history(self.who, before, LISTED)
             if not steps:
                 self.say("there are no earlier answers" if before is None else "there are no older answers")
                 return
-            previews = [self._service.review(step.query_id)[0] for step in steps]
-            lines = steps_lines(steps, previews, self._settings, self.size[0])
+            rows = [(step, step.id, self.service.review(step.query_id)[0]) for step in steps]
+            lines = listed(rows, self.settings, self.size[0])
             self.say("\n".join([*lines, "a number corrects, [h] shows older answers, any other key goes back"]))
             before, key = steps[-1].number, self.next_key()
         if key.isdecimal() and 1 <= int(key) <= len(steps):
             self._correct(steps[int(key) - 1])
 
     def _correct(self, step: Step) -> None:
-        shown, _ = self._service.review(step.query_id)
+        shown, _ = self.service.review(step.query_id)
         if shown is not None:
-            self.say(picture(shown, self._settings, self._service.stats(), self.size, self.class_keys))
+            self.show(shown)
         self.say(
-            f"your answer is: {said(step.op, step.y, self._settings)}. Another one corrects it, any other key leaves it"
+            f"your answer is: {said(step.op, step.y, self.settings)}. Another one corrects it, any other key leaves it"
         )
-        word = self.words.get(self.next_key())
-        if word is None:
-            return
-        outcome = self.patiently(lambda: self._service.correct(step.query_id, *word, self._who))
-        self.n_labels += word[0] == "set" and outcome in ("first", "changed")
-        if outcome is not None:
-            self.say(f"-> corrected: {said(*word, self._settings)}")
-
-    def next_key(self) -> str:
-        """Wait for a key; empty if none comes any more."""
-        while not self.is_over:
-            if (key := self._keys.take(POLL_SECONDS)) is not None:
-                return key
-        return ""
-
-    def line(self) -> str:
-        """Wait for a line; empty if none comes any more."""
-        with self._keys.lines():
-            while not self._stop() and (self._keys.is_terminal or not self._keys.is_ended):
-                if (line := self._keys.take_line(POLL_SECONDS)) is not None:
-                    return line
-        return ""
-
-    # --- talking ------------------------------------------------------------------------------------------------------
-
-    def patiently(self, call: Any) -> Any:
-        """As `patiently`; None if the question is gone, which needs no answer."""
-        try:
-            return patiently(self._service, self._stop, call)
-        except UnknownQuestion as error:
-            self.say(str(error))
-            return None
-
-    def say(self, text: str) -> None:
-        encoding = self._target.encoding or "utf-8"
-        print(text.encode(encoding, "replace").decode(encoding), file=self._target, flush=True)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        size = shutil.get_terminal_size()
-        return size.columns, size.lines
+        word = self.word(self.next_key())
+        if word is not None:
+            self.give(word, partial(self.service.correct, step.query_id, *word, self.who), lead="corrected: ")
 
 
 def _about(undone: Undone | None) -> str:

@@ -42,7 +42,6 @@ accepts only its own address, ``localhost`` and the configured names as Host.
 import hmac
 import json
 import logging
-import math
 import re
 import select
 import socket
@@ -52,6 +51,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from streamsvm.core.newest import Newest
 
 from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
@@ -96,15 +97,13 @@ class PageServer(HTTPServer):
         self.files, self.policy = page_files(), policy(settings.labelling)
         self.closing = threading.Event()
         self._lock = threading.Lock()
-        self._annotators: dict[str, str] = {}  # by tab; the tab that asked last is at the end
+        self._annotators: Newest[str, str] = Newest(_MAX_TABS)  # by tab
         super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
 
     def arrive(self, tab: str, who: str) -> str:
         """Remember who uses a tab now; the question stays with the tab if its annotator types another name."""
         with self._lock:
-            before, self._annotators[tab] = self._annotators.pop(tab, who), who
-            if len(self._annotators) > _MAX_TABS:
-                del self._annotators[next(iter(self._annotators))]
+            before, self._annotators[tab] = self._annotators.get(tab, who), who
         if before != who:
             self.service.rename(before, who)
         return who
@@ -181,14 +180,14 @@ class _Handler(Handler):
     def _classes(self) -> dict[str, Any]:
         """What the page needs to know of the classes."""
         choices, stats = self.server.choices, self.server.service.stats()
-        several, may_add, keys = choices.is_multiclass, choices.may_add(stats), choices.keys(stats)
-        limit = {"is_open": choices.is_open, "limit": choices.limit}
+        keys = choices.keys(stats)
         return {
             "labels": list(keys),
-            "is_multiclass": several,
-            "may_add": may_add,
+            "is_multiclass": choices.is_multiclass,
+            "may_add": choices.may_add(stats),
             "keys": list(keys.values()),
-            **limit,
+            "is_open": choices.is_open,
+            "limit": choices.limit,
         }
 
     def _class_changes(self) -> dict[str, Any]:
@@ -215,9 +214,9 @@ class _Handler(Handler):
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
         patience = min(MAX_WAIT, self.server.labelling.lease_seconds / 3)  # each request renews the reservation
-        deadline, seen = time.monotonic() + self._number("wait", patience), int(self._number("seen"))
-        while service.wait(0) == seen and not self.server.closing.is_set() and time.monotonic() < deadline:
-            service.wait(min(deadline - time.monotonic(), POLL_SECONDS), seen)
+        deadline, seen = time.monotonic() + min(self._number("wait") or 0, patience), self._number("seen")
+        while (now := service.wait(0)) == seen and not self.server.closing.is_set() and time.monotonic() < deadline:
+            service.wait(min(deadline - time.monotonic(), POLL_SECONDS), now)
         self._check_connection()
         seen = service.wait(0)  # read first, so that no later change is missed
         shown = service.next(who) if self.server.is_here(who) else None  # a new name may have come while this waited
@@ -247,8 +246,7 @@ class _Handler(Handler):
     def _history(self) -> dict[str, Any]:
         service, labelling = self.server.service, self.server.labelling
         who = None if self._parameter("of") == "all" else self._who()
-        before = self._number("before")
-        steps = service.history(who, None if before < 0 else int(before), PAGE + 1)
+        steps = service.history(who, self._number("before"), PAGE + 1)
         found = [(step, service.review(step.query_id)[0]) for step in steps[:PAGE]]
         answers = [self._answer_of(step) | preview(shown, labelling) for step, shown in found]
         return {"answers": answers, "is_all": len(steps) <= PAGE}
@@ -287,11 +285,10 @@ class _Handler(Handler):
         service, labelling, like = self.server.service, self.server.labelling, self._parameter("like")
         before = self._number("before")
         try:
-            found = (
-                service.find_like(_query_id({"query_id": like}), PAGE)
-                if like
-                else service.find(self._parameter("q"), None if before < 0 else int(before), PAGE)
-            )
+            if like:
+                found = service.find_like(_query_id({"query_id": like}), PAGE)
+            else:
+                found = service.find(self._parameter("q"), before, PAGE)
         except BadQuery as error:
             raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
         shown = zip(found.page.questions, found.given, strict=True)
@@ -372,12 +369,12 @@ class _Handler(Handler):
         """A parameter of the address."""
         return parse_qs(self._address().query).get(name, [missing])[0]
 
-    def _number(self, name: str, most: float = math.inf) -> float:
-        """A parameter of the address, at most `most`; -1 if it is missing."""
+    def _number(self, name: str) -> int | None:
+        """A parameter of the address; None if it is missing, or -1."""
         given = self._parameter(name, "-1")
         if not re.fullmatch(r"-1|\d{1,9}", given):
             raise Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
-        return min(float(given), most)
+        return None if given == "-1" else int(given)
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get_content_type() != "application/json":

@@ -6,6 +6,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..transport import Committed, Unavailable
@@ -18,6 +19,7 @@ LOOK_SECONDS = 0.5
 Offsets = Mapping[tuple[str, int], Committed]
 
 
+@dataclass(eq=False)
 class Notice:
     """A decision of the group that the loop has not heard of yet.
 
@@ -29,18 +31,14 @@ class Notice:
         The partitions.
     answer
         Called when the loop has heard of it; the group goes on then.
+    offsets
+        The loop's offsets, which the member commits before the group goes on.
     """
 
-    def __init__(
-        self,
-        kind: Literal["assigned", "revoked", "lost"],
-        numbers: list[int],
-        answer: Callable[[], object] = lambda: None,
-    ) -> None:
-        self.kind = kind
-        self.numbers = numbers
-        self.answer = answer
-        self.offsets: dict[tuple[str, int], Committed] = {}  # The member commits these before the group goes on.
+    kind: Literal["assigned", "revoked", "lost"]
+    numbers: list[int]
+    answer: Callable[[], object] = lambda: None
+    offsets: dict[tuple[str, int], Committed] = field(default_factory=dict, init=False)
 
 
 class Member(ABC):

@@ -8,15 +8,15 @@ The offsets that we commit show the group's lag; the checkpoints say where to be
 """
 
 import logging
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar, Self
+from types import ModuleType
+from typing import Any, NamedTuple, Self
 
 from ...runtime.process import pause
 from ..transport import Committed, Headers, OutputsLost, Ownership, Record, TopicMismatch, Unavailable
 from .group import Member, Notice, Offsets
-from .options import KafkaOptions, answers, servers
+from .options import KafkaOptions, require_answer
 from .outputs import Outputs, Refusal
 from .reader import Reader
 
@@ -25,13 +25,24 @@ logger = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 5.0, 10.0)  # seconds between attempts to reach a broker
 
 
-class ClusterLog(ABC):
+class Client(NamedTuple):
+    """What a library brings that talks to the brokers."""
+
+    reader: type[Reader]
+    outputs: type[Outputs]
+    member: type[Any]  # a `Member` of the readers of a topic
+    admin: ModuleType  # its functions do what `Backend` says, given the options of the client
+
+
+class ClusterLog:
     """The topics of a Kafka cluster.
 
     Parameters
     ----------
     options
         The cluster, the group and this process's place in it.
+    client
+        Talks to the brokers.
 
     Raises
     ------
@@ -41,10 +52,11 @@ class ClusterLog(ABC):
         If the broker refuses us.
     """
 
-    def __init__(self, options: KafkaOptions) -> None:
+    def __init__(self, options: KafkaOptions, client: Client) -> None:
         self._options = options
-        self._reader = self._reader_class(options)
-        self._outputs = self._outputs_class(options, self._reader.why_silent)
+        self._client = client
+        self._reader = client.reader(options)
+        self._outputs = client.outputs(options, self._reader.why_silent)
         self._member: Member | None = None
         self._ownership: Ownership | None = None
         self._untold: deque[Notice] = deque()
@@ -52,12 +64,14 @@ class ClusterLog(ABC):
         self._owned: set[int] = set()  # the partitions, as the owner has heard
 
     @classmethod
-    def connect(cls, options: KafkaOptions, stop: Callable[[], bool], tell: Callable[[str], None]) -> Self:
+    def connect(
+        cls, options: KafkaOptions, client: Client, stop: Callable[[], bool], tell: Callable[[str], None]
+    ) -> Self:
         """Wait for a broker, and connect to it.
 
         Parameters
         ----------
-        options
+        options, client
             As for the class.
         stop
             Asked while we wait; if it says True, `Unavailable` is raised.
@@ -67,9 +81,8 @@ class ClusterLog(ABC):
         attempts = 0
         while True:
             try:
-                if not answers(options.client):
-                    raise Unavailable(f"no broker answers at {', '.join(servers(options.client))}")
-                return cls(options)
+                require_answer(options.client)
+                return cls(options, client)
             except Unavailable as error:
                 tell(str(error))
                 if attempts == 0 and not stop():
@@ -78,32 +91,6 @@ class ClusterLog(ABC):
                 attempts += 1
                 if stop():
                     raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # --- what a client brings -----------------------------------------------------------------------------------------
-
-    _reader_class: ClassVar[type[Reader]]
-    _outputs_class: ClassVar[type[Outputs]]
-    _member_class: ClassVar[type[Any]]  # a `Member` of the readers of a topic
-
-    @abstractmethod
-    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
-        """What was committed last.
-
-        With transactions, only offsets that no unfinished transaction may replace: the process that sent those may have
-        been killed, or given up for dead, before their transaction ended.
-        """
-
-    def _uncertain(self, topic: str) -> Unavailable:
-        return Unavailable(
-            f"the offsets of group {self._options.group!r} for topic {topic!r} are not known yet: the broker does not "
-            "answer, or the transaction of a killed process has to time out"
-        )
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -122,7 +109,7 @@ class ClusterLog(ABC):
         self._ownership = ownership
         if self._options.is_transactional:
             self._outputs.connect()  # `committed` waits for the transaction of a killed process, which this ends.
-        self._member = self._member_class(self._options, topic)
+        self._member = self._client.member(self._options, topic)
         self._member.start()
 
     def topic_id(self, topic: str) -> str:
@@ -155,6 +142,16 @@ class ClusterLog(ABC):
 
     def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
         return self._reader.end_offsets(topic, unstable=unstable)
+
+    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
+        numbers = self._reader.partitions(topic) if partitions is None else partitions
+        try:
+            return self._reader.committed(topic, numbers)
+        except Unavailable:
+            raise Unavailable(
+                f"the offsets of group {self._options.group!r} for topic {topic!r} are not known yet: the broker does "
+                "not answer, or the transaction of a killed process has to time out"
+            ) from None
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

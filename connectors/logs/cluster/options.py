@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...runtime.numbers import MAX_INT32
+from ..transport import Unavailable
 
 COMMAND_SECONDS = 10.0  # for an answer of the broker
 CLOSE_SECONDS = 5.0  # to close a client; one without a broker is left behind
@@ -74,6 +75,20 @@ def answers(options: Mapping[str, Any]) -> bool:
         with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), timeout=1):
             return True
     return False
+
+
+def require_answer(options: Mapping[str, Any]) -> None:
+    """Raise `Unavailable` if nothing accepts a connection at a broker's address."""
+    if not answers(options):
+        raise Unavailable(f"no broker answers at {', '.join(servers(options))}")
+
+
+def no_kafka() -> Unavailable:
+    """The error about an address where something accepts connections that is no broker, or none of our protocol."""
+    return Unavailable(
+        "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers and "
+        "kafka.security_protocol"
+    )
 
 
 def not_transactional(values: Mapping[str, Any], transactional_by: str) -> list[str]:

@@ -5,8 +5,8 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from contextlib import suppress
-from typing import Generic, NamedTuple, TypeVar
+from contextlib import AbstractContextManager, suppress
+from typing import Any, ClassVar, NamedTuple
 
 from ..transport import Headers, OptionRefused, OutputsLost, TakenOver, TopicMismatch, Unavailable
 from .group import Offsets
@@ -14,7 +14,7 @@ from .options import CLOSE_SECONDS, MISSING_SECONDS, KafkaOptions
 
 FLUSH_SECONDS = 5.0  # for acknowledgements, before we look whether a topic is gone
 _MAX_BACKLOG = 32 << 20  # bytes that may be produced and not known to be durable
-Producer = TypeVar("Producer")
+Failure = tuple[str, int | None, Any]  # of a record: its topic, its partition, and the client's error
 
 
 class Refusal(NamedTuple):
@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
     is_unknown: bool  # The group no longer knows this member at all.
 
 
-class Outputs(ABC, Generic[Producer]):
+class Outputs(ABC):
     """Writes records; connects with the first one, or by `connect`.
 
     Parameters
@@ -38,68 +38,80 @@ class Outputs(ABC, Generic[Producer]):
     def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
         self._options = options
         self._why_silent = why_silent
-        self._producer: Producer | None = None
+        self._producer: Any = None  # the client's own
+        self._failures: list[Failure] = []  # the first one only
         self._backlog = 0
         self._topics: set[str] = set()  # of the backlog
         self.in_transaction = False
 
     # --- what a client brings -----------------------------------------------------------------------------------------
 
+    _translated: "ClassVar[staticmethod[[], AbstractContextManager[None]]]"
+    _translated_transaction: "ClassVar[staticmethod[[str | None], AbstractContextManager[None]]]"
+
     @abstractmethod
-    def connect(self) -> Producer:
-        """Make the producer; a named one ends the transaction that a killed process of its name left open."""
+    def _new_producer(self) -> Any:
+        """Make the client's producer; it gives the first record that fails to `note_failure`."""
+
+    @abstractmethod
+    def _init_transactions(self) -> None:
+        """End the transaction that a killed process of our name left open."""
 
     @abstractmethod
     def _send(
-        self,
-        producer: Producer,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int | None,
+        self, topic: str, value: bytes | None, key: bytes | None, headers: Headers, partition: int | None
     ) -> None:
         """Hand a record to the client."""
 
     @abstractmethod
-    def _wait(self, producer: Producer, seconds: float) -> bool:
+    def _wait(self, seconds: float) -> bool:
         """Whether every record was acknowledged, or failed, within so many seconds."""
 
     @abstractmethod
-    def _check_failure(self) -> None:
-        """Raise what became of a record that failed; the producer is of no use after that."""
-
-    @abstractmethod
-    def _forget_failure(self) -> None:
-        """Let the failures of an aborted transaction be."""
+    def _refused(self, topic: str, partition: int | None, error: Any) -> Exception:
+        """What became of a record that failed; the producer is of no use after that."""
 
     @abstractmethod
     def _missing(self, names: Collection[str]) -> set[str]:
         """Those topics that do not exist."""
 
     @abstractmethod
-    def _begin_transaction(self, producer: Producer) -> None: ...
-
-    @abstractmethod
-    def _commit_transaction(self, producer: Producer, offsets: Offsets, membership: object) -> Refusal | None:
+    def _commit_transaction(self, offsets: Offsets, membership: object) -> Refusal | None:
         """End the transaction with these offsets; or tell why the group refuses them, and leave it open."""
 
     @abstractmethod
-    def _abort_transaction(self, producer: Producer) -> None: ...
+    def _abort_transaction(self) -> None: ...
 
     @abstractmethod
-    def _close(self, producer: Producer, seconds: float) -> None: ...
+    def _close(self, seconds: float) -> None: ...
 
     # --- records ------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> Any:
+        """Make the client's producer, and return it.
+
+        A named one ends the transaction that a killed process of its name left open.
+        """
+        with self._translated():
+            self._producer = self._new_producer()
+            try:
+                if self._options.is_transactional:
+                    self._init_transactions()
+            except BaseException:
+                self._close(0.0)
+                self._producer = None
+                raise
+        return self._producer
 
     def produce(
         self, topic: str, value: bytes | None, *, key: bytes | None, headers: Headers, partition: int | None
     ) -> None:
         """Send a record; wait while the backlog is too large."""
-        producer = self._producer or self.connect()
+        if self._producer is None:
+            self.connect()
         if self._options.is_transactional:
-            self._begin(producer)
-        self._send(producer, topic, value, key, headers, partition)
+            self._begin()
+        self._send(topic, value, key, headers, partition)
         self._topics.add(topic)
         self._backlog += len(value or b"") + len(key or b"")
         if headers:
@@ -111,7 +123,7 @@ class Outputs(ABC, Generic[Producer]):
     def flush(self) -> None:
         if self._producer is not None:
             try:
-                if not self._wait(self._producer, FLUSH_SECONDS):
+                if not self._wait(FLUSH_SECONDS):
                     silence = self._require_topics(self._topics)
                     raise Unavailable(silence or f"no acknowledgement within {FLUSH_SECONDS:g} seconds")
             finally:
@@ -121,11 +133,9 @@ class Outputs(ABC, Generic[Producer]):
 
     def close(self) -> None:
         if self.in_transaction:  # Readers of committed records would wait for its end.
-            thread = threading.Thread(target=self._abort_quietly, name="abort", daemon=True)
-            thread.start()  # Without a broker, the client would wait for ever.
-            thread.join(CLOSE_SECONDS)
+            close_soon(self._abort_quietly)
         if self._producer is not None:
-            self._close(self._producer, CLOSE_SECONDS)
+            self._close(CLOSE_SECONDS)
             self._producer = None
 
     def _require_topics(self, names: set[str]) -> str | None:
@@ -158,10 +168,9 @@ class Outputs(ABC, Generic[Producer]):
         Refusal or None
             None if it is committed; otherwise why the group refused the offsets, and the transaction is still open.
         """
-        producer = self._producer
-        assert producer is not None
-        self._begin(producer)
-        refusal = self._commit_transaction(producer, offsets, membership)
+        self._begin()
+        with self._translated_transaction(self._options.instance):
+            refusal = self._commit_transaction(offsets, membership)
         if refusal is not None:
             return refusal
         self._check_failure()
@@ -172,10 +181,10 @@ class Outputs(ABC, Generic[Producer]):
     def abort(self) -> None:
         """Give the open transaction up, if there is one."""
         if self.in_transaction:
-            assert self._producer is not None
-            self._abort_transaction(self._producer)
+            with self._translated_transaction(self._options.instance):
+                self._abort_transaction()
         self.in_transaction = False
-        self._forget_failure()
+        self._failures.clear()
         self._backlog = 0
 
     def _transactional_id(self) -> str:
@@ -188,14 +197,32 @@ class Outputs(ABC, Generic[Producer]):
             "transaction.max.timeout.ms"
         )
 
-    def _begin(self, producer: Producer) -> None:
+    def _begin(self) -> None:
         if not self.in_transaction:
-            self._begin_transaction(producer)
+            with self._translated_transaction(self._options.instance):
+                self._producer.begin_transaction()
             self.in_transaction = True
+
+    def _check_failure(self) -> None:
+        if self._failures:
+            raise self._refused(*self._failures[0])
 
     def _abort_quietly(self) -> None:
         with suppress(TakenOver, OutputsLost):
             self.abort()
+
+
+def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> None:
+    """Close a client; one that waits for a broker is left to itself after so many seconds."""
+    thread = threading.Thread(target=close, name="close", daemon=True)
+    thread.start()
+    thread.join(seconds)
+
+
+def note_failure(failures: list[Failure], *failure: Any) -> None:
+    """Note the first record that failed; no method, because a producer in a cycle would be left to the collector."""
+    if not failures:
+        failures.append(failure)
 
 
 def no_such_partition(topic: str, partition: int | None) -> TopicMismatch:

@@ -3,10 +3,10 @@
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ...runtime.process import LOOK_SECONDS
-from ..transport import Record, Stalled, TopicMismatch, Unavailable, made_again
+from ..transport import Committed, Headers, Record, Stalled, TopicMismatch, Unavailable, made_again
 from .group import Offsets
 from .options import IDLE_SECONDS, MISSING_SECONDS, KafkaOptions, answers, servers
 
@@ -58,6 +58,14 @@ class Reader(ABC):
     @abstractmethod
     def known_end(self, topic: str, partition: int) -> int:
         """The end of the partition as last heard of, without asking the broker."""
+
+    @abstractmethod
+    def committed(self, topic: str, partitions: Collection[int]) -> dict[int, Committed]:
+        """What the group has committed last; raises `Unavailable` if that is not known.
+
+        With transactions, only offsets that no unfinished transaction may replace: the process that sent those may have
+        been killed, or given up for dead, before their transaction ended.
+        """
 
     @abstractmethod
     def commit(self, offsets: Offsets) -> None:
@@ -195,3 +203,8 @@ class Reader(ABC):
         self._rebuild()
         self._n_rebuilds += 1
         self._moved_at = time.monotonic()
+
+
+def without_nulls(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
+    """A header's value may be null on Kafka; we take it for an empty one."""
+    return [(name, value or b"") for name, value in headers]

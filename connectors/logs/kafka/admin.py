@@ -13,9 +13,9 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.partitioner.default import murmur2
 
-from ..cluster.options import answers, servers
+from ..cluster.options import require_answer
 from ..cluster.topics import config_of, shape_of
-from ..transport import Committed, Shape, TopicMismatch, Unavailable
+from ..transport import Committed, Shape, TopicMismatch
 from .client import COMMAND_MS, client_options, to_client
 from .errors import translated
 
@@ -96,7 +96,6 @@ def partition_of(key: bytes, n_partitions: int) -> int:
 
 @contextmanager
 def _administrator(options: Options) -> Iterator[KafkaAdminClient]:
-    if not answers(options):
-        raise Unavailable(f"no broker answers at {', '.join(servers(options))}")
+    require_answer(options)
     with translated(), closing(KafkaAdminClient(**client_options(options, KafkaAdminClient))) as admin:
         yield admin

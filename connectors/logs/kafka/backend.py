@@ -4,16 +4,18 @@ from importlib.util import find_spec
 
 from ...runtime.findings import Finding, Findings
 from ..cluster.backend import ClusterBackend
+from ..cluster.log import Client
 from . import admin, checks
-from .log import KafkaLog
+from .group import Member
 from .options import CODECS_HINT
+from .outputs import Outputs
+from .reader import Reader
 
 
 class KafkaBackend(ClusterBackend):
     """The topics of a Kafka cluster, through kafka-python."""
 
-    _log = KafkaLog
-    _admin = admin
+    _client = Client(Reader, Outputs, Member, admin)
 
     def partition_of(self, key: bytes, n_partitions: int) -> int:
         return admin.partition_of(key, n_partitions)

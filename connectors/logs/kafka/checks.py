@@ -6,12 +6,11 @@ from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
-from kafka import KafkaProducer
 from kafka.net.transport import KafkaSSLTransport
 
 from ..cluster.options import not_transactional
 from ..cluster.security import PLAINTEXT, certificates, incomplete, insecure
-from .client import client_options, defaults
+from .client import defaults
 from .options import CODECS, CODECS_HINT, OPTIONS, client_defaults
 
 _MECHANISM_PACKAGES = {"GSSAPI": "gssapi", "AWS_MSK_IAM": "botocore"}
@@ -103,11 +102,6 @@ def _compression(values: Mapping[str, Any]) -> list[str]:
         return []
     what = f"kafka.compression_type = {values['compression_type']!r}"
     return [f"{what} needs a package that is not installed: {CODECS_HINT}"]
-
-
-def largest_request(values: Mapping[str, Any]) -> int:
-    """Bytes of the largest record that the producer sends."""
-    return int(client_options(values, KafkaProducer)["max_request_size"])
 
 
 # --- what is in use ---------------------------------------------------------------------------------------------------

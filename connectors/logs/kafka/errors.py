@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import kafka.errors
 
+from ..cluster.options import no_kafka
 from ..transport import (
     AccessDenied,
     OptionRefused,
@@ -76,10 +77,7 @@ def telling_refusals() -> Iterator[None]:
     except kafka.errors.KafkaTimeoutError:
         if handler.found:
             raise AccessDenied(f"the broker refuses us: {handler.found}") from None
-        raise Unavailable(
-            "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers and "
-            "kafka.security_protocol"
-        ) from None
+        raise no_kafka() from None
     finally:
         client_logger.setLevel(level)
         client_logger.propagate = True

@@ -1,7 +1,7 @@
 """The producer of kafka-python."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -10,9 +10,9 @@ import kafka.errors
 from kafka import KafkaProducer
 
 from ..cluster.group import Offsets
-from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS, KafkaOptions
+from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS
 from ..cluster.outputs import Outputs as AnyOutputs
-from ..cluster.outputs import Refusal, no_such_partition, too_large
+from ..cluster.outputs import Refusal, no_such_partition, note_failure, too_large
 from ..transport import AccessDenied, Headers, OutputsLost, TopicMismatch, Unavailable
 from .admin import describe_topics
 from .client import client_options, to_client
@@ -20,46 +20,30 @@ from .errors import translated, translated_transaction
 from .options import CODECS
 
 
-class Outputs(AnyOutputs[KafkaProducer]):
+class Outputs(AnyOutputs):
     """Writes with a producer of kafka-python."""
 
-    def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
-        super().__init__(options, why_silent)
-        self._failure: tuple[str, Exception] | None = None  # the topic and the error of the first record that failed
+    _translated, _translated_transaction = staticmethod(translated), staticmethod(translated_transaction)
 
-    def connect(self) -> KafkaProducer:
+    def _new_producer(self) -> KafkaProducer:
         options = {"compression_type": _compression(), **client_options(self._options.client, KafkaProducer)}
         if self._options.is_transactional:
             options["transactional_id"] = self._transactional_id()
             options["transaction_timeout_ms"] = self._options.transaction_timeout_ms
-        with translated():
-            producer = KafkaProducer(**options)
-            try:
-                if self._options.is_transactional:
-                    self._init_transactions(producer)
-            except BaseException:
-                self._close(producer, 0.0)
-                raise
-        self._producer = producer
-        return producer
+        return KafkaProducer(**options)
 
-    def _init_transactions(self, producer: KafkaProducer) -> None:
+    def _init_transactions(self) -> None:
         try:
-            producer.init_transactions()
+            self._producer.init_transactions()
         except kafka.errors.KafkaError as error:
             if "InvalidTransactionTimeout" not in str(error):
                 raise
             raise self._timeout_refused() from None
 
     def _send(
-        self,
-        producer: KafkaProducer,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int | None,
+        self, topic: str, value: bytes | None, key: bytes | None, headers: Headers, partition: int | None
     ) -> None:
+        producer = self._producer
         if value is None and key is None:
             value = b""  # Kafka allows such records, but this client cannot send them.
         try:
@@ -77,11 +61,11 @@ class Outputs(AnyOutputs[KafkaProducer]):
             raise Unavailable(silence or f"topic {topic!r} does not answer: {error}") from None
         except kafka.errors.KafkaError as error:
             raise OutputsLost(f"topic {topic!r} cannot be written to: {error}") from None
-        future.add_errback(partial(self._note_failure, topic))
+        future.add_errback(partial(note_failure, self._failures, topic, partition))
 
-    def _wait(self, producer: KafkaProducer, seconds: float) -> bool:
+    def _wait(self, seconds: float) -> bool:
         try:
-            producer.flush(timeout=seconds)
+            self._producer.flush(timeout=seconds)
         except kafka.errors.KafkaTimeoutError:
             return False
         return True
@@ -89,49 +73,33 @@ class Outputs(AnyOutputs[KafkaProducer]):
     def _missing(self, names: Collection[str]) -> set[str]:
         return set(names) - describe_topics(self._options.client, sorted(names)).keys()
 
-    def _close(self, producer: KafkaProducer, seconds: float) -> None:
+    def _close(self, seconds: float) -> None:
         with suppress(kafka.errors.KafkaError):
-            producer.close(timeout=seconds)
+            self._producer.close(timeout=seconds)
 
-    # --- failures -----------------------------------------------------------------------------------------------------
-
-    def _note_failure(self, topic: str, error: Exception) -> None:
-        self._failure = self._failure or (topic, error)
-
-    def _forget_failure(self) -> None:
-        self._failure = None
-
-    def _check_failure(self) -> None:
-        if self._failure is None:
-            return
-        topic, error = self._failure
+    def _refused(self, topic: str, partition: int | None, error: Exception) -> Exception:
         if isinstance(error, kafka.errors.MessageSizeTooLargeError | kafka.errors.RecordListTooLargeError):
-            raise too_large(topic)
+            return too_large(topic)
         if isinstance(error, kafka.errors.AuthorizationError):
-            raise AccessDenied(f"the broker refuses our records for topic {topic!r}: {error}")
-        raise OutputsLost(f"the broker refused a record for topic {topic!r}: {error}")
+            return AccessDenied(f"the broker refuses our records for topic {topic!r}: {error}")
+        return OutputsLost(f"the broker refused a record for topic {topic!r}: {error}")
 
     # --- transactions -------------------------------------------------------------------------------------------------
 
-    def _begin_transaction(self, producer: KafkaProducer) -> None:
-        with translated_transaction(self._options.instance):
-            producer.begin_transaction()
-
-    def _commit_transaction(self, producer: KafkaProducer, offsets: Offsets, membership: object) -> Refusal | None:
-        with translated_transaction(self._options.instance):
-            try:
-                if offsets:
-                    producer.send_offsets_to_transaction(to_client(offsets), membership)
-            except kafka.errors.CommitFailedError as error:  # The group has a new generation.
-                return Refusal(str(error), "UnknownMember" in str(error))
-            producer.commit_transaction()  # It has no timeout; the watchdog ends the process if it hangs.
+    def _commit_transaction(self, offsets: Offsets, membership: object) -> Refusal | None:
+        try:
+            if offsets:
+                self._producer.send_offsets_to_transaction(to_client(offsets), membership)
+        except kafka.errors.CommitFailedError as error:  # The group has a new generation.
+            return Refusal(str(error), "UnknownMember" in str(error))
+        self._producer.commit_transaction()  # It has no timeout; the watchdog ends the process if it hangs.
         return None
 
-    def _abort_transaction(self, producer: KafkaProducer) -> None:
-        with translated_transaction(self._options.instance):
-            producer.abort_transaction()
+    def _abort_transaction(self) -> None:
+        manager = self._producer._transaction_manager
+        self._producer.abort_transaction()
         # kafka-python 3.0.12 keeps offsets that the group has refused, and would commit them with the next ones.
-        producer._transaction_manager._pending_txn_offset_commits.clear()
+        manager._pending_txn_offset_commits.clear()
 
 
 def _compression() -> str | None:

@@ -1,17 +1,18 @@
 """The consumer that reads, through kafka-python."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
+from ..cluster.commit_notes import to_note
 from ..cluster.group import Offsets
-from ..cluster.options import KafkaOptions
-from ..cluster.reader import AT_ONCE, Partition
+from ..cluster.options import STABLE_SECONDS, KafkaOptions
+from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
-from ..transport import POLL_BYTES, Headers, Record
+from ..transport import POLL_BYTES, Committed, Record
 from .client import CLOSE_MS, COMMAND_MS, client_options, to_client
 from .errors import telling_refusals, translated
 
@@ -79,6 +80,23 @@ class Reader(AnyReader):
         highwater = None if tp in self._paused else self._consumer.highwater(tp)
         return max(self._ends.get(tp, 0), highwater or 0)
 
+    def committed(self, topic: str, partitions: Collection[int]) -> dict[int, Committed]:
+        is_transactional = self._options.is_transactional
+        client = client_options(self._options.client, KafkaConsumer) | {
+            "group_id": self._options.group,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed" if is_transactional else "read_uncommitted",
+        }
+        timeout_ms = int(1000 * STABLE_SECONDS) if is_transactional else COMMAND_MS
+        with translated(), KafkaConsumer(**client) as consumer:
+            found = {
+                number: consumer.committed(TopicPartition(topic, number), metadata=True, timeout_ms=timeout_ms)
+                for number in partitions
+            }
+        return {
+            number: Committed(answer.offset, to_note(answer.metadata)) for number, answer in found.items() if answer
+        }
+
     def commit(self, offsets: Offsets) -> None:
         with suppress(kafka.errors.KafkaError):
             self._consumer.commit_async(to_client(offsets))
@@ -120,7 +138,7 @@ class Reader(AnyReader):
                 -1 if r.timestamp is None else r.timestamp,  # None: in the oldest format of messages
                 r.key,
                 r.value,
-                _headers(r.headers) if r.headers else (),
+                without_nulls(r.headers) if r.headers else (),
             )
             for batch in batches.values()
             for r in batch
@@ -154,8 +172,3 @@ class Reader(AnyReader):
             if self.known_end(*tp) > self._positions[tp]:  # A transaction's mark is no record, nor is a compacted one.
                 with suppress(kafka.errors.KafkaError):
                     self._positions[tp] = self._consumer.position(tp, timeout_ms=_MARKS_MS) or self._positions[tp]
-
-
-def _headers(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
-    """A header's value may be null on Kafka; we take it for an empty one."""
-    return [(name, value or b"") for name, value in headers]

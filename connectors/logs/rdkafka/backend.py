@@ -4,15 +4,17 @@ import confluent_kafka
 
 from ...runtime.findings import Finding, Findings
 from ..cluster.backend import ClusterBackend
+from ..cluster.log import Client
 from . import admin
-from .log import RdKafkaLog
+from .group import Member
+from .outputs import Outputs
+from .reader import Reader
 
 
 class RdKafkaBackend(ClusterBackend):
     """The topics of a Kafka cluster, through librdkafka."""
 
-    _log = RdKafkaLog
-    _admin = admin
+    _client = Client(Reader, Outputs, Member, admin)
 
     def partition_of(self, key: bytes, n_partitions: int) -> int:
         from ..kafka.admin import partition_of  # It takes half a second to import, and few commands need it.

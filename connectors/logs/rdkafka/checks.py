@@ -85,8 +85,3 @@ def _refused(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> 
     if isinstance(client, Consumer):
         client.close()
     return ""
-
-
-def largest_request(values: Mapping[str, Any]) -> int:
-    """Bytes of the largest record that the producer sends."""
-    return int({**defaults(values, is_named=False), **values}["max_request_size"])

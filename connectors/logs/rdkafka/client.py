@@ -1,7 +1,6 @@
 """What all clients of librdkafka have in common: our defaults, a connection that tells why it fails, and answers."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -15,7 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 from ..cluster.commit_notes import to_metadata
 from ..cluster.group import Offsets
-from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
+from ..cluster.options import COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, no_kafka, require_answer
+from ..cluster.outputs import close_soon
 from ..transport import AccessDenied, Unavailable
 from .errors import is_refusal, ours, translated
 from .options import CODECS, to_client
@@ -68,13 +68,6 @@ def to_partitions(offsets: Offsets) -> list[TopicPartition]:
         TopicPartition(topic, number, committed.offset, to_metadata(committed.note))
         for (topic, number), committed in offsets.items()
     ]
-
-
-def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> None:
-    """Close a client; one that waits for a broker is left to itself after so many seconds."""
-    thread = threading.Thread(target=close, name="close", daemon=True)
-    thread.start()
-    thread.join(seconds)
 
 
 @contextmanager
@@ -144,8 +137,7 @@ class Administrator:
         self._questions: list[Future] = []  # that were not answered when the last one was asked
         errors: list[KafkaError] = []
         options = to_client({**_DEFAULTS, **given, "enable_idempotence": False})  # It needs no right to write.
-        if not answers(given):
-            raise Unavailable(f"no broker answers at {', '.join(servers(given))}")
+        require_answer(given)
         with translated():
             self.client = AdminClient({**options, **_logged(given), "error_cb": errors.append})
             try:
@@ -189,10 +181,7 @@ class Administrator:
             self.client.poll(0)
             for error in filter(is_refusal, errors):
                 raise AccessDenied(f"the broker refuses us: {error.str()}")
-        raise Unavailable(
-            "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers "
-            "and kafka.security_protocol"
-        )
+        raise no_kafka()
 
     @staticmethod
     def wait(answer: "Future[T]", seconds: float = COMMAND_SECONDS) -> T:

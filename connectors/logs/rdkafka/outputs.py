@@ -9,9 +9,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ..cluster.group import Offsets
-from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS, KafkaOptions
+from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS
+from ..cluster.outputs import Failure, Refusal, no_such_partition, note_failure, too_large
 from ..cluster.outputs import Outputs as AnyOutputs
-from ..cluster.outputs import Refusal, no_such_partition, too_large
 from ..transport import AccessDenied, Headers, OutputsLost, TopicMismatch
 from .admin import topics_there
 from .client import producer_options, to_partitions
@@ -20,51 +20,33 @@ from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, tra
 _INIT_SECONDS = 15.0  # for the coordinator of a transactional id
 _INSIST_SECONDS = 60.0  # as long as a broker may take to restart
 _ANY = -1  # the partition of the key
-_Failure = tuple[str, int, KafkaError]  # of a record: its topic, its partition, and why
 
 
-class Outputs(AnyOutputs[Producer]):
+class Outputs(AnyOutputs):
     """Writes with a producer of librdkafka, which reports only the records that fail."""
 
-    def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
-        super().__init__(options, why_silent)
-        self._failures: list[_Failure] = []  # the first one only
+    _translated, _translated_transaction = staticmethod(translated), staticmethod(translated_transaction)
 
-    def connect(self) -> Producer:
-        # It does not get a method of ours: a client in a cycle would be left to the collector; see `Administrator`.
-        options = {**producer_options(self._options.client), "on_delivery": partial(_note_failure, self._failures)}
+    def _new_producer(self) -> Producer:
+        options = {**producer_options(self._options.client), "on_delivery": partial(_heard, self._failures)}
         if self._options.is_transactional:
             del options["message.timeout.ms"]  # The transaction's time limits it.
             options["transactional.id"] = self._transactional_id()
             options["transaction.timeout.ms"] = self._options.transaction_timeout_ms
-        with translated():
-            producer = Producer(options)
-            try:
-                if self._options.is_transactional:
-                    self._init_transactions(producer)
-            except BaseException:
-                self._close(producer, 0.0)
-                raise
-        self._producer = producer
-        return producer
+        return Producer(options)
 
-    def _init_transactions(self, producer: Producer) -> None:
+    def _init_transactions(self) -> None:
         try:
-            producer.init_transactions(_INIT_SECONDS)
+            self._producer.init_transactions(_INIT_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.INVALID_TRANSACTION_TIMEOUT:
                 raise
             raise self._timeout_refused() from None
 
     def _send(
-        self,
-        producer: Producer,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int | None,
+        self, topic: str, value: bytes | None, key: bytes | None, headers: Headers, partition: int | None
     ) -> None:
+        producer = self._producer
         until = time.monotonic() + MISSING_SECONDS
         while True:
             try:
@@ -80,28 +62,18 @@ class Outputs(AnyOutputs[Producer]):
                     producer.list_topics(topic, MISSING_SECONDS)  # The partition may be new.
                 time.sleep(IDLE_SECONDS)
 
-    def _wait(self, producer: Producer, seconds: float) -> bool:
-        return producer.flush(seconds) == 0
+    def _wait(self, seconds: float) -> bool:
+        return bool(self._producer.flush(seconds) == 0)
 
     def _missing(self, names: Collection[str]) -> set[str]:
         return set(names) - topics_there(self._options.client, names)
 
-    def _close(self, producer: Producer, seconds: float) -> None:
+    def _close(self, seconds: float) -> None:
         with suppress(KafkaException):  # of a producer that was fenced
-            producer.flush(seconds)
-        producer.purge(blocking=False)  # Otherwise the client would wait for what it still holds.
-
-    # --- failures -----------------------------------------------------------------------------------------------------
-
-    def _forget_failure(self) -> None:
-        self._failures.clear()
-
-    def _check_failure(self) -> None:
-        if self._failures:
-            raise self._refused(*self._failures[0])
+            self._producer.flush(seconds)
+        self._producer.purge(blocking=False)  # Otherwise the client would wait for what it still holds.
 
     def _refused(self, topic: str, partition: int | None, error: KafkaError) -> Exception:
-        """What became of a record."""
         code, text = error.code(), error.str()
         if code == KafkaError._UNKNOWN_PARTITION:
             return no_such_partition(topic, partition)
@@ -116,27 +88,22 @@ class Outputs(AnyOutputs[Producer]):
 
     # --- transactions -------------------------------------------------------------------------------------------------
 
-    def _begin_transaction(self, producer: Producer) -> None:
-        with translated_transaction(self._options.instance):
-            producer.begin_transaction()
-
-    def _commit_transaction(self, producer: Producer, offsets: Offsets, membership: object) -> Refusal | None:
-        with translated_transaction(self._options.instance):
-            try:
-                if offsets:
-                    _insist(lambda: producer.send_offsets_to_transaction(to_partitions(offsets), membership))
-                _insist(producer.commit_transaction)  # It has no timeout; the watchdog ends the process if it hangs.
-            except KafkaException as exception:
-                error = exception.args[0]
-                if error.code() not in GENERATIONS and not error.txn_requires_abort():
-                    raise
-                is_unknown = error.code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH)
-                return Refusal(error.str(), is_unknown)
+    def _commit_transaction(self, offsets: Offsets, membership: object) -> Refusal | None:
+        producer = self._producer
+        try:
+            if offsets:
+                _insist(lambda: producer.send_offsets_to_transaction(to_partitions(offsets), membership))
+            _insist(producer.commit_transaction)  # It has no timeout; the watchdog ends the process if it hangs.
+        except KafkaException as exception:
+            error = exception.args[0]
+            if error.code() not in GENERATIONS and not error.txn_requires_abort():
+                raise
+            is_unknown = error.code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH)
+            return Refusal(error.str(), is_unknown)
         return None
 
-    def _abort_transaction(self, producer: Producer) -> None:
-        with translated_transaction(self._options.instance):
-            _insist(producer.abort_transaction)
+    def _abort_transaction(self) -> None:
+        _insist(self._producer.abort_transaction)
 
 
 def _insist(step: Callable[[], object]) -> None:
@@ -152,7 +119,6 @@ def _insist(step: Callable[[], object]) -> None:
         time.sleep(IDLE_SECONDS)
 
 
-def _note_failure(failures: list[_Failure], error: KafkaError | None, message: Any) -> None:
-    """Note the first record that failed."""
-    if error is not None and not failures:
-        failures.append((message.topic(), message.partition(), error))
+def _heard(failures: list[Failure], error: KafkaError | None, message: Any) -> None:
+    if error is not None:
+        note_failure(failures, message.topic(), message.partition(), error)

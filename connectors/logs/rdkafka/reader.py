@@ -18,13 +18,22 @@ from confluent_kafka import (
 )
 
 from ...runtime.process import LOOK_SECONDS
+from ..cluster.commit_notes import to_certain_note
 from ..cluster.group import Offsets
-from ..cluster.options import IDLE_SECONDS, KafkaOptions
-from ..cluster.reader import AT_ONCE, Partition
+from ..cluster.options import COMMAND_SECONDS, IDLE_SECONDS, STABLE_SECONDS, KafkaOptions
+from ..cluster.outputs import close_soon
+from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
-from ..transport import POLL_BYTES, PositionRefused, Record
+from ..transport import POLL_BYTES, Committed, PositionRefused, Record
 from .admin import ask_topics, described
-from .client import Administrator, asking_consumer, close_soon, consumer_options, offsets_of, to_partitions
+from .client import (
+    Administrator,
+    asking_consumer,
+    consumer_options,
+    offsets_of,
+    require_right,
+    to_partitions,
+)
 from .errors import MISSING, is_refusal, ours, translated
 
 
@@ -137,6 +146,23 @@ class Reader(AnyReader):
         _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return max(end, high)
 
+    def committed(self, topic: str, partitions: Collection[int]) -> dict[int, Committed]:
+        """What the group has committed last.
+
+        A consumer asks for it.  An administrator's `list_consumer_group_offsets` ends the process if the broker hangs,
+        in librdkafka 2.16.
+        """
+        asked = [TopicPartition(topic, number) for number in partitions]
+        if not asked:
+            return {}
+        seconds, level = COMMAND_SECONDS, "read_uncommitted"
+        if self._options.is_transactional:
+            seconds, level = STABLE_SECONDS, "read_committed"
+        with asking_consumer(self._options.client, group_id=self._options.group, isolation_level=level) as consumer:
+            found = consumer.committed(asked, seconds)
+        require_right(found)
+        return {one.partition: Committed(one.offset, _note_of(one)) for one in found if one.offset >= 0}
+
     def commit(self, offsets: Offsets) -> None:
         with suppress(KafkaException):
             self._consumer.commit(offsets=to_partitions(offsets), asynchronous=True)
@@ -210,7 +236,7 @@ class Reader(AnyReader):
             key, value, headers = message.key(), message.value(), message.headers()
             kind, stamp = message.timestamp()
             stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
-            records.append(Record(*partition, offset, stamp, key, value, _headers(headers) if headers else ()))
+            records.append(Record(*partition, offset, stamp, key, value, without_nulls(headers) if headers else ()))
             n_bytes += len(value or b"") + len(key or b"")
             self._positions[partition] = offset + 1
             self._at_end.discard(partition)
@@ -245,6 +271,8 @@ def _is_answer(answer: Future) -> bool:
     return error is None or (isinstance(error, KafkaException) and error.args[0].code() in MISSING)
 
 
-def _headers(headers: list[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-    """A header's value may be null on Kafka; we take it for an empty one."""
-    return [(name, value or b"") for name, value in headers]
+def _note_of(partition: TopicPartition) -> str:
+    try:
+        return to_certain_note(partition.metadata or "", partition.partition)
+    except UnicodeDecodeError:
+        return to_certain_note(None, partition.partition)

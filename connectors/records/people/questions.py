@@ -31,7 +31,7 @@ from ..codec import MAX_BYTES
 from ..formats.base import BadRecord, Fields, show
 from ..formats.json import read_json
 from ..labels import MAX_QUERY_ID, Place
-from .annotators import Agreement, Annotator
+from .annotators import Annotator
 
 STATUS = b"status"  # key of the record that tells how far the labelling is
 MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value
@@ -58,6 +58,8 @@ COUNTS = (  # in a status
 )
 
 _RECHECKED = f"-{RECHECK}"
+
+Is = Callable[[Any], bool]  # whether a value of JSON is right
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def _to_status(found: Fields) -> dict[str, Any]:
     return status
 
 
-def _check_field(found: Fields, name: str, is_right: Callable[[Any], bool], wanted: str) -> None:
+def _check_field(found: Fields, name: str, is_right: Is, wanted: str) -> None:
     if name not in found:
         raise BadRecord("missing-field", f"the record has no {name!r}")
     if not is_right(found[name]):
@@ -272,6 +274,10 @@ def are_numbers(value: Any) -> bool:
     return type(value) is dict and all(map(_is_finite, value.values()))
 
 
+def _is_query_id(value: Any) -> bool:
+    return type(value) is str and 0 < len(value) <= MAX_QUERY_ID
+
+
 def _is_plain(value: Any) -> bool:
     """Whether this is an object that can be written as JSON again."""
     try:
@@ -281,11 +287,11 @@ def _is_plain(value: Any) -> bool:
     return type(value) is dict
 
 
-def _is_point(value: Any) -> bool:
-    """Whether this is a `CurvePoint`."""
-    if type(value) is not list or len(value) != 4:
+def _is_class(value: Any) -> bool:
+    try:
+        return class_of(value) == value
+    except ValueError:
         return False
-    return all(map(_is_count, value[:2])) and all(share is None or _is_share(share) for share in value[2:])
 
 
 def _is_verdict(value: Any) -> bool:
@@ -298,71 +304,56 @@ def _is_missed(value: Any) -> bool:
     """Whether this is a `Missed`."""
     from streamsvm.active import Missed  # loads the engine, which most readers of this topic do not need
 
-    if type(value) is not dict or value.keys() != set(Missed._fields):
-        return False
-    counts = [value[name] for name in Missed._fields if name != "at_most"]
-    return all(map(_is_count, counts)) and (value["at_most"] is None or _is_count(value["at_most"]))
+    return _object(**dict.fromkeys(Missed._fields, _is_count) | {"at_most": _or_null(_is_count)})(value)
 
 
-def _is_agreement(value: Any) -> bool:
-    """Whether this is an `Agreement`."""
-    if type(value) is not dict or value.keys() != set(Agreement._fields) or type(value["measure"]) is not str:
-        return False
-    rates = (value["share"], value["kappa"])
-    return _is_count(value["n_shared"]) and all(rate is None or _is_finite(rate) for rate in rates)
+def _is_of(*kinds: type) -> Is:
+    return lambda value: type(value) in kinds
 
 
-def _is_annotator(value: Any) -> bool:
-    """Whether this is an `Annotator`."""
-    if type(value) is not dict or value.keys() != set(Annotator._fields) or type(value["name"]) is not str:
-        return False
-    rates = (value["agreement"], value["per_hour"])
-    counts = (value[name] for name in Annotator._fields if name.startswith("n_"))
-    return all(map(_is_count, counts)) and all(rate is None or _is_finite(rate) for rate in rates)
+def _or_null(is_right: Is) -> Is:
+    return lambda value: value is None or is_right(value)
 
 
-def _is_class(value: Any) -> bool:
-    try:
-        return class_of(value) == value
-    except ValueError:
-        return False
+def _list(is_right: Is) -> Is:
+    return lambda value: type(value) is list and all(map(is_right, value))
 
 
-def _speaks(value: Any) -> bool:
-    """Whether this is an event that speaks for a guess."""
-    if type(value) is not dict or value.keys() != {"id", "label", "share"} or type(value["id"]) not in (str, int):
-        return False
-    return type(value["label"]) in (str, int, bool) and _is_share(value["share"])
-
-
-def _is_asked_as(value: Any) -> bool:
-    """Whether this is an event, and the question that would be about it."""
-    if type(value) is not dict or value.keys() != {"query_id", "id"} or type(value["id"]) not in (str, int):
-        return False
-    return type(value["query_id"]) is str and 0 < len(value["query_id"]) <= MAX_QUERY_ID
-
-
-def _are_classes(value: Any) -> bool:
-    """Whether these are classes and numbers of labels."""
-    return type(value) is list and all(
-        type(pair) is list and len(pair) == 2 and _is_class(pair[0]) and _is_count(pair[1]) for pair in value
+def _row(*are_right: Is) -> Is:
+    """A list of as many items, each of its own kind."""
+    return lambda value: (
+        type(value) is list
+        and len(value) == len(are_right)
+        and all(is_right(item) for is_right, item in zip(are_right, value, strict=True))
     )
 
 
-_Check = tuple[Callable[[Any], bool], str]
+def _object(**members: Is) -> Is:
+    """An object with exactly these members."""
+    return lambda value: (
+        type(value) is dict
+        and value.keys() == members.keys()
+        and all(is_right(value[name]) for name, is_right in members.items())
+    )
+
+
+_IS_ID, _IS_TEXT, _IS_RATE = _is_of(str, int), _is_of(str), _or_null(_is_finite)
+_IS_POINT = _row(_is_count, _is_count, _or_null(_is_share), _or_null(_is_share))  # a `CurvePoint`
+_IS_AGREEMENT = _object(n_shared=_is_count, share=_IS_RATE, kappa=_IS_RATE, measure=_IS_TEXT)
+_COUNTED = {name: _is_count for name in Annotator._fields if name.startswith("n_")}
+_IS_ANNOTATOR = _object(name=_IS_TEXT, agreement=_IS_RATE, per_hour=_IS_RATE, **_COUNTED)
+_IS_WITNESS = _object(id=_IS_ID, label=_is_of(str, int, bool), share=_is_share)  # an event that speaks for a guess
+_Check = tuple[Is, str]
 _COUNT: _Check = (_is_count, "a count")
 _NUMBERS: _Check = (are_numbers, "an object of finite numbers")
 _TIME: _Check = (_is_time, "whole milliseconds")
 _QUESTION: dict[str, _Check] = {
-    "query_id": (
-        lambda value: type(value) is str and 0 < len(value) <= MAX_QUERY_ID,
-        f"1 to {MAX_QUERY_ID} characters",
-    ),
-    "id": (lambda value: type(value) in (str, int), "a text or a whole number"),
+    "query_id": (_is_query_id, f"1 to {MAX_QUERY_ID} characters"),
+    "id": (_IS_ID, "a text or a whole number"),
     "x": _NUMBERS,
     "margin": (_is_finite, "a finite number"),
-    "score": (lambda value: value is None or _is_share(value), "a number from 0 to 1, or null"),
-    "reason": (lambda value: type(value) is str, "a text"),
+    "score": (_or_null(_is_share), "a number from 0 to 1, or null"),
+    "reason": (_IS_TEXT, "a text"),
     "asked_at": _TIME,
     "expires_at": _TIME,
     "unusual": _NUMBERS,
@@ -370,20 +361,20 @@ _QUESTION: dict[str, _Check] = {
     "event": (_is_plain, "an object without infinite numbers"),
 }
 _OTHERS: dict[str, _Check] = {  # that a question may lack; the first two are of more than two classes
-    "guess": (lambda value: value is None or _is_class(value), "a class or null"),
-    "probabilities": (are_numbers, "an object of finite numbers"),
-    "almost": (lambda value: type(value) is bool, "true or false"),
-    "alike": (lambda value: type(value) is list and all(map(_is_asked_as, value)), "a list of query_id and id"),
-    "speaking": (lambda value: type(value) is list and all(map(_speaks, value)), "a list of id, label and share"),
+    "guess": (_or_null(_is_class), "a class or null"),
+    "probabilities": _NUMBERS,
+    "almost": (_is_of(bool), "true or false"),
+    "alike": (_list(_object(query_id=_is_query_id, id=_IS_ID)), "a list of query_id and id"),
+    "speaking": (_list(_IS_WITNESS), "a list of id, label and share"),
 }
 _STATUS: dict[str, _Check] = {
-    "classes": (_are_classes, "a list of classes, each with its number of labels"),
+    "classes": (_list(_row(_is_class, _is_count)), "a list of classes, each with its number of labels"),
     **dict.fromkeys(COUNTS, _COUNT),
-    "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
+    "remaining": (_or_null(_is_count), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),
     "missed": (_is_missed, "an object of at_most, n_audited, n_found and n_unlabelled"),
-    "recall": (lambda value: type(value) is str, "a text"),
-    "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
-    "agreement": (_is_agreement, "an agreement"),
-    "annotators": (lambda value: type(value) is list and all(map(_is_annotator, value)), "a list of annotators"),
+    "recall": (_IS_TEXT, "a text"),
+    "curve": (_list(_IS_POINT), "a list of points"),
+    "agreement": (_IS_AGREEMENT, "an agreement"),
+    "annotators": (_list(_IS_ANNOTATOR), "a list of annotators"),
 }

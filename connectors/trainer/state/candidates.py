@@ -215,9 +215,10 @@ class Labelling:
 
     def is_alike(self, lesson: Lesson) -> bool:
         """Whether an alarm may compare a label with earlier ones: those of undecided events become harder to guess."""
-        if self._undecided is None or lesson.verdict is None:
+        verdict = lesson.told.verdict
+        if self._undecided is None or verdict is None:
             return True
-        return lesson.verdict.decided and self._undecided.counts(lesson.key, lesson.verdict)
+        return verdict.decided and self._undecided.counts(lesson.key, verdict)
 
     def _look_for_words(self, key: int, value: bytes) -> None:
         """Ask about an event first if its text holds a seed word, and few others did."""

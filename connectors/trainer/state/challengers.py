@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import orjson
@@ -15,6 +16,7 @@ from ...records.said import read_said, write_said
 from ...records.split import Split
 from ...settings.challengers import FIRST, NOW, ChallengerSettings
 from ...settings.sections import Settings
+from .checkpoint import Checkpoint, check_fingerprint
 from .counters import Counters
 from .estimates import Estimates
 from .models import SingleModel, new_decider, new_model, read_model
@@ -99,7 +101,7 @@ class Challenger:
 
     def take_part(self, models: SingleModel, counters: Counters, said: dict[int, Said], offset: int) -> None:
         """It has caught up, with this model."""
-        self.models = SingleModel(models.model, None, models.decider(None))
+        self.models = models.with_records(None)
         self.counters, self.said, self.offset, self.caught_up = replace(counters), said, offset, None
 
     def to_blobs(self) -> dict[str, bytes]:
@@ -253,8 +255,7 @@ class Challengers:
     def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
         """The model that serves as a challenger."""
         own = self._settings.models()[self.serving]
-        model = SingleModel(models.model, None, models.decider(None))
-        return Challenger(own, model, self._compared(), replace(counters), offset, begun=0)
+        return Challenger(own, models.with_records(None), self._compared(), replace(counters), offset, begun=0)
 
     def _new(self, own: ChallengerSettings) -> Challenger:
         vocabulary = self._settings.label.vocabulary
@@ -294,8 +295,7 @@ class Challengers:
             for key in keys:
                 of_events.pop(key, None)
         for challenger in self.active:
-            models = challenger.models
-            n_forgotten += (models.decider(None) or models.model).forget(list(keys))
+            n_forgotten += challenger.models.trained().learner.forget(list(keys))
         return n_forgotten
 
     def to_blobs(self) -> Iterator[dict[str, bytes]]:
@@ -398,3 +398,14 @@ def serving_of(blobs: Mapping[str, bytes]) -> str:
     """The name of the model that serves, by a checkpoint."""
     terms = read_terms(blobs)
     return terms[-1].name if terms else FIRST
+
+
+def check_settings(checkpoint: Checkpoint, settings: Settings, folder: Path) -> None:
+    """Refuse other settings than those of the checkpoint, of the model that serves by it.
+
+    Raises
+    ------
+    ConfigError
+        If a setting differs; the message names each one.
+    """
+    check_fingerprint(checkpoint, settings.serving(serving_of(checkpoint.blobs)).fingerprint(), folder)

@@ -13,6 +13,7 @@ from streamsvm.conformal import Tally
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses
+from .course import Course
 
 Tallies = Mapping[Any, Tally]
 
@@ -50,12 +51,13 @@ class Decided:
     ----------
     tallies : dict
         The counts of each class so far.
+    course : Course
+        The counts at regular intervals.
     """
 
     def __init__(self, tallies: Tallies | None = None) -> None:
         self.tallies: dict[ClassLabel, Tally] = dict(tallies or {})
-        self._points: list[Point] = []
-        self._every = 50
+        self.course = Course[Point](_LENGTH)
 
     def change(self, before: Tallies, after: Tallies) -> None:
         """Take in what a model has learned: its counts before and after."""
@@ -71,25 +73,16 @@ class Decided:
 
     def note(self, n: int) -> None:
         """Keep the counts after n records, if it is time."""
-        if n < (self._points[-1].n if self._points else 0) + self._every:
-            return
-        self._points.append(Point(n, dict(list(self.tallies.items())[:_MOST_CLASSES])))
-        if len(self._points) > _LENGTH:
-            self._points = self._points[1::2]
-            self._every *= 2
-
-    @property
-    def course(self) -> list[Point]:
-        """The counts at regular intervals, which grow as the course does."""
-        return list(self._points)
+        if self.course.is_due(n):
+            self.course.add(Point(n, dict(list(self.tallies.items())[:_MOST_CLASSES])))
 
     def to_arrays(self, classes: KnownClasses) -> dict[str, np.ndarray]:
         """All of it, for a checkpoint."""
         return {
             "counts": _table([self.tallies], classes)[0],
-            "course": _table([point.tallies for point in self._points], classes)[:, :_MOST_CLASSES],
-            "n": np.array([point.n for point in self._points], np.int64),
-            "every": np.array(self._every),
+            "course": _table([point.tallies for point in self.course.rows], classes)[:, :_MOST_CLASSES],
+            "n": np.array([point.n for point in self.course.rows], np.int64),
+            "every": np.array(self.course.every),
         }
 
     @classmethod
@@ -97,9 +90,9 @@ class Decided:
         """Go on from a checkpoint."""
         self = cls(_tallies(require_array(arrays, "counts", "i", (None, 3)), classes))
         n = require_array(arrays, "n", "i", (None,)).tolist()
-        course = require_array(arrays, "course", "i", (len(n), None, 3))
-        self._points = [Point(at, _tallies(rows, classes)) for at, rows in zip(n, course, strict=True)]
-        self._every = max(1, int(require_array(arrays, "every", "i", ())))
+        points = require_array(arrays, "course", "i", (len(n), None, 3))
+        self.course.rows = [Point(at, _tallies(rows, classes)) for at, rows in zip(n, points, strict=True)]
+        self.course.every = max(1, int(require_array(arrays, "every", "i", ())))
         return self
 
 

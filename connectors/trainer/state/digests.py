@@ -39,7 +39,7 @@ def digests(state: State) -> dict[str, str]:
         "counts": _digest(
             [
                 orjson.dumps([counts, state.offset, state.labels_offset, state.classes.labels]),
-                state.breaker.to_array().tobytes(),
+                state.breaker.to_arrays()["recent"].tobytes(),
             ]
         ),
     }

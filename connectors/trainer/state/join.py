@@ -48,7 +48,7 @@ from streamsvm.core.saving.snapshot import require_array
 from ...records.classes import ClassLabel, KnownClasses, two_classes
 from ...records.labels import Label
 from ...records.predictions import Said
-from .lesson import JoinCounters, Lesson
+from .lesson import NOTHING_TOLD, JoinCounters, Lesson, Told
 from .waiting import FORGET, NEVER, Entry, Waiting, from_columns, to_columns
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Join:
     def verdict_of(self, key: int) -> Decision | None:
         """What was decided about an event that is here; None for any other key, and without [decide]."""
         entry = self._events.entries.get(key)
-        return entry.verdict if entry is not None else None
+        return entry.told.verdict if entry is not None else None
 
     def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
@@ -146,7 +146,7 @@ class Join:
     def without_event(self, key: int) -> Lesson | None:
         """The lesson of a label that waits for this event; None if the event is here, or no label waits."""
         entry = self._labels.entries.get(key)
-        return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+        return None if entry is None else Lesson(key, None, entry.y, 0.0, NOTHING_TOLD, None, is_first=False)
 
     def erase(self, keys: Iterable[int]) -> None:
         """Forget events and labels at once, as if they had expired; no counter says so."""
@@ -163,12 +163,9 @@ class Join:
         What was answered, for the metrics, stays.  Of an event that the model has not predicted, the verdict stays.
         """
         for key, entry in self._events.entries.items():
-            own = said.get(key)
-            self._events.nbytes -= entry.nbytes
-            entry.decision = None if own is None else own.decision
-            if own is not None and own.verdict is not None:
-                entry.verdict = own.verdict
-            self._events.nbytes += entry.nbytes
+            own, told = said.get(key), entry.told
+            decision, verdict = (None, None) if own is None else (own.decision, own.verdict)
+            self._events.tell(entry, told._replace(decision=decision, verdict=verdict or told.verdict))
 
     def add_event(
         self,
@@ -177,13 +174,10 @@ class Join:
         *,
         y: ClassLabel | None,
         w: float,
-        margin: float,
+        said: Said,
         entity: bytes | None,
         time: int,
         at: int,
-        predicted: ClassLabel | None = None,
-        decision: tuple[float, ...] | None = None,
-        verdict: Decision | None = None,
     ) -> Lesson | None:
         """Enter an event.
 
@@ -195,8 +189,8 @@ class Join:
             The value of its record, kept until the event is forgotten.
         y, w
             Its own label or None, and its weight.
-        margin, predicted, decision, verdict
-            The prediction for it; see `Lesson`.
+        said
+            The prediction for it.
         entity
             The key whose model learns.
         time, at
@@ -211,7 +205,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = Entry(self._clock, value, entity, w, margin, NEVER, NEVER, None, at, None, predicted, decision, verdict)
+        entry = Entry(self._clock, value, entity, w, Told.of(said, is_late=True), NEVER, NEVER, None, at)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -223,7 +217,7 @@ class Join:
             entry.rev, entry.offset = _INLINE
             lesson = self._decide(key, entry, y, w)
         self._insert(self._events, key, entry)
-        return lesson and lesson._replace(decision=None)  # the model is still the one that predicted
+        return lesson and lesson._replace(told=Told.of(said, is_late=False))  # the model is still the same
 
     def add_label(self, label: Label, offset: int, time: int) -> Lesson | None:
         """Enter a label, a correction or a retraction.
@@ -248,7 +242,7 @@ class Join:
         entry = self._events.entries.get(key) or self._labels.entries.get(key)
         rev = label.rev if label.rev is not None else max(0, entry.rev if entry else 0)
         if entry is None:
-            self._insert(self._labels, key, Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
+            self._insert(self._labels, key, Entry(self._clock, None, None, label.w, NOTHING_TOLD, rev, offset, y))
             return None
         if not self._is_newer(entry, rev, offset, y):
             return None
@@ -270,10 +264,12 @@ class Join:
                 entry.y = new
             if entry.taught is not None and entry.taught[0] == old:
                 entry.taught = FORGET if new is None else (new, entry.taught[1])
-            if entry.predicted == old:
-                entry.predicted = new
-            if place is not None and entry.decision is not None:
-                entry.decision = entry.decision[:place] + entry.decision[place + 1 :]
+        for entry in self._events.entries.values():
+            _, predicted, decision, _ = told = entry.told
+            if place is not None and decision is not None:
+                decision = decision[:place] + decision[place + 1 :]
+            predicted = new if predicted == old else predicted
+            self._events.tell(entry, told._replace(predicted=predicted, decision=decision))
 
     def _is_newer(self, entry: Entry, rev: int, offset: int, y: ClassLabel | None) -> bool:
         """Whether this label holds from now on; if not, count it."""
@@ -306,9 +302,7 @@ class Join:
             self.counters.corrected += 1
         entry.taught = lesson
         waited = self._clock - entry.since
-        first, said = taught is None, entry.predicted
-        found = Lesson(key, entry.value, *lesson, entry.margin, entry.entity, first, entry.at, waited, said)
-        return found._replace(decision=entry.decision, verdict=entry.verdict)
+        return Lesson(key, entry.value, *lesson, entry.told, entry.entity, taught is None, entry.at, waited)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -396,18 +390,8 @@ class Join:
             **to_columns({**self._events.entries, **self._labels.entries}, self._classes),
         }
 
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, np.ndarray],
-        ttl_ms: int,
-        event_bytes: int,
-        label_bytes: int,
-        classes: KnownClasses | None = None,
-        leap_ms: int | None = None,
-    ) -> "Join":
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint, possibly with other limits."""
-        self = cls(ttl_ms, event_bytes, label_bytes, classes, leap_ms)
         self.counters = JoinCounters(*require_array(arrays, "counters", "i", (None,)).tolist())
         for key, entry in from_columns(arrays, self._classes):
             (self._labels if entry.value is None else self._events).add(key, entry)
@@ -416,4 +400,3 @@ class Join:
         self._advance(int(require_array(arrays, "clock", "i", ())))
         self._shrink(self._events)
         self._shrink(self._labels)
-        return self

@@ -25,7 +25,7 @@ from typing import IO, NamedTuple
 from zlib import crc32
 
 from ...logs.segments import LogCorruption
-from ...runtime.folders import naming, touch_private
+from ...runtime.folders import naming, replace_private
 
 TRIES = 3  # of a cut that kills the process, before it is consumed record by record; and of such a record
 
@@ -60,12 +60,7 @@ class Journal:
     def __init__(self, path: Path, past: Sequence[Cut] = (), n_tries: int = 0) -> None:
         self._sum = 0  # of all lines so far
         texts = [*map(_text, past), *([b"try"] * (n_tries - 1) if n_tries else [b"done"])]
-        beginning = b"".join([self._line(text) for text in texts])
-        temporary = path.with_name(f".{path.name}.tmp")
-        with naming(path):
-            touch_private(temporary)
-            temporary.write_bytes(beginning)
-        temporary.replace(path)
+        replace_private(path, b"".join([self._line(text) for text in texts]))
         self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
     def append(self, cut: Cut) -> None:

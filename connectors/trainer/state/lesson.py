@@ -1,13 +1,44 @@
 """The results of the join of events and labels: lessons, and counts."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from streamsvm.conformal import Decision
 
 from ...records.classes import ClassLabel
+from ...records.predictions import Said
 
 ABSENT = -1  # in a checkpoint: no label, or no bytes; of a lesson: no offset
+
+
+class Told(NamedTuple):
+    """What was said of an event before its label came, as far as the label needs it.
+
+    Attributes
+    ----------
+    margin
+        The decision value minus the threshold; with more than two classes, the lead of the predicted one.
+    predicted
+        The predicted class, if there are more than two; None if the model knew no class.
+    decision
+        The decision values, in the order of the model's classes, if the label came late; None if the event was
+        predicted just now, or if they are not known.
+    verdict
+        What was decided; None without [decide].
+    """
+
+    margin: float = 0.0
+    predicted: ClassLabel | None = None
+    decision: tuple[float, ...] | None = None
+    verdict: Decision | None = None
+
+    @classmethod
+    def of(cls, said: Said, *, is_late: bool) -> Self:
+        """What a prediction said; `is_late` says whether the label comes late."""
+        return cls(said.margin, said.class_label, said.decision if is_late else None, said.verdict)
+
+
+NOTHING_TOLD = Told()
 
 
 class Lesson(NamedTuple):
@@ -21,9 +52,8 @@ class Lesson(NamedTuple):
         The event, as the value of its record; None if it is forgotten.
     y, w
         Label and weight; y is None if the model should only forget the example.
-    margin
-        The decision value minus the threshold, from before the event was first learned; with more than two classes, the
-        lead of the predicted one.
+    told
+        What was said before the event was first learned.
     entity
         The key whose model learns.
     is_first
@@ -32,27 +62,17 @@ class Lesson(NamedTuple):
         Offset of the event's record.
     waited
         Milliseconds that the event has waited, by the clock of the join.
-    predicted
-        The predicted class, if there are more than two; None if the model knew no class.
-    decision
-        The decision values of the prediction, in the order of the model's classes, if the label came late; None if the
-        event was predicted just now, or if they are not known.
-    verdict
-        What was decided about the event when it was predicted; None without [decide].
     """
 
     key: int
     value: bytes | None
     y: ClassLabel | None
     w: float
-    margin: float
+    told: Told
     entity: bytes | None
     is_first: bool
     at: int = ABSENT
     waited: int = 0
-    predicted: ClassLabel | None = None
-    decision: tuple[float, ...] | None = None
-    verdict: Decision | None = None
 
 
 @dataclass

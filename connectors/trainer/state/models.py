@@ -79,40 +79,31 @@ def _sizes_of(model: Model) -> Sizes:
     return Sizes(model.n_support, model.n_members, model.kernel_evaluations)
 
 
-class SingleModel:
-    """One model for all records of a partition; `key`, which `KeyedModels` chooses by, says nothing here."""
+class Models:
+    """What a single model and models by key have in common; `key` says nothing where all records share one.
 
-    n_dropped = n_damaged = 0  # models that were dropped, and stored models that were set aside
+    Attributes
+    ----------
+    n_dropped, n_damaged, n_unsaved : int
+        Models that were dropped, stored models that were set aside, and models that the next `save` writes.
+    """
 
-    def __init__(self, model: Any, records: Records | None = None, decider: ConformalClassifier | None = None) -> None:
-        self.model = model
-        self._records = records
-        self._decider = decider
-        self._has_changed = True
+    n_dropped = n_damaged = n_unsaved = 0
+
+    def trained(self, key: bytes | None) -> Trained:
+        """The model of a key, with what makes its features and what decides with it."""
+        raise NotImplementedError
 
     def to_predict(self, key: bytes | None) -> Model:
-        return self.model
-
-    def to_learn(self, key: bytes | None) -> Model:
-        self._has_changed = True
-        return self.model
-
-    def replace(self, model: Any) -> None:
-        """Go on with this model."""
-        self.model = model
-        self._has_changed = True
+        return self.trained(key).model
 
     def records(self, key: bytes | None) -> Records | None:
         """What makes the features of a model, if events are raw."""
-        return self._records
-
-    def to_observe(self, key: bytes | None) -> Records | None:
-        """The same, to learn an event."""
-        return self._records
+        return self.trained(key).records
 
     def decider(self, key: bytes | None) -> ConformalClassifier | None:
         """What decides with a model, if [decide] asks for it."""
-        return self._decider
+        return self.trained(key).decider
 
     def has(self, key: bytes | None) -> bool:
         """Whether there is a model that has learned something of this key."""
@@ -122,14 +113,70 @@ class SingleModel:
         """Drop the model of a key; return the number of its members."""
         return 0
 
+    def replaced_by(self, others: Any) -> Any:
+        """The models to go on with, which say what `others` do."""
+        return others
+
+    def withdrawn(self) -> list[bytes]:
+        """Keys of the models that were dropped since the last call."""
+        return []
+
+    def leave(self, names: Set[str]) -> None:
+        """Move the models of these files to the file that the next `save` completes."""
+
+    def leave_all(self) -> None:
+        """Move all models to the next file, so that no file has an older version of a model."""
+
+    def remove_old(self) -> None:
+        """Remove the files that no kept checkpoint needs, after a checkpoint was written."""
+
+    def close(self) -> None:
+        """Close the file; what was not saved is lost."""
+
+    def __len__(self) -> int:
+        """Number of models that have learned, in memory or not."""
+        return 1
+
+
+class SingleModel(Models):
+    """One model for all records of a partition."""
+
+    def __init__(self, model: Any, records: Records | None = None, decider: ConformalClassifier | None = None) -> None:
+        self._trained = Trained(model, records, decider)
+        self._has_changed = True
+
+    @property
+    def model(self) -> Any:
+        return self._trained.model
+
+    def trained(self, key: bytes | None = None) -> Trained:
+        return self._trained
+
+    def to_learn(self, key: bytes | None) -> Model:
+        self._has_changed = True
+        return self.model
+
+    def to_observe(self, key: bytes | None) -> Records | None:
+        """What makes the features of a model, to learn an event."""
+        return self._trained.records
+
+    def with_records(self, records: Records | None) -> "SingleModel":
+        """The same model for events that these records make features of; None: for rows of features."""
+        return SingleModel(*self._trained._replace(records=records))
+
+    def replace(self, model: Any) -> None:
+        """Go on with this model."""
+        self._trained = self._trained._replace(model=model)
+        self._has_changed = True
+
     def sizes(self) -> Sizes:
         return _sizes_of(self.model)
 
     def digest(self) -> str:
-        return Trained(self.model, self._records, self._decider).digest()
+        return self._trained.digest()
 
     def to_bytes(self) -> bytes:
-        return Trained(self.model, self._records, self._decider).to_bytes()
+        return self._trained.to_bytes()
 
     def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         """The models that have learned since the last call, with their keys."""
@@ -137,16 +184,8 @@ class SingleModel:
             yield None, self.model
         self._has_changed = False
 
-    def withdrawn(self) -> list[bytes]:
-        """Keys of the models that were dropped since the last call."""
-        return []
 
-    def __len__(self) -> int:
-        """Number of models that have learned, in memory or not."""
-        return 1
-
-
-class KeyedModels:
+class KeyedModels(Models):
     """One model for each key; records without a key share one.
 
     Parameters
@@ -214,20 +253,11 @@ class KeyedModels:
         self._needed: deque[set[str]] = deque([{path.name for path in folder.glob("models-*")}], maxlen=keep + 1)
         self._file: IO[bytes] | None = None
 
-    def to_predict(self, key: bytes | None) -> Model:
-        return self._trained(key or b"").model
-
-    def records(self, key: bytes | None) -> Records | None:
-        return self._trained(key or b"").records
-
     def to_observe(self, key: bytes | None) -> Records | None:
         if self._records is None:
             return None
         self._note(key or b"")
         return self.records(key)
-
-    def decider(self, key: bytes | None) -> ConformalClassifier | None:
-        return self._trained(key or b"").decider
 
     def has(self, key: bytes | None) -> bool:
         return (key or b"") in self._order
@@ -240,7 +270,8 @@ class KeyedModels:
         self._remove(key)
         return n_members
 
-    def _trained(self, key: bytes) -> Trained:
+    def trained(self, key: bytes | None) -> Trained:
+        key = key or b""
         found = self._live.get(key)
         if found is None:
             place = self._places.get(key)
@@ -322,32 +353,31 @@ class KeyedModels:
         """Keys of the models that have learned, by their last lessons."""
         return list(self._order)
 
-    def adopt(self, others: "KeyedModels") -> None:
-        """Go on with the models of another folder, in the place of all that are here."""
+    def replaced_by(self, others: Any) -> "KeyedModels":
+        """These models, which go on with those of another folder in the place of all that are here."""
         for key in list(self._order):
             del self._order[key]
             self._remove(key)
         for key in others.order:
-            self._write(key, others._trained(key).to_bytes())
+            self._write(key, others.trained(key).to_bytes())
             self._order[key] = None
         self._unpublished = set(self._order)
         self._withdrawn -= self._unpublished
         self.n_dropped = others.n_dropped
+        return self
 
     def keys(self) -> set[bytes]:
         """Keys of the models that have learned, in memory or not."""
         return set(self._order)
 
     @property
-    def n_unsaved(self) -> int:
-        """Number of models that the next `save` writes."""
+    def n_unsaved(self) -> int:  # type: ignore[override]
         return len(self._unsaved)
 
     def digest(self) -> str:
-        """A digest of all models that have learned, in memory or not."""
         total = blake2b(digest_size=16)
         for key in sorted(self.keys()):
-            total.update(key + b"\0" + self._trained(key).digest().encode())
+            total.update(key + b"\0" + self.trained(key).digest().encode())
         return total.hexdigest()
 
     def save(self) -> Arrays:
@@ -363,11 +393,9 @@ class KeyedModels:
         return self._to_arrays()
 
     def leave_all(self) -> None:
-        """Move all models to the next file, so that no file has an older version of a model."""
         self.leave({place.file for place in self._places.values()})
 
     def leave(self, names: Set[str]) -> None:
-        """Move the models of these files to the file that the next `save` completes."""
         leaving = [(key, place) for key, place in self._places.items() if place.file in names] if names else []
         self._flush()
         for key, place in leaving:
@@ -379,7 +407,6 @@ class KeyedModels:
             self._write(key, blob)
 
     def close(self) -> None:
-        """Close the file; what was not saved is lost."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -396,7 +423,6 @@ class KeyedModels:
         self._drop_oldest()
 
     def remove_old(self) -> None:
-        """Remove the files that no kept checkpoint needs, after a checkpoint was written."""
         self._needed.append({place.file for place in self._places.values()})
         kept = set().union(*self._needed)
         for path in self._folder.glob("models-*"):

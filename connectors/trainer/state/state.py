@@ -1,7 +1,7 @@
 """The state of a partition between two cuts, and its way into a checkpoint and back."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -57,39 +57,35 @@ class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
 
 
 class Breaker:
-    """Counts the bad records among the last 1000, and stops the trainer when they are too many.
+    """Looks at the last 1000 records, and stops the trainer when too many of them are bad.
 
     Parameters
     ----------
     max_bad
         The largest share of bad records, from 0 to 1.
-    recent
-        Whether each of the last records was bad, from a checkpoint; default: no records yet.
     """
 
-    def __init__(self, max_bad: float, recent: Iterable[bool] = ()) -> None:
+    def __init__(self, max_bad: float) -> None:
         self._limit = max_bad * _BREAKER_WINDOW
-        self._recent = deque(recent, maxlen=_BREAKER_WINDOW)
-        self._bad = sum(self._recent)
+        self._recent: deque[bool] = deque(maxlen=_BREAKER_WINDOW)  # whether each was bad
 
     def observe(self, are_bad: Sequence[bool]) -> None:
         """Count records; raise `TooManyBadRecords` at a bad record above the limit."""
-        if not self._bad and not any(are_bad):
-            self._recent.extend(are_bad)
-            return
         for is_bad in are_bad:
-            if len(self._recent) == _BREAKER_WINDOW:
-                self._bad -= self._recent[0]
             self._recent.append(is_bad)
-            self._bad += is_bad
-            if is_bad and self._bad > self._limit:
+            if is_bad and (n_bad := sum(self._recent)) > self._limit:
                 raise TooManyBadRecords(
-                    f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows. "
+                    f"{n_bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows. "
                     "The dead-letter topic says why; a larger daemon.max_bad passes over them"
                 )
 
-    def to_array(self) -> np.ndarray:
-        return np.array(self._recent, dtype=bool)
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The state, for a checkpoint."""
+        return {"recent": np.array(self._recent, dtype=bool)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint."""
+        self._recent.extend(require_array(arrays, "recent", "b", (None,)).tolist())
 
 
 @dataclass
@@ -102,8 +98,8 @@ class State:
     classes: KnownClasses
     challengers: Challengers
     metrics: Prequential | ClassPrequential
-    history: History
     breaker: Breaker
+    history: History = field(default_factory=History)
     alarms: Alarms = field(default_factory=Alarms)
     changes: ClassChanges = field(default_factory=ClassChanges)
     decided: Decided = field(default_factory=Decided)
@@ -131,10 +127,10 @@ class State:
         Estimates begin anew.  Labels that are still to come teach the model with what it said itself.
         """
         assert isinstance(self.models, SingleModel)
-        records = self.models.records(None)
+        records = self.records
         champion = self.challengers.champion(self.models, self.counters, self.offset)
         found = self.challengers.swap(name, champion, request)
-        self.models = SingleModel(found.models.model, records, found.models.decider(None))
+        self.models = found.models.with_records(records)
         self.join.say(found.said)
         self.estimates = _estimates(settings, self.models)
 
@@ -193,15 +189,11 @@ class State:
         Its version is larger, because scorers take no older model.  Challengers that were not rebuilt go on: they have
         forgotten what was erased, and keep its traces.
         """
-        if isinstance(self.models, KeyedModels):
-            assert isinstance(other.models, KeyedModels)
-            self.models.adopt(other.models)
+        models = self.models.replaced_by(other.models)
         other.challengers = self.challengers.replaced_by(other.challengers)
         other.counters.erased = max(1, self.version + 1 - other.version)
         other.counters.seconds += self.counters.seconds
-        models = self.models if isinstance(self.models, KeyedModels) else other.models
-        place = replace(other, sequence=self.sequence, erased=self.erased)
-        return replace(place, models=models)
+        return replace(other, sequence=self.sequence, erased=self.erased, models=models)
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
@@ -209,11 +201,11 @@ class State:
 
     def standardised(self, x: Mapping[Any, Any], entity: bytes | None) -> dict[Any, float]:
         """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
-        records = self.models.records(entity)
-        x = x if records is None else records.transform_one(x)
+        trained = self.models.trained(entity)
+        x = x if trained.records is None else trained.records.transform_one(x)
         if self.scaler is not None:
             return self.scaler.transform_one(dict(x)) if self.scaler.kind == "standard" else {}
-        model = self.models.to_predict(entity)
+        model = trained.model
         weights = getattr(model, "feature_weights_", {})  # of the kernel, which the factors have in them
         scales = ((name, value, *model.scale_of(name)) for name, value in x.items())
         return {
@@ -225,26 +217,39 @@ class State:
     @classmethod
     def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":
         """The state of a partition before the first record, with an empty model or this one."""
-        classes = _known_classes(settings, [] if model is None else getattr(model, "labels", []), ClassChanges())
-        join = Join(*_limits(settings), classes, _leap(settings))
+        classes = _known_classes(settings, getattr(model, "labels", []), ClassChanges())
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             begun = new_model(settings.model, _listed(settings)) if model is None else model
-            models = SingleModel(
-                begun, settings.features.records(), new_decider(begun, settings.decide.error, settings.audit)
-            )
+            decider = new_decider(begun, settings.decide.error, settings.audit)
+            models = SingleModel(begun, settings.features.records(), decider)
         else:
             models = _keyed(settings, settings.model, store)
+        return cls._with(models, settings, number, classes, Challengers(settings, classes))
+
+    @classmethod
+    def _with(
+        cls,
+        models: SingleModel | KeyedModels,
+        settings: Settings,
+        number: int,
+        classes: KnownClasses,
+        challengers: Challengers,
+        scaler: WarmupScaler | None = None,
+    ) -> "State":
+        """The state of a partition before the first record, with these models."""
+        join = Join(*_limits(settings), classes, _leap(settings))
         return cls(
             models=models,
-            scaler=None,
+            scaler=scaler,
             join=join,
             classes=classes,
-            challengers=Challengers(settings, classes),
+            challengers=challengers,
             metrics=prequential(classes, settings.daemon.window),
-            history=History(),
             breaker=Breaker(settings.daemon.max_bad),
-            labelling=Labelling(settings, join, None, number, models.records(None)) if settings.log.questions else None,
+            labelling=Labelling(settings, join, scaler, number, models.records(None))
+            if settings.log.questions
+            else None,
             estimates=_estimates(settings, models),
         )
 
@@ -266,15 +271,13 @@ class State:
     def _from_checkpoint(
         cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
     ) -> "State":
-        parts = by_prefix(checkpoint.arrays)
-        blobs = checkpoint.blobs
+        parts, blobs, offsets = by_prefix(checkpoint.arrays), checkpoint.blobs, checkpoint.offsets
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         changes = read_changes(checkpoint)
         classes = _known_classes(settings, read_classes(checkpoint), changes)
         challengers = Challengers(settings, classes, read_terms(blobs))
         challengers.restore(blobs)
-        if "control" in checkpoint.offsets:
-            challengers.next_request = snapshot.count(checkpoint.offsets, "control")
+        challengers.next_request = _request(offsets, "control")
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             own = settings.serving(challengers.serving).model
@@ -282,35 +285,25 @@ class State:
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
-        join = Join.from_arrays(parts["join"], *_limits(settings), classes, _leap(settings))
-        labelling = Labelling(settings, join, scaler, number, models.records(None)) if settings.log.questions else None
-        if labelling and "labelling" in blobs:
-            labelling.restore(blobs["labelling"])
-        estimates = _estimates(settings, models)
-        if estimates and "estimates" in parts:
-            estimates.restore(blobs, parts["estimates"]["history"])
-        return cls(
-            models=models,
-            scaler=scaler,
-            join=join,
-            classes=classes,
+        self = cls._with(models, settings, number, classes, challengers, scaler)
+        self.join.restore(parts["join"])
+        self.metrics.restore(parts["metrics"])
+        self.breaker.restore(parts["breaker"])
+        if self.labelling and "labelling" in blobs:
+            self.labelling.restore(blobs["labelling"])
+        if self.estimates and "estimates" in parts:
+            self.estimates.restore(blobs, parts["estimates"]["history"])
+        return replace(
+            self,
             changes=changes,
-            challengers=challengers,
-            metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
-            breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
             alarms=Alarms.of_blobs(blobs),
             decided=_decided(parts, models, classes),
-            labelling=labelling,
-            estimates=estimates,
-            offset=snapshot.count(checkpoint.offsets, "events"),
-            labels_offset=snapshot.count(checkpoint.offsets, "labels"),
+            offset=snapshot.count(offsets, "events"),
+            labels_offset=snapshot.count(offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=_counters(checkpoint.counters),
-            erased=Erased.from_arrays(
-                snapshot.count(checkpoint.offsets, "erasures") if "erasures" in checkpoint.offsets else 0,
-                parts.get("erased", {}),
-            ),
+            erased=Erased.from_arrays(_request(offsets, "erasures"), parts.get("erased", {})),
         )
 
     def to_checkpoint(self, settings: Settings) -> tuple[Checkpoint, Iterator[dict[str, bytes]]]:
@@ -324,7 +317,7 @@ class State:
             "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
             "history": self.history.to_arrays(),
-            "breaker": {"recent": self.breaker.to_array()},
+            "breaker": self.breaker.to_arrays(),
         }
         if self.decided.tallies:
             parts["decided"] = self.decided.to_arrays(self.classes)
@@ -360,15 +353,14 @@ class State:
         return checkpoint, of_challengers
 
 
-def prequential(
-    classes: KnownClasses, window: int, arrays: Mapping[str, np.ndarray] | None = None
-) -> Prequential | ClassPrequential:
-    """The metrics of two classes or of more; at their beginning, or from a checkpoint's arrays."""
-    if classes.are_two:
-        return Prequential(window) if arrays is None else Prequential.from_arrays(arrays, window)
-    return (
-        ClassPrequential(window, classes) if arrays is None else ClassPrequential.from_arrays(arrays, window, classes)
-    )
+def prequential(classes: KnownClasses, window: int) -> Prequential | ClassPrequential:
+    """The metrics of two classes or of more, at their beginning."""
+    return Prequential(window) if classes.are_two else ClassPrequential(window, classes)
+
+
+def _request(offsets: dict[str, int], topic: str) -> int:
+    """The offset of the next request on a topic that a checkpoint may not know."""
+    return snapshot.count(offsets, topic) if topic in offsets else 0
 
 
 def _decided(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.learner.snapshots import by_prefix
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
 from ...records.models import ServedModel
@@ -44,8 +44,7 @@ class Stored(NamedTuple):
         """A model with all that it takes to predict by it; `key` is None if the partition has one model."""
         names = self.setting("label.negative"), self.setting("label.positive")
         meta = {"names": names} if None not in names else {}
-        models = self.models
-        return ServedModel(models.to_predict(key), self.scaler, meta, models.records(key), models.decider(key))
+        return self.models.trained(key).served(self.scaler, meta)
 
     def arrays(self, part: str) -> dict[str, Any]:
         """The arrays of a part of the state, by name; empty if the state lacks this part."""

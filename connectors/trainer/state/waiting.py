@@ -8,13 +8,12 @@ from operator import attrgetter
 
 import numpy as np
 
-from streamsvm.conformal import Decision
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses
 from ...records.decisions import from_json, to_json
 from .byte_strings import packed, unpacked
-from .lesson import ABSENT
+from .lesson import ABSENT, Told
 
 NEVER = -(1 << 63)  # before all times, revisions and offsets
 FORGET = (None, 0.0)  # y and w of the lesson to forget an example
@@ -33,21 +32,19 @@ class Entry:
     value: bytes | None
     entity: bytes | None
     w: float | None  # the event's, or the waiting label's
-    margin: float
+    told: Told
     rev: int  # this and the next two: the newest label
     offset: int
     y: ClassLabel | None  # None: no label yet, or a retraction
     at: int = ABSENT  # offset of the event's record
     taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
-    predicted: ClassLabel | None = None  # with more than two classes
-    decision: tuple[float, ...] | None = None  # the decision values of the prediction
-    verdict: Decision | None = None  # what was decided with them
 
     @property
     def nbytes(self) -> int:
         """Memory that it takes."""
-        n_bytes = _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(self.decision or ())
-        return n_bytes if self.verdict is None else n_bytes + _VERDICT + _PER_VALUE * len(self.verdict.p)
+        _, _, decision, verdict = self.told
+        n_bytes = _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(decision or ())
+        return n_bytes if verdict is None else n_bytes + _VERDICT + _PER_VALUE * len(verdict.p)
 
 
 class Waiting:
@@ -69,6 +66,12 @@ class Waiting:
         self.nbytes -= entry.nbytes
         return entry
 
+    def tell(self, entry: Entry, told: Told) -> None:
+        """Replace what was said of one of the entries."""
+        self.nbytes -= entry.nbytes
+        entry.told = told
+        self.nbytes += entry.nbytes
+
     def pop_oldest(self) -> tuple[int, Entry]:
         key, entry = self.entries.popitem(last=False)
         self.nbytes -= entry.nbytes
@@ -88,18 +91,19 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
 
     taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
     taught_y[[entry.taught == FORGET for entry in entries]] = _TAKEN_BACK
-    predicted = {} if classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
-    verdicts = [entry.verdict and to_json(entry.verdict) for entry in entries]
+    predicted = {} if classes.are_two else {"predicted": numbers(entry.told.predicted for entry in entries)}
+    verdicts = [verdict and to_json(verdict) for verdict in map(attrgetter("told.verdict"), entries)]
+    decisions = map(attrgetter("told.decision"), entries)
     return {
         "key": np.fromiter(kept, np.int64, len(kept)),
         **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
-        "margin": column("margin", np.float64),
+        "margin": column("told.margin", np.float64),
         "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
         "y": numbers(entry.y for entry in entries),
         "taught_y": taught_y,
         "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
         **predicted,
-        **packed("decision", [None if e.decision is None else np.array(e.decision).tobytes() for e in entries]),
+        **packed("decision", [None if said is None else np.array(said).tobytes() for said in decisions]),
         **(packed("verdict", verdicts) if any(verdicts) else {}),
         **packed("value", [entry.value for entry in entries]),
         **packed("entity", [entry.entity for entry in entries]),
@@ -125,7 +129,5 @@ def from_columns(arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> Ite
             taught = (classes.label_of(taught_y), taught_w)
         values = None if decision is None else tuple(np.frombuffer(decision, np.float64).tolist())
         decided = None if verdict is None else from_json(verdict)
-        yield (
-            key,
-            Entry(since, value, entity, weight, margin, rev, offset, label, at, taught, predicted, values, decided),
-        )
+        told = Told(margin, predicted, values, decided)
+        yield key, Entry(since, value, entity, weight, told, rev, offset, label, at, taught)

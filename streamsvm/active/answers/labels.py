@@ -8,33 +8,23 @@ from streamsvm.active.answers.events import Action, Answer, LoopCounts, Refuse, 
 from streamsvm.active.answers.register import Record
 
 
-def set_label(record: Record, answer: Answer, counts: LoopCounts) -> Action:
-    """Let this label hold, unless a later one does."""
-    assert answer.y is not None
+def enter(record: Record, answer: Answer, counts: LoopCounts) -> Action:
+    """Let this label hold, or none after a retraction, unless a later one does."""
+    y = answer.y if answer.status == "label" else None
     if answer.time < record.time:
         return refuse(answer.key, "stale: a later one holds", counts)
     record.time = answer.time
-    if answer.y == record.y:
-        return refuse(answer.key, "repeated: this label holds already", counts)
-    is_correction = record.y is not None
-    counts.change_labels(record.y, -1)
-    counts.change_labels(answer.y, 1)
-    record.y = answer.y
-    counts.corrected += is_correction
-    return SetLabel(answer.key, answer.y, answer.annotator, is_correction)
-
-
-def retract(record: Record, answer: Answer, counts: LoopCounts) -> Action:
-    """Let no label hold, unless a later one does."""
-    if answer.time < record.time:
-        return refuse(answer.key, "stale: a later one holds", counts)
-    record.time = answer.time
-    if record.y is None:
-        return refuse(answer.key, "there is no label to retract", counts)
-    counts.change_labels(record.y, -1)
-    record.y = None
-    counts.retracted += 1
-    return Retract(answer.key, answer.annotator)
+    if y == record.y:
+        why = "there is no label to retract" if y is None else "repeated: this label holds already"
+        return refuse(answer.key, why, counts)
+    before, record.y = record.y, y
+    counts.change_labels(before, -1)
+    counts.change_labels(y, 1)
+    if y is None:
+        counts.retracted += 1
+        return Retract(answer.key, answer.annotator)
+    counts.corrected += before is not None
+    return SetLabel(answer.key, y, answer.annotator, is_correction=before is not None)
 
 
 def refuse(key: int, why: str, counts: LoopCounts) -> Refuse:

@@ -21,12 +21,13 @@ Memory
     annotators, and for undoing the newest 20 answers of the last 1000 annotators.  A forgotten question is unknown.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from streamsvm.active.answers.register import ENDED
+from streamsvm.core.newest import Newest
 
 VOICES = 20  # annotators of one question whose last word is kept
 PEOPLE = 1000  # annotators who can undo
@@ -53,7 +54,7 @@ class _Card:
     holders: dict[str, int] = field(default_factory=dict)  # the annotators who have it, and the ends of their leases
     y: bool | None = None  # the answer that holds
     by: str | None = None  # the annotator who gave it
-    said: dict[str, bool | None] = field(default_factory=dict)  # the last word of each annotator; None: no label
+    said: Newest[str, bool | None] = field(default_factory=lambda: Newest(VOICES))  # last words; None: no label
 
     def is_free(self, who: str, now: int) -> bool:
         """Whether an annotator may get it."""
@@ -93,9 +94,9 @@ class QuestionBook:
             raise ValueError(f"lease={lease!r} must be a positive integer of milliseconds")
         self._lease = lease
         self._open: dict[str, _Card] = {}
-        self._closed: OrderedDict[str, _Card] = OrderedDict()
+        self._closed: Newest[str, _Card] = Newest(ENDED)
         self._held: dict[str, str] = {}  # by annotator: the question assigned to them
-        self._given: OrderedDict[str, deque[Given]] = OrderedDict()  # by annotator
+        self._given: Newest[str, deque[Given]] = Newest(PEOPLE)  # by annotator
 
     def __len__(self) -> int:
         """Number of open questions, assigned or not."""
@@ -215,8 +216,6 @@ class QuestionBook:
             del self._held[who]
         card.holders.clear()
         self._closed[question_id] = card
-        if len(self._closed) > ENDED:
-            self._closed.popitem(last=False)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -246,7 +245,7 @@ class QuestionBook:
         if card.said.get(who) == y:
             return "repeated"
         is_theirs = who not in card.said
-        _say(card, who, y)
+        card.said[who] = y
         self._note(who, Given(question_id, y, now))
         if question_id in self._open:
             self._count(question_id, card, who, is_theirs)
@@ -268,7 +267,7 @@ class QuestionBook:
         """Count an answer that is no label, such as a skip, if the question is open and has no answer of `who` yet."""
         card = self._open.get(question_id)
         if card is not None and who not in card.said:
-            _say(card, who, None)
+            card.said[who] = None
             self._count(question_id, card, who, True)
 
     def newest(self, who: str, now: int, within: int = 60_000) -> Given | None:
@@ -322,10 +321,8 @@ class QuestionBook:
         return self._open.get(question_id) or self._closed.get(question_id)
 
     def _note(self, who: str, answer: Given) -> None:
-        others = [given for given in self._given.pop(who, ()) if given.question_id != answer.question_id]
+        others = [given for given in self._given.get(who, ()) if given.question_id != answer.question_id]
         self._given[who] = deque([*others, answer], maxlen=UNDOABLE)
-        if len(self._given) > PEOPLE:
-            self._given.popitem(last=False)
 
 
 def _holds(card: _Card, who: str, y: bool) -> bool:
@@ -340,10 +337,3 @@ def _without(card: _Card, who: str) -> _Card:
     del card.said[who]
     card.wanted = min(card.wanted + 1, card.answers)
     return card
-
-
-def _say(card: _Card, who: str, y: bool | None) -> None:
-    card.said.pop(who, None)
-    card.said[who] = y
-    if len(card.said) > VOICES:
-        del card.said[next(iter(card.said))]

@@ -2,20 +2,25 @@
 
 A question is about one example.  The example leaves the pool when it is asked about, and is never asked about again.  A
 question is open until it is answered, skipped or ignored, until it expires, or until it is withdrawn.
+
+It remembers the open questions, the last 10,000 examples whose question has ended, and the last 10,000 that were
+labelled without a question.  An example that is forgotten counts as never seen.
 """
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from streamsvm.active.answers.events import Action, Label, LoopCounts, Question, Withdraw
-from streamsvm.active.answers.register import ALIKE, Record, Register
+from streamsvm.active.answers.register import ALIKE, ENDED, Record, question_id
 from streamsvm.active.choosing.decisions import margins
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice
+from streamsvm.core.newest import Newest
 
 
-class Questions(Register):
+class Questions:
     """The pool, the examples that have left it for a question, and the counts of both.
 
     Parameters
@@ -29,11 +34,18 @@ class Questions(Register):
     """
 
     def __init__(self, pool: Pool, name: str, is_alive: Callable[[int], bool] | None) -> None:
-        super().__init__(name)
+        self._name = name
+        self.open: dict[int, Record] = {}  # oldest first
+        self._closed: Newest[int, Record] = Newest(ENDED)
+        self._elsewhere: Newest[int, Record] = Newest(ENDED)
         self._pool: Any = pool
         self._is_alive = is_alive
         self._rows: dict[int, Any] = {}  # examples of the open questions
         self.counts = LoopCounts(n_offered=len(pool))
+
+    def find(self, key: int) -> Record | None:
+        """The record of an example; None if it was never seen, or is forgotten."""
+        return self.open.get(key) or self._closed.get(key) or self._elsewhere.get(key)
 
     def record_of(self, key: int, *, is_alike: bool = False) -> Record:
         """The record of an example.  If a person has seen it without being asked, it is not asked about any more."""
@@ -41,7 +53,7 @@ class Questions(Register):
         if record is None:
             was_there = self._pool.discard(key)
             self.counts.elsewhere += 1
-            record = self.add_elsewhere(key)
+            self._elsewhere[key] = record = Record(None, "elsewhere")
             if is_alike and was_there:
                 record.status = ALIKE
                 self.counts.alike += 1
@@ -49,14 +61,17 @@ class Questions(Register):
 
     def forget_alike(self, key: int) -> bool:
         """Forget a near-duplicate whose label was taken back; return whether it is one."""
-        is_one = super().forget_alike(key)
-        self.counts.alike -= is_one
-        self.counts.elsewhere -= is_one
-        return is_one
+        record = self._elsewhere.get(key)
+        if record is None or record.status != ALIKE or record.y is not None:
+            return False
+        del self._elsewhere[key]
+        self.counts.alike -= 1
+        self.counts.elsewhere -= 1
+        return True
 
     def n_without_label(self) -> int:
         """Number of examples that have left the pool and have no label, except those to be ignored."""
-        return len(self.unanswered()) + self.n_unasked()
+        return len(self.unanswered()) + sum(record.y is None for record in self._elsewhere.values())
 
     def is_without_label(self, key: int) -> bool:
         """Whether `n_without_label` counts this example."""
@@ -80,6 +95,29 @@ class Questions(Register):
             return self._rows[key]
         return self._pool.rows([key]) if key in self._pool else None
 
+    def answered(self, most: int) -> dict[int, Label]:
+        """The labels that hold of the `most` examples whose questions were answered last, by key, the oldest first."""
+        closed = reversed(self._closed.items())
+        newest = ((key, record.y) for key, record in closed if record.status == "answered" and record.y is not None)
+        return dict(list(islice(newest, most))[::-1])
+
+    def labels(self, *, alike: bool = True) -> dict[int, Label]:
+        """All labels that hold and are remembered, asked for or not, by key; without near-duplicates unless `alike`."""
+        records = {**self._elsewhere, **self._closed, **self.open}
+        return {
+            key: record.y
+            for key, record in records.items()
+            if record.y is not None and (alike or record.status != ALIKE)
+        }
+
+    def unanswered(self) -> list[tuple[Question, str]]:
+        """The questions about examples that have no label and are not to be ignored, and how they ended, or "open"."""
+        return [
+            (record.question, record.status)
+            for record in (*self.open.values(), *self._closed.values())
+            if record.question is not None and record.y is None and record.status != "ignored"
+        ]
+
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def choose(self, draw: Callable[[], Choice]) -> Choice | None:
@@ -94,11 +132,11 @@ class Questions(Register):
 
     def ask(self, choice: Choice, now: int, expires: int, guess: Label | None = None) -> Question:
         """Open a question about an example of the pool."""
-        key, id_ = choice.key, self.question_id(choice.key)
-        question = Question(id_, key, choice.reason, float(choice.margin), now, expires, guess)
+        key = choice.key
+        question = Question(question_id(self._name, key), key, choice.reason, float(choice.margin), now, expires, guess)
         self._rows[key] = self._pool.rows([key])
         self._pool.discard(key)
-        self.add_open(question)
+        self.open[key] = Record(question, "open")
         self.counts.n_asked += 1
         self.counts.n_open += 1
         return question
@@ -144,19 +182,35 @@ class Questions(Register):
     def close_as(self, record: Record, status: str) -> None:
         """Note how a question has ended, which may be open or closed."""
         assert record.question is not None
-        record.status = status
-        if self.close(record.question.key):
-            del self._rows[record.question.key]
+        record.status, key = status, record.question.key
+        if self.open.pop(key, None) is not None:
+            self._closed[key] = record
+            del self._rows[key]
             self.counts.n_open -= 1
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Everything except the examples, as JSON can hold it."""
-        return {"counts": asdict(self.counts), **super().state()}
+        kinds = {"open": self.open, "closed": self._closed, "elsewhere": self._elsewhere}
+        return {"counts": asdict(self.counts), **{kind: _stored(records) for kind, records in kinds.items()}}
 
-    def restore_all(self, state: Mapping[str, Any], row_of: Callable[[int], Any]) -> None:
+    def restore(self, state: Mapping[str, Any], row_of: Callable[[int], Any]) -> None:
         """Continue where `state` was taken; `row_of` gives the examples of the open questions."""
         self.counts = LoopCounts(**state["counts"])
-        self.restore(state)
+        self.open = dict(self._records_of(state["open"]))
+        self._closed = Newest(ENDED, self._records_of(state["closed"]))
+        self._elsewhere = Newest(ENDED, self._records_of(state["elsewhere"]))
         self._rows = {key: row_of(key) for key in self.open}
+
+    def _records_of(self, stored: list[list[Any]]) -> list[tuple[int, Record]]:
+        return [(key, Record(self._question_of(key, about), *rest)) for key, about, *rest in stored]
+
+    def _question_of(self, key: int, about: list[Any] | None) -> Question | None:
+        return None if about is None else Question(question_id(self._name, key), key, *about)
+
+
+def _stored(records: dict[int, Record]) -> list[list[Any]]:
+    return [
+        [key, None if r.question is None else list(r.question[2:]), r.status, r.y, r.time] for key, r in records.items()
+    ]

@@ -130,20 +130,33 @@ def closest_of_rare(model: Any, values: np.ndarray, f: np.ndarray, rng: np.rando
     if values.ndim == 1:
         raise ValueError("rare_first=True needs a model of several classes, such as OneVsRest(LASVM())")
     inside = np.flatnonzero(f < 1.0)
-    if values.shape[1] > 1 and len(inside):
-        two_best = np.argpartition(values[inside], -2, axis=1)[:, -2:]
-        for place in in_drawn_order(model, rng):
-            own = inside[(two_best == place).any(axis=1)]
-            if len(own):
-                return int(own[np.argmin(f[own])])
-    return int(np.argmin(f))
+    if values.shape[1] < 2 or not len(inside):
+        return int(np.argmin(f))
+    two_best = np.argpartition(values[inside], -2, axis=1)[:, -2:]
+    return int(inside[closest_of_drawn(model, two_best, f[inside], rng)])
 
 
-def in_drawn_order(model: Any, rng: np.random.Generator) -> list[int]:
-    """The places of a model's classes as they are drawn, each with a weight of 1 / (1 + its examples).
+def closest_of_drawn(model: Any, places: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:
+    """The candidate with the smallest f of those that belong to a drawn class; of all if the drawn ones have none.
 
-    Drawn without replacement by exponential keys: Efraimidis, Spirakis, "Weighted random sampling with a reservoir",
-    Information Processing Letters 97 (2006).
+    A class is drawn with a weight of 1 / (1 + its examples), and then others in turn, without replacement, by
+    exponential keys: Efraimidis, Spirakis, "Weighted random sampling with a reservoir", Information Processing Letters
+    97 (2006).
+
+    Parameters
+    ----------
+    model
+        A model of several classes, or a pipeline that ends in one.
+    places
+        The places of the classes to which each candidate belongs, (n, k).
+    f
+        Half the leads, (n,).
+    rng
+        Draws the classes.
     """
     counts = np.array(list(learner_of(model).class_counts.values()))
-    return np.argsort(rng.exponential(size=len(counts)) * (1.0 + counts), kind="stable").tolist()
+    for place in np.argsort(rng.exponential(size=len(counts)) * (1.0 + counts), kind="stable").tolist():
+        own = np.flatnonzero((places == place).any(axis=1))
+        if len(own):
+            return int(own[np.argmin(f[own])])
+    return int(np.argmin(f))

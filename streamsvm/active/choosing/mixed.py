@@ -32,10 +32,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.active.choosing.decisions import (
+    closest_of_drawn,
     closest_of_rare,
     decisions,
     half_leads,
-    in_drawn_order,
     learner_of,
     margins,
 )
@@ -174,7 +174,7 @@ class MixedSelection(Selection):
             return int(at[np.argmin(np.abs(f))]), "boundary"
         if u < self.boundary + self.novel:
             return self._novel(model, places, at, f, rng), "novel"
-        return self._far(places, rng), "explore"
+        return _in_proportion(self._space.distances(places), rng), "explore"
 
     def _outside(
         self, model: Any, places: np.ndarray, scored: "_Scored", rng: np.random.Generator
@@ -183,7 +183,7 @@ class MixedSelection(Selection):
         at, f, values = scored
         kind = rng.integers(3)
         if kind == 0 and values.ndim == 2:
-            return int(at[_least_certain(model, values, f, rng)]), "boundary"
+            return int(at[closest_of_drawn(model, values.argmax(axis=1)[:, None], f, rng)]), "boundary"
         below = np.flatnonzero(f < 0.0)
         if kind == 0 and len(below):
             return int(at[below[np.argmax(f[below])]]), "boundary"
@@ -196,10 +196,6 @@ class MixedSelection(Selection):
         some = rng.choice(len(at), min(self.candidates, len(at)), replace=False)
         sigma = self._space.novelty(model, places[at[some]])
         return int(at[some[np.argmin(np.minimum(np.abs(f[some]), 1.0) - sigma)]])
-
-    def _far(self, places: np.ndarray, rng: np.random.Generator) -> int:
-        """An example, drawn in proportion to the squared distance from the nearest labelled one."""
-        return _in_proportion(self._space.distances(places), rng)
 
     # --- what is remembered -------------------------------------------------------------------------------------------
 
@@ -238,16 +234,6 @@ def _are_flat(near: np.ndarray) -> bool:
         return False
     middle, large = np.quantile(near, (0.5, 0.99))
     return bool(large < FLAT * middle)
-
-
-def _least_certain(model: Any, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:
-    """The example with the smallest lead among those of which a drawn class has the largest decision value."""
-    best = values.argmax(axis=1)
-    for place in in_drawn_order(model, rng):
-        own = np.flatnonzero(best == place)
-        if len(own):
-            return int(own[np.argmin(f[own])])
-    return int(np.argmin(f))
 
 
 def _chosen(pool: Pool, model: Any, i: int, n: int, reason: Reason) -> Choice:

@@ -37,6 +37,13 @@ class ToRecall(StoppingRule):
         Number of answered questions before the review; at least 2.
     hunt
         Number of questions after each positive that a random question finds; at least 0.
+
+    Attributes
+    ----------
+    phase
+        What is asked now.
+    proof : RecallProof
+        What is proved so far; None before the first random question.
     """
 
     recall: float = 0.8
@@ -49,7 +56,7 @@ class ToRecall(StoppingRule):
     _taken: list[list[int]] = field(default_factory=list, init=False, repr=False)  # key, and whether it was random
     _hunted: list[int] = field(default_factory=list, init=False, repr=False)  # random positives that started a hunt
     _to_hunt: int = field(default=0, init=False, repr=False)
-    _proof: RecallProof | None = field(default=None, init=False, repr=False)
+    proof: RecallProof | None = field(default=None, init=False, repr=False)
     _n_known: int = field(default=0, init=False, repr=False)  # positives
     _n_left: int = field(default=0, init=False, repr=False)  # examples in the pool
     _is_empty: bool = field(default=False, init=False, repr=False)  # whether nothing is left to ask or to answer
@@ -60,7 +67,7 @@ class ToRecall(StoppingRule):
         arguments.require_count("hunt", self.hunt, 0)
 
     def _observed(self) -> list[str]:
-        made_anew = ("_proof", "_n_left", "_is_empty", "phase")
+        made_anew = ("proof", "_n_left", "_is_empty", "phase")
         return [name for name in super()._observed() if name not in made_anew]
 
     def state(self) -> dict[str, Any]:
@@ -123,7 +130,7 @@ class ToRecall(StoppingRule):
             if is_random and y and key not in self._hunted:
                 self._hunted.append(key)
                 self._to_hunt = self.hunt
-        self._proof = proof
+        self.proof = proof
 
     def n_taken(self, holds: Callable[[int], bool]) -> int:
         """Number of examples that were taken and for which this holds."""
@@ -143,12 +150,12 @@ class ToRecall(StoppingRule):
 
     def verdict(self) -> Verdict:
         wanted = f"{100 * self.recall:g} % of the positives"
-        if self.phase == "random" and self._proof is not None:
-            if self._proof.holds():
-                return Verdict(True, False, self._proof.why())
+        if self.phase == "random" and self.proof is not None:
+            if self.proof.holds():
+                return Verdict(True, False, self.proof.why())
             if self._is_empty:
-                return Verdict(True, False, f"{self._proof.why()}; no event is left to ask about")
-            return Verdict(False, True, f"{self._proof.why()}; for {wanted} at least {self._proof.cost()} more answers")
+                return Verdict(True, False, f"{self.proof.why()}; no event is left to ask about")
+            return Verdict(False, True, f"{self.proof.why()}; for {wanted} at least {self.proof.cost()} more answers")
         least = answers_for_recall(max(0, self._n_left - len(self._review)), self._n_known, self.recall)
         if self.phase == "review":
             now = f"the review: {len(self._review)} events above the line are left"

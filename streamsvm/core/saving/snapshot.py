@@ -106,7 +106,9 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     header_length = verify(data)
     header, places = described(data[PRELUDE.size : PRELUDE.size + header_length])
     if header["kind"] != kind:
-        raise SnapshotError(f"this is a {header['kind']!r} snapshot, expected {kind!r}")
+        raise SnapshotError(
+            f"this is a {header['kind']!r} snapshot, expected {kind!r}; `streamsvm.load` reads all kinds"
+        )
     body_start = aligned(PRELUDE.size + header_length)
     return header["meta"], arrays_of(data, body_start, places)
 

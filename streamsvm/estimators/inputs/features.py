@@ -13,36 +13,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.core import blocks
-from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import Queries
-from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, is_apart, plain, without_duplicates
+from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.core.scaling import NO_MARKS, RawRows
+from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
-from streamsvm.estimators.inputs.checks import (
-    culprit,
-    culprit_of,
-    frame_of,
-    named_columns,
-    not_finite,
-    shown,
-    table_of,
-    too_large,
-    values_of,
-)
+from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
+from streamsvm.estimators.inputs.checks import culprit, named_columns, not_finite, shown, too_large, values_of
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.inputs.sample import Rows, RowsOf, dense_rows, listed_rows, sparse_rows
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
-# Of examples with fewer features, so many times as many make a block: it costs more to prepare than to compute.
-NARROW_BELOW, NARROW = 64, 4
 LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
 
 
@@ -59,6 +44,7 @@ class _Example(NamedTuple):
 
 
 NOTHING = _Example((), np.empty(0, np.int64), True)
+NO_GROWTH = np.empty(0, np.int64)
 
 
 class FeatureTable:
@@ -73,14 +59,6 @@ class FeatureTable:
         The column of each name.
     n_kept
         Number of columns that are no longer provisional.
-    growth
-        Number of columns after each example of the last block to learn.
-    marks
-        Whether each example of the last block marks a gap, as in `RawRows`.
-    rows_of
-        The columns and the values, as they were given, of each example of the last block.
-    raw_of
-        Gives the last block as it was given, unscaled.
     max_features
         Largest number of features.  An example that would exceed it is refused.
     takes_gaps
@@ -96,10 +74,6 @@ class FeatureTable:
     def __init__(self) -> None:
         self.columns: dict[Hashable, int] = {}
         self.n_kept = 0
-        self.growth = np.empty(0, np.int64)
-        self.marks = NO_MARKS
-        self.rows_of: RowsOf = _no_rows
-        self.raw_of: Callable[[], RawRows] = _no_raw
         self._last = NOTHING
 
     def __len__(self) -> int:
@@ -195,9 +169,6 @@ class FeatureTable:
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         """The columns and the values of one example: float64, not yet checked to be finite."""
         self.settle()
-        return self._example(x, learning)
-
-    def _example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         values = values_of(x, self.takes_gaps)
         names = tuple(x)
         if learning and not (names == self._last.names and self._last.known):
@@ -210,165 +181,67 @@ class FeatureTable:
 
     # -------------------------------------------------------------------------------------------------------- batches
 
-    def batches(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[tuple[slice, Queries]]:
-        """X in blocks of at most `at_once` queries, each with its place in X."""
-        return self._batches(X, learning, at_once, blocks)
-
     def raw_batches(
-        self, X: Any, learning: bool, notice: Callable[[np.ndarray, int], None] | None = None
-    ) -> Iterator[tuple[slice, RawRows]]:
-        """X in blocks of examples as the user gave them, each with its place in X.
+        self,
+        X: Any,
+        learning: bool,
+        notice: Callable[[np.ndarray, int], None] | None = None,
+        at_once: int = blocks.BLOCK,
+    ) -> Iterator[tuple[slice, RawRows, np.ndarray]]:
+        """X in blocks of examples as the user gave them.
 
-        `notice` is told of blocks whose examples lack features, once they have been used: the columns that the examples
-        name, and their number.
+        Yields the place of each block in X, its examples, and, if they are to be learned, the number of columns after
+        each of them.  `notice` is told of blocks whose examples lack features, once they have been used: the columns
+        that the examples name, and their number.
         """
-        is_sparse = sp.issparse(X) or has_sparse_columns(X)
-        for rows, raw in self._batches(X, learning, blocks.BLOCK, raw_rows):
-            n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
-            gaps = bool(not is_sparse and n_known < len(raw.sq) * len(self.columns))
-            yield rows, raw._replace(gaps=gaps, marks=self.marks)
-            if notice is not None and gaps:
-                notice(raw.columns, len(raw.sq))
-
-    def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
-        """X in blocks; `form` makes a block of dense or of compressed rows."""
         self.settle()
-        self.marks = NO_MARKS
-        if sp.issparse(X):
-            yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once, form)
-        elif has_sparse_columns(X):
-            names = tuple(frame_of(X).columns)
-            yield from self._sparse_batches(csr_of_frame(X), learning, at_once, form, names)
-        elif isinstance(X, NamedRows):
-            yield from self._row_batches(X, learning, at_once, form)
-        elif isinstance(X, list | tuple):
-            yield from self._dict_batches(X, learning, at_once, form)
-        else:
-            yield from self._dense_batches(*named_columns(X), learning, at_once, form)
+        first, may_lack, takes_gaps = 0, not is_sparse(X), self.takes_gaps and isinstance(X, list | tuple)
+        for part in named_blocks(X, learning, takes_gaps, at_once):
+            are_strange = not is_named(X) and self._are_strange(part.names, may_be_new=learning or not may_lack)
+            growth = self._add_by_row(part) if learning else NO_GROWTH
+            raw = self._raw(part, first, takes_gaps)
+            if are_strange:
+                raise self._unfamiliar(part.names)
+            n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
+            gaps = bool(may_lack and n_known < len(part) * len(self.columns))
+            rows = slice(first, first + len(part))
+            yield rows, raw._replace(gaps=gaps), growth
+            if notice is not None and gaps:
+                notice(raw.columns, len(part))
+            first = rows.stop
 
-    def _made(self, form: Any, way: str, *given: Any) -> Any:
-        """A block of this form."""
-        self.raw_of = partial(getattr(raw_rows, way), *given)
-        return getattr(form, way)(*given)
+    def _raw(self, part: NamedRows, first: int, takes_gaps: bool) -> RawRows:
+        """A block whose first row is `first`; with `takes_gaps`, a value that is NaN is missing."""
+        raw, values = raw_rows.from_named(part, self.lookup(part.names)), part.values
+        if takes_gaps and np.isnan(raw.sq).any():
+            raw, values = raw_rows.without_missing(raw), np.where(np.isnan(values), 0.0, values)
+        if too_large(raw.sq):
+            t = int(np.argmax(~(raw.sq < blocks.LARGEST_SQUARED_NORM)))
+            p = int(part.starts[t]) + culprit(values[part.starts[t] : part.starts[t + 1]])
+            raise not_finite(part.names[part.inputs[p]], values[p], first + t)
+        return raw
+
+    def _add_by_row(self, part: NamedRows) -> np.ndarray:
+        """Give columns to new names in the order of the rows in which they first occur, as single examples would.
+
+        Returns the number of columns after each row.
+        """
+        if part.names == self._last.names and self._last.known:
+            return np.full(len(part), len(self))
+        rows = part.first_rows()
+        new = [t for t, name in enumerate(part.names) if name not in self.columns]
+        growth: np.ndarray = len(self) + np.bincount(rows[new], minlength=len(part)).cumsum()
+        for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
+            self.add([part.names[t] for t in group])
+        return growth
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
-        if isinstance(X, list | tuple | NamedRows) or sp.issparse(X) or has_sparse_columns(X):
+        if is_named(X) or is_sparse(X):
             return None
         self.settle()
         names, values = named_columns(X)
         return None if self._are_strange(names, may_be_new=False) else (values, self.lookup(names))
-
-    def _dense_batches(
-        self, names: tuple, X: np.ndarray, learning: bool, at_once: int, form: Any
-    ) -> Iterator[tuple[slice, Any]]:
-        if len(X) == 0:
-            return
-        are_strange = self._are_strange(names, may_be_new=learning)
-        if learning:
-            self.add(names)
-        columns = self.lookup(names)
-        if len(names) < NARROW_BELOW:
-            at_once *= NARROW
-        for b in range(0, len(X), at_once):
-            block = plain(X[b : b + at_once])
-            q = self._made(form, "from_dense", block, columns)
-            self.growth = np.full(len(q.sq), len(self))
-            self.rows_of = partial(dense_rows, columns, block)
-            if too_large(q.sq):
-                t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
-                d = culprit(X[b + t])
-                raise not_finite(names[d], X[b + t, d], b + t)
-            if are_strange:
-                raise self._unfamiliar(names)
-            yield slice(b, b + len(q.sq)), q
-
-    def _sparse_batches(
-        self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any, of_columns: tuple | None = None
-    ) -> Iterator[tuple[slice, Any]]:
-        data = floats_of(X.data)
-        if learning and X.nnz < NARROW_BELOW * X.shape[0]:
-            at_once *= NARROW
-        for b in range(0, X.shape[0], at_once):
-            starts = X.indptr[b : b + at_once + 1].astype(np.int64)
-            inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]
-            starts -= starts[0]
-            used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
-            names = tuple(used.tolist()) if of_columns is None else tuple(of_columns[d] for d in used)
-            are_strange = self._are_strange(names, may_be_new=True)
-            if learning:
-                self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
-            q = self._of_sparse(form, b, names, starts, compact, values)
-            if are_strange:
-                raise self._unfamiliar(names)
-            yield slice(b, b + len(q.sq)), q
-
-    def _of_sparse(self, form: Any, first: int, names: tuple, *rows: np.ndarray) -> Any:
-        """A block of compressed rows: their starts, for each value the place of its name, and the values."""
-        starts, inputs, values = rows
-        columns = self.lookup(names)
-        q = self._made(form, "from_sparse", starts, inputs, plain(values), columns)
-        self.rows_of = partial(sparse_rows, starts, columns[inputs], values)
-        if too_large(q.sq):
-            t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
-            p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
-            raise not_finite(names[inputs[p]], values[p], first + t)
-        return q
-
-    def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:
-        """Give columns to new names in the order of the rows in which they first occur, as single examples would."""
-        new = [t for t, name in enumerate(names) if name not in self.columns]
-        self.growth = len(self) + np.bincount(rows[new], minlength=n_rows).cumsum()
-        for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
-            self.add([names[t] for t in group])
-
-    def _row_batches(self, X: NamedRows, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
-        for first, part in X.blocks(at_once):
-            if learning:
-                self._add_by_row(part.names, part.first_rows(), len(part))
-            q = self._of_sparse(form, first, part.names, part.starts, part.inputs, part.values)
-            yield slice(first, first + len(part)), q
-
-    def _dict_batches(
-        self, X: Sequence[Mapping[Hashable, Any]], learning: bool, at_once: int, form: Any
-    ) -> Iterator[tuple[slice, Any]]:
-        for b in range(0, len(X), at_once):
-            q = self._of_dicts(X[b : b + at_once], b, learning, form)
-            yield slice(b, b + len(q.sq)), q
-
-    def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool, form: Any) -> Any:
-        table = table_of(rows)
-        self.marks = NO_MARKS
-        if table is not None:
-            names, values = table
-            if learning:
-                self.add(names)
-            self.growth = np.full(len(rows), len(self))
-            starts = np.arange(0, values.size + 1, len(names))
-            self.rows_of = partial(dense_rows, self.lookup(names), values)
-            columns = np.tile(self.lookup(names), len(values))
-            return self._made(form, "from_sparse", starts, np.arange(values.size), values.ravel(), columns)
-        parts, growth, marks = [], [], []
-        for t, x in enumerate(rows):
-            if not isinstance(x, Mapping):
-                raise TypeError(
-                    f"X[{first + t}] is {x!r}; a batch is a frame, a 2-D array, a sparse matrix or a list of dicts"
-                )
-            columns, values = self._example(x, learning)
-            with np.errstate(over="ignore", invalid="ignore"):
-                sq = values @ values
-            if too_large(sq):
-                name = culprit_of(x, values)
-                raise not_finite(name, x[name], first + t)
-            parts.append((columns, values))
-            growth.append(len(self))
-            marks.append(len(columns) < len(x))
-        self.growth, self.marks = np.array(growth, np.int64), np.array(marks, bool)
-        self.rows_of = partial(listed_rows, parts)
-        starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
-        columns = np.concatenate([columns for columns, _ in parts])
-        values = np.concatenate([values for _, values in parts])
-        return self._made(form, "from_sparse", starts, np.arange(len(columns)), values, columns)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
@@ -402,21 +275,9 @@ class FeatureTable:
         table._last = _Example(tuple(names), np.arange(len(names)), True)  # Most examples have them in this order.
         return table
 
-    def __getstate__(self) -> dict:
-        """Everything except the last block."""
-        return {**self.__dict__, "rows_of": _no_rows, "raw_of": _no_raw}
-
     def __setstate__(self, state: dict) -> None:
         """Forget the last look-up: its arrays may be mapped from a read-only file."""
         self.__dict__.update(state, _last=NOTHING)
-
-
-def _no_rows(places: np.ndarray) -> Rows:
-    raise IndexError(places)
-
-
-def _no_raw() -> RawRows:
-    raise IndexError
 
 
 def _require_names(names: Sequence[Hashable]) -> None:

@@ -58,9 +58,7 @@ class NamedRows(Sequence):
     Parameters
     ----------
     names, starts, inputs, values
-        The arrays; see the module.
-    is_table
-        Whether every row has all features in the order of `names`.
+        The arrays; see the module.  `inputs` is None if every row has all features in the order of `names`.
 
     Examples
     --------
@@ -75,33 +73,46 @@ class NamedRows(Sequence):
     """
 
     def __init__(
-        self, names: tuple[Hashable, ...], starts: np.ndarray, inputs: np.ndarray, values: np.ndarray, is_table: bool
+        self, names: tuple[Hashable, ...], starts: np.ndarray, inputs: np.ndarray | None, values: np.ndarray
     ) -> None:
         self.names = names
         self.starts = starts
-        self.inputs = inputs
+        self._inputs = inputs
         self.values = values
-        self.is_table = is_table
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[Any, float]]) -> "NamedRows":
         """The batch of these dicts, whose values must be numbers."""
         if rows and all(type(x) is NamedValues and x.names is rows[0].names for x in rows):  # type: ignore[attr-defined]
-            return cls._table(rows[0].names, np.stack([x.array for x in rows]))  # type: ignore[attr-defined]
+            return cls.table(rows[0].names, np.stack([x.array for x in rows]))  # type: ignore[attr-defined]
         first = tuple(rows[0]) if rows else ()
         if first and all(tuple(x) == first for x in rows):
-            values = np.array([list(x.values()) for x in rows], np.float64)
-            return cls._table(first, values)
-        places: dict[Hashable, int] = {}
-        inputs = [places.setdefault(name, len(places)) for x in rows for name in x]
-        flat = np.array([value for x in rows for value in x.values()], np.float64)
-        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        return cls(tuple(places), starts, np.array(inputs, np.int64), flat, False)
+            return cls.table(first, np.array([list(x.values()) for x in rows], np.float64))
+        return cls.listed(rows, np.array([value for x in rows for value in x.values()], np.float64))
 
     @classmethod
-    def _table(cls, names: tuple[Hashable, ...], values: np.ndarray) -> "NamedRows":
+    def table(cls, names: tuple[Hashable, ...], values: np.ndarray) -> "NamedRows":
+        """The rows of a matrix whose columns have these names."""
         n, d = values.shape
-        return cls(names, np.arange(0, n * d + 1, d), np.tile(np.arange(d), n), values.reshape(-1), True)
+        return cls(names, np.arange(n + 1) * d, None, values.reshape(-1))
+
+    @classmethod
+    def listed(cls, rows: Sequence[Mapping[Any, Any]], values: np.ndarray) -> "NamedRows":
+        """The batch of dicts of any features, whose values in turn are these."""
+        places: dict[Hashable, int] = {}
+        inputs = [places.setdefault(name, len(places)) for x in rows for name in x]
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return cls(tuple(places), starts, np.array(inputs, np.int64), values)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether every row has all features in the order of `names`."""
+        return self._inputs is None
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """The place of each value's feature in `names`."""
+        return np.tile(np.arange(len(self.names)), len(self)) if self._inputs is None else self._inputs
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -121,13 +132,13 @@ class NamedRows(Sequence):
         if len(places) == len(self) and list(places) == list(range(len(self))):
             return self
         if self.is_table:
-            return self._table(self.names, self.values.reshape(-1, len(self.names))[places])
+            return self.table(self.names, self.values.reshape(-1, len(self.names))[places])
         lengths = np.diff(self.starts)[places]
         starts = np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
         own = np.repeat(self.starts[:-1][places] - starts[:-1], lengths) + np.arange(starts[-1])
         used, inputs = np.unique(self.inputs[own], return_inverse=True)
         names = tuple(self.names[d] for d in used.tolist())
-        return NamedRows(names, starts, inputs.astype(np.int64), self.values[own], False)
+        return NamedRows(names, starts, inputs.astype(np.int64), self.values[own])
 
     def beside(self, others: "NamedRows") -> "NamedRows":
         """These rows, and then others."""
@@ -135,7 +146,7 @@ class NamedRows(Sequence):
             return self if len(self) else others
         if self.is_table and others.is_table and self.names == others.names:
             d = len(self.names)
-            return self._table(self.names, np.concatenate([self.values, others.values]).reshape(-1, d))
+            return self.table(self.names, np.concatenate([self.values, others.values]).reshape(-1, d))
         places = {name: d for d, name in enumerate(self.names)}
         renamed = np.array([places.setdefault(name, len(places)) for name in others.names], np.int64)
         return NamedRows(
@@ -143,7 +154,6 @@ class NamedRows(Sequence):
             np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
             np.concatenate([self.inputs, renamed[others.inputs]]),
             np.concatenate([self.values, others.values]),
-            False,
         )
 
     def scaled(self, scale_of: Callable[[Hashable], tuple[float, float]]) -> "NamedRows":
@@ -151,16 +161,17 @@ class NamedRows(Sequence):
         scales = np.array([scale_of(name) for name in self.names], np.float64).reshape(-1, 2)[self.inputs]
         with np.errstate(over="ignore"):
             values = (self.values - scales[:, 0]) * scales[:, 1]
-        return NamedRows(self.names, self.starts, self.inputs, values, self.is_table)
+        return NamedRows(self.names, self.starts, self._inputs, values)
 
-    def blocks(self, at_once: int) -> Iterator[tuple[int, "NamedRows"]]:
-        """The rows in parts of at most `at_once`, with the place of each part's first row."""
+    def blocks(self, at_once: int) -> Iterator["NamedRows"]:
+        """The rows in parts of at most `at_once`."""
         for first in range(0, len(self), at_once):
-            yield first, self.take(range(first, min(first + at_once, len(self))))
+            yield self.take(range(first, min(first + at_once, len(self))))
 
     def first_rows(self) -> np.ndarray:
         """The row in which each feature occurs first, (d,) int64."""
         if self.is_table:
             return np.zeros(len(self.names), np.int64)
-        first = np.unique(self.inputs, return_index=True)[1]
+        first = np.empty(len(self.names), np.int64)
+        first[self.inputs[::-1]] = np.arange(len(self.inputs))[::-1]  # of several assignments, the last one stays
         return np.searchsorted(self.starts, first, side="right") - 1

@@ -14,8 +14,7 @@ An interruption may come at any moment.  The interrupted example is then noted a
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 import numpy as np
@@ -24,14 +23,15 @@ from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_products
 from streamsvm.core.saving.faults import LARGEST_MERGED_BOX
 from streamsvm.core.saving.rows import require_rows
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array
+from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.class_sample import IDLE, MAX_VALUES, ClassSample, priorities, priority_of
 from streamsvm.estimators.inputs.sample import (
     Kept,
     Parts,
-    RowsOf,
     Sample,
     examples_of,
     of_examples,
+    sparse_rows,
 )
 
 MOST_SPARE = 1024  # examples beyond the room for which parts are joined
@@ -132,11 +132,6 @@ class Reservoir:
 
         `born` and `now` are its number or time, and the largest so far.  An example with an empty box is not kept.
         """
-        self._note(number, id, born, now, positive, box, lambda: self._compact(columns, values))
-
-    def _note(
-        self, number: int, id: int, born: int, now: int, positive: bool, box: float, row_of: Callable[[], Row]
-    ) -> None:
         if number < self._n_noted:
             return
         self._settle()
@@ -149,7 +144,7 @@ class Reservoir:
                 if self._span is not None:
                     self._push_age(born, id)
                 self.n_put += 1
-                own.put([Kept(number, priority, id, born, positive, float(box), *row_of())])
+                own.put([Kept(number, priority, id, born, positive, float(box), *self._compact(columns, values))])
         self._n_noted = number + 1
 
     def note_block(
@@ -160,7 +155,7 @@ class Reservoir:
         now: np.ndarray,
         lo: np.ndarray,
         hi: np.ndarray,
-        rows_of: RowsOf,
+        rows: RawRows,
     ) -> None:
         """Note examples that were learned, from number `first` on, each as `note` would."""
         positive, box, numbers = hi > 0.0, hi - lo, first + np.arange(len(ids))
@@ -170,7 +165,7 @@ class Reservoir:
             counted = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
             places = np.flatnonzero(counted)
             fields = (array[places] for array in (numbers, order, ids, born, positive, box))
-            part = Sample._make([*fields, *rows_of(places)])
+            part = Sample._make([*fields, *sparse_rows(*rows[:3], places)])
             if self._has_room(part):
                 self.n_put += part.size
                 self._parts.add(part)
@@ -178,7 +173,8 @@ class Reservoir:
                 return
         for t, own_id in enumerate(ids.tolist()):  # Examples leave meanwhile, so there will be more room.
             age, latest, label, largest = born[t].item(), now[t].item(), bool(positive[t]), box[t].item()
-            self._note(first + t, own_id, age, latest, label, largest, partial(_row_at, rows_of, t))
+            own = slice(rows.indptr[t], rows.indptr[t + 1])
+            self.note(first + t, own_id, age, latest, label, largest, rows.columns[own], rows.values[own])
 
     def _are_new(self, ids: np.ndarray) -> bool:
         """Whether no example has one of these ids, and none of them is there twice."""
@@ -328,10 +324,6 @@ class Reservoir:
         rooms = [of_class.room for of_class in self._classes]
         n_kept = sum(len(of_class.kept) for of_class in self._classes)
         require(n_kept == sample.size and rooms == own["rooms"].tolist(), "its reservoir has too many examples")
-
-
-def _row_at(rows_of: RowsOf, t: int) -> Row:
-    return rows_of(np.array([t]))[1:]
 
 
 def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: int) -> None:

@@ -16,14 +16,15 @@ values   their values, as the user gave them                          (m,) float
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from streamsvm.core.blocks import compress
+
 NO_FEATURES = np.zeros(0, np.int64), np.zeros(0)
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and values of some examples
-RowsOf = Callable[[np.ndarray], Rows]  # the rows of the examples in these places of a block
 
 
 class Kept(NamedTuple):
@@ -162,32 +163,9 @@ def rows_at(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places:
     return ends, columns[own], values[own]
 
 
-def dense_rows(columns: np.ndarray, block: np.ndarray, places: np.ndarray) -> Rows:
-    """Rows of a block whose input d is the feature columns[d]."""
-    order = np.argsort(columns)
-    rows = block[places][:, order].astype(np.float64)
-    used = rows != 0.0
-    rising = np.broadcast_to(columns[order].astype(np.int64), rows.shape)
-    if used.all():
-        return rows.shape[1] * np.arange(len(rows) + 1), rising.ravel(), rows.ravel()
-    return np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))]), rising[used], rows[used]
-
-
 def sparse_rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> Rows:
     """Some rows of compressed ones, each with features in any order."""
-    starts, columns, values = rows_at(starts, columns, values, places)
-    used = values != 0.0
-    row = np.repeat(np.arange(len(places)), np.diff(starts))[used]
-    columns, values = columns[used].astype(np.int64), values[used].astype(np.float64)
-    if not ((np.diff(columns) > 0) | (np.diff(row) > 0)).all():
-        order = np.lexsort((columns, row))
-        columns, values = columns[order], values[order]
-    return np.searchsorted(row, np.arange(len(places) + 1)), columns, values
-
-
-def listed_rows(rows: Sequence[tuple[np.ndarray, np.ndarray]], places: np.ndarray) -> Rows:
-    """Some of these rows, each with features in any order."""
-    chosen = [NO_FEATURES, *(rows[t] for t in places.tolist())]
-    columns, values = (np.concatenate(arrays) for arrays in zip(*chosen, strict=True))
-    starts = np.cumsum([len(own) for _, own in chosen])
-    return sparse_rows(starts, columns, values, np.arange(len(places)))
+    n, nnz = len(places), int(np.diff(starts)[places].sum())
+    ends, rising, used = np.zeros(n + 1, np.int64), np.empty(nnz, np.int64), np.empty(nnz)
+    nnz = compress(starts, columns, values, places, ends, rising, used, np.empty(n))
+    return ends, rising[:nnz], used[:nnz]

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.core import scaling, storage
 from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, queries_of
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, about, make_kernel
 from streamsvm.core.saving.scale import require_scale
@@ -114,13 +114,6 @@ class RunningScale:
         """Whether moments are kept: the scale, the shift or gamma follows the stream."""
         return bool(self.state.counts[TRACKS])
 
-    def is_woken_by(self, q: Queries) -> bool:
-        """Whether moments are to be kept from a block with these queries on, because one of them is far from 0."""
-        limit = float(self.state.limits[FAR_SQUARE])
-        if self.tracks or not self._shifts or 2.0 * float(q.sq.max(initial=0.0)) < limit:  # norms are rounded
-            return False
-        return float(np.abs(q.values).max(initial=0.0)) ** 2 > limit  # in double precision, as for a single example
-
     @property
     def is_active(self) -> bool:
         """Whether the scale in use changes a feature."""
@@ -177,8 +170,11 @@ class RunningScale:
     def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[RawRows, Scaling]:
         """Those of these examples to learn until the scale is due, with their gaps filled, and the state after them.
 
-        The scale takes in the examples that count.
+        The scale takes in the examples that count.  One that keeps no moments looks only for a feature far from 0.
         """
+        largest = 2.0 * raw.sq.max(initial=0.0)  # at least: features are rounded
+        if not self.tracks and not (self._shifts and largest >= self.state.limits[FAR_SQUARE]):
+            return raw._replace(gaps=False, marks=NO_MARKS), self.state
         after = scaling.copy(self.state)
         if raw.gaps and (raw.marks.any() or self.has_gaps(raw.columns, len(raw.sq))):
             return self._filled(raw, counted, after), after
@@ -303,7 +299,7 @@ class RunningScale:
             if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
                 raw = self._filled(raw, np.zeros(len(raw.sq), bool), self.state)
             return scaling.scale_block(self.state, raw)
-        return from_sparse(raw.indptr, np.arange(len(raw.columns)), raw.values, raw.columns)
+        return queries_of(raw.indptr, raw.columns, raw.values)
 
     def kept(self, raw: RawRows) -> RawRows:
         """What an expansion keeps of examples beside their queries: the raw features by place, if they are scaled."""

@@ -18,7 +18,7 @@ from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, number_of
-from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking
+from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches
 from streamsvm.estimators.learner.validation import require_kernel, too_large_feature
 
 
@@ -117,9 +117,8 @@ class CompositeModel(Learner):
         arguments.boxes_of(common.C, weights, np.array(largest_weight(common.pos_weight, self.n_seen + n)))
         numbers = arguments.next_ids(common.next_id, n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
-        for rows, raw in common.features.raw_batches(X, True, lambda *lacking: notice_lacking(common, *lacking)):
-            others = (weights[rows], numbers[rows], ids is not None, born[rows], common.features.growth)
-            self._learn_raw(raw, labels[rows], *others)
+        for rows, raw, growth in raw_batches(common, X, learning=True):
+            self._learn_raw(raw, labels[rows], weights[rows], numbers[rows], ids is not None, born[rows], growth)
 
     def _row_of(self, x: dict, learning: bool) -> RawRows:
         """One example as the user gave it."""

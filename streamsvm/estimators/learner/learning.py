@@ -7,7 +7,6 @@ example has its id.
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,13 @@ import numpy as np
 from streamsvm.core import arguments, blocks, class_weights, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion, is_binary
-from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product, self_products
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
-from streamsvm.estimators.inputs.sample import Rows, RowsOf, sparse_rows
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
-from streamsvm.estimators.learner.examples import Examples, block_of, n_learned, no_margins
+from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
 from streamsvm.estimators.learner.state import (
     State,
     class_weight,
@@ -32,6 +30,7 @@ from streamsvm.estimators.learner.state import (
     members_of,
     note,
     notice_lacking,
+    raw_batches,
     recover,
     rescale_if_due,
 )
@@ -164,21 +163,9 @@ def learn_batch(
     positive = arguments.labels_of(X, y, n)
     lo, hi, born = boxes_of(state, positive, arguments.weights_of(w, n), eviction.ages_of(state, t, n))
     numbers = arguments.next_ids(state.next_id, n) if ids is None else arguments.ids_of(ids, n)
-    margins, features = np.empty(n), state.features
-    examples = (lo, hi, numbers, ids is not None, born)
-    if state.scale.tracks:
-        for rows, raw in features.raw_batches(X, True, lambda *lacking: notice_lacking(state, *lacking)):
-            _learn_raw(state, rows.start, raw, examples, margins, features.growth, before)
-        return margins
-    for rows, q in features.batches(X, learning=True):
-        if state.scale.tracks or state.scale.is_woken_by(q):
-            _learn_raw(state, rows.start, features.raw_of(), examples, margins, features.growth, before)
-            continue
-        validation.require_kernel(state, rows.start, q.sq)
-        block = block_of(q, rows, *examples)
-        learn_queries(
-            state, block, margins[rows], features.growth, rows_of=features.rows_of, told=_part_of(before, rows)
-        )
+    margins, examples = np.empty(n), (lo, hi, numbers, ids is not None, born)
+    for rows, raw, growth in raw_batches(state, X, learning=True):
+        _learn_raw(state, rows.start, raw, examples, margins, growth, before)
     return margins
 
 
@@ -198,21 +185,18 @@ def _learn_raw(
     """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
     state.scale.fit_room(state.features)
     done, n = 0, len(raw.sq)
-    lo, hi, *_ = examples
-    counted, rows_of = lo[first : first + n] < hi[first : first + n], state.features.rows_of
+    lo, hi, ids, own_ids, born = examples
+    counted = lo[first : first + n] < hi[first : first + n]
     while done < n:
         rescale_if_due(state)
         q, part, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
         t, done = done, done + len(q.sq)
         given, rows = raw.part(t, done), slice(first + t, first + done)
-        own_rows = partial(_rows_from, rows_of, t)
-        if len(part.columns) > len(given.columns):  # with guesses
-            own_rows = partial(sparse_rows, part.indptr, part.columns, part.values)
-        block = block_of(q, rows, *examples)._replace(raw=state.scale.kept(part))
+        block = Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows], state.scale.kept(part))
         margins[rows] = math.nan
         try:
             told = _part_of(before, rows)
-            learn_queries(state, block, margins[rows], growth[t:done], rows_of=own_rows, told=told)
+            learn_queries(state, block, margins[rows], growth[t:done], noted=part, told=told)
             state.scale.state = after
         except BaseException:
             learned = n_learned(margins[rows])
@@ -221,24 +205,19 @@ def _learn_raw(
     rescale_if_due(state)
 
 
-def _rows_from(rows_of: RowsOf, first: int, places: np.ndarray) -> Rows:
-    """The rows in these places of a part that begins at `first`."""
-    return rows_of(first + places)
-
-
 def _until_change(state: State, first: int, raw: RawRows, counted: np.ndarray) -> tuple[Queries, RawRows, Scaling]:
     """The examples to learn until the scale is due, as queries and with their gaps filled, and the scale after them.
 
-    They end before an example whose kernel with itself is too large.  If that is the next one, it is refused.
+    They end before an example whose kernel with itself is too large.  If that is the next one, it is refused.  Without
+    moments, which may still make it small, all of them are refused.
     """
     part, after = state.scale.ahead(raw, counted)
     q = state.scale.queries(part)
-    too_large = np.abs(self_products(state.kernel, q.sq)) > LARGEST_KERNEL_VALUE
-    if not too_large.any():
+    if not largest_self_product(state.kernel, q.sq) > LARGEST_KERNEL_VALUE:
         return q, part, after
-    n_fitting = int(np.argmax(too_large))
-    if n_fitting == 0:
-        raise validation.kernel_overflow(state, first)
+    n_fitting = int(np.argmax(np.abs(self_products(state.kernel, q.sq)) > LARGEST_KERNEL_VALUE))
+    if n_fitting == 0 or not state.scale.tracks:
+        raise validation.kernel_overflow(state, first + n_fitting)
     after = state.scale.ahead(raw.part(0, n_fitting), counted[:n_fitting])[1]
     return q.part(0, n_fitting), part.part(0, n_fitting), after
 
@@ -268,7 +247,7 @@ def learn_queries(
     growth: np.ndarray | None = None,
     values_of: ValuesOf | None = None,
     counts: bool = True,
-    rows_of: RowsOf | None = None,
+    noted: RawRows | None = None,
     told: np.ndarray | None = None,
 ) -> None:
     """Learn a block.
@@ -287,8 +266,8 @@ def learn_queries(
         Gives the kernel values of a part of the block with the slots, if they are known.
     counts
         Whether the examples count in `n_seen` and `class_counts`.
-    rows_of
-        Gives the features of examples as the user did, for the reservoir; default: it does not note the block.
+    noted
+        The examples as the reservoir notes them; default: it does not note the block.
     told
         Receives what the model says of each example before it is learned; see `online.arrival`.
     """
@@ -311,9 +290,9 @@ def learn_queries(
 
     def note_in_reservoir() -> None:
         """Note the examples that have been learned."""
-        if rows_of is not None and done:
+        if noted is not None and done:
             own = (block.ids[:done], block.born[:done], now[:done], block.lo[:done], block.hi[:done])
-            state.reservoir.note_block(n_seen, *own, rows_of)
+            state.reservoir.note_block(n_seen, *own, noted)
 
     try:
         while done < len(margins):

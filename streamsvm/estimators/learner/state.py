@@ -20,6 +20,7 @@ from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.ids import occurrences
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
@@ -195,12 +196,16 @@ def class_weight(state: State, positive: bool, arriving: bool = False) -> float:
 
 def batches(state: State, X: Any, learning: bool, at_once: int = BLOCK) -> Iterator[tuple[slice, Queries]]:
     """X in blocks of queries, as the kernel sees them, each with its place in X."""
-    if not state.scale.is_active:
-        yield from state.features.batches(X, learning, at_once)
-        return
-    for rows, raw in state.features.raw_batches(X, learning, lambda *lacking: notice_lacking(state, *lacking)):
+    for rows, raw, _ in raw_batches(state, X, learning, at_once):
         state.scale.fit_room(state.features)
         yield rows, state.scale.queries(raw)
+
+
+def raw_batches(
+    state: State, X: Any, learning: bool, at_once: int = BLOCK
+) -> Iterator[tuple[slice, RawRows, np.ndarray]]:
+    """X in blocks of examples as the user gave them; see `FeatureTable.raw_batches`."""
+    return state.features.raw_batches(X, learning, lambda *lacking: notice_lacking(state, *lacking), at_once)
 
 
 def notice_lacking(state: State, columns: np.ndarray, n: int) -> None:

@@ -24,7 +24,7 @@ def validate_one(state: State, x: Mapping[Hashable, Any]) -> None:
 def validate_many(state: State, X: Any) -> None:
     """Raise the ValueError or TypeError that learning would raise for these rows."""
     features, scale = state.features.copy(), state.scale.copy()
-    for rows, raw in features.raw_batches(X, learning=True):
+    for rows, raw, _ in features.raw_batches(X, learning=True):
         scale.fit_room(features)
         if not is_bounded(state.kernel):
             require_kernel(state, rows.start, scale.queries(raw).sq)

@@ -37,9 +37,8 @@ class Job:
             assert self.loop.offer(key, float(self.x[key]), 0)
 
     def new_loop(self):
-        return LabellingLoop(
-            StreamPool(N), selection=ActiveSelection(), stopping=self.rule | MaxLabels(10 * N), **self.options
-        )
+        self.pool, stopping = StreamPool(N), self.rule | MaxLabels(10 * N)
+        return LabellingLoop(self.pool, selection=ActiveSelection(), stopping=stopping, **self.options)
 
     def restart(self):
         state = json.loads(json.dumps(self.loop.state()))
@@ -59,7 +58,7 @@ class Job:
         self.reasons.append(question.reason)
         y, twin = bool(self.y[question.key]), question.key ^ 1
         self.say(question.key, y)
-        if self.has_twins and twin in self.loop._pool and self.y[twin] == y:
+        if self.has_twins and twin in self.pool and self.y[twin] == y:
             self.labels[twin] = y
             self.loop.answer(Answer(twin, "label", y, "ann", 0, is_alike=True), 0, 0)
         return True
@@ -125,7 +124,7 @@ def test_the_proof_is_that_of_the_labels_in_the_order_of_asking():
     job = Job(3, n_open=1, hunt=0)
     while job.rule.phase != "random":
         job.step()
-    n_left, known = len(job.loop._pool) + 1, sum(job.labels.values())  # one question is open
+    n_left, known = len(job.pool) + 1, sum(job.labels.values())  # one question is open
     taken = []
     for _ in range(30):
         before = set(job.labels)
@@ -137,12 +136,12 @@ def test_the_proof_is_that_of_the_labels_in_the_order_of_asking():
     proof.begin(n_left, known)
     for key in taken:
         proof.random(bool(job.y[key]))
-    assert job.rule._proof.missed_at_most() == proof.missed_at_most()
+    assert job.rule.proof.missed_at_most() == proof.missed_at_most()
     wrong = next(key for key in taken if not job.y[key])
     job.say(wrong, True)  # a correction: one more is found at random
     job.loop.verdict()
-    assert job.rule._proof.missed_at_most() > proof.missed_at_most()
-    assert job.rule._proof.n_known == proof.n_known + 1
+    assert job.rule.proof.missed_at_most() > proof.missed_at_most()
+    assert job.rule.proof.n_known == proof.n_known + 1
 
 
 def test_a_random_question_without_a_label_counts_as_a_positive():
@@ -151,14 +150,14 @@ def test_a_random_question_without_a_label_counts_as_a_positive():
         job.step()
     job.loop.choose(Line(), 0)
     job.loop.verdict()
-    before = job.rule._proof.missed_at_most()
+    before = job.rule.proof.missed_at_most()
     (question,) = job.loop.open_questions()
     job.loop.answer(Answer(question.key, "skip", None, "ann", 0), 0, 0)
     job.loop.verdict()
-    assert job.rule._proof.missed_at_most() == before  # as the open question did
+    assert job.rule.proof.missed_at_most() == before  # as the open question did
     job.say(question.key, False)
     job.loop.verdict()
-    assert job.rule._proof.missed_at_most() < before
+    assert job.rule.proof.missed_at_most() < before
 
 
 def test_found_examples_count_and_later_ones_do_not():
@@ -166,20 +165,20 @@ def test_found_examples_count_and_later_ones_do_not():
     while job.rule.phase != "random":
         job.step()
     job.loop.verdict()
-    known = job.rule._proof.n_known
-    hidden = next(key for key in range(N) if job.y[key] and key in job.loop._pool)
+    known = job.rule.proof.n_known
+    hidden = next(key for key in range(N) if job.y[key] and key in job.pool)
     job.say(hidden, True)
     job.loop.verdict()
-    assert job.rule._proof.n_known == known + 1
+    assert job.rule.proof.n_known == known + 1
     assert not job.loop.offer(N + 1, 5.0, 0)
     job.loop.answer(Answer(N + 1, "label", True, "ann", 0), 0, 0)
     job.loop.verdict()
-    assert job.rule._proof.n_known == known + 1
-    left = job.rule._proof.n_left
-    job.loop._pool.discard(job.loop._pool.keys()[0])  # the trainer has forgotten its event
+    assert job.rule.proof.n_known == known + 1
+    left = job.rule.proof.n_left
+    job.pool.discard(job.pool.keys()[0])  # the trainer has forgotten its event
     job.loop.verdict()
-    assert job.rule._proof.n_left == left - 1
-    assert job.rule._proof.n_known == known + 1
+    assert job.rule.proof.n_left == left - 1
+    assert job.rule.proof.n_known == known + 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("recall", 1.0), ("recall", 0.0), ("n_questions", 1), ("hunt", -1)])

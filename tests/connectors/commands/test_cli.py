@@ -162,6 +162,16 @@ def test_check_of_each_process(tmp_path, config, call, command):
     assert not (tmp_path / "state").exists()
 
 
+def test_a_check_of_a_trainer_refuses_settings_that_its_state_does_not_have(tmp_path, config, call):
+    call("produce", write_csv(tmp_path / "d.csv"), "--config", config, "--label", "y")
+    assert call("run", config)[0] == 0
+    assert call("run", config, "--check")[:2] == (0, [f"{config}: no problems"])
+    code, out, err = call("run", config, "--check", "--set", "model.C=1")
+    assert (code, out) == (2, [])
+    assert (err, 2) == (call("run", config, "--set", "model.C=1")[2], code)
+    assert any("the checkpoint was written with model.C = 10.0, the configuration says 1.0" in line for line in err)
+
+
 @pytest.mark.parametrize("content", ["[model\n", None])
 def test_a_configuration_that_cannot_be_read_is_one_line(tmp_path, call, content):
     path = tmp_path / "bad.toml"

@@ -16,6 +16,7 @@ from fuse import killed_anywhere
 from logged import append, change, read, read_json
 
 from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.labelling.answer import Given
 from streamsvm.connectors.labelling.choices import KEYS, Choices
 from streamsvm.connectors.labelling.history import History
 from streamsvm.connectors.labelling.label_studio.interface import ClassScore, Interface
@@ -229,7 +230,7 @@ def test_the_history_keeps_every_kind_of_label(tmp_path):
     history = History(tmp_path / "answers.sqlite")
     for rev, y in enumerate([True, False, "cat", "1.5", 7, 0, None]):
         op = "skip" if y is None else "set"
-        history.add(f"q{rev}", Place(0, "e"), (op, y, "ann", rev), None)
+        history.add(f"q{rev}", Given(op, y, "ann", rev, Place(0, "e")), None)
     found = [step.y for step in history.page(None, None, 9)][::-1]
     history.close()
     assert found == [True, False, "cat", "1.5", 7, 0, None]

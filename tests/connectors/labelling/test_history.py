@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from logged import read_json
 
 from streamsvm.connectors.labelling import book, history
+from streamsvm.connectors.labelling.answer import Given
 from streamsvm.connectors.labelling.history import FILE, History
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.records.labels import Place
@@ -268,7 +269,7 @@ def test_of_large_questions_the_newest_are_remembered(settings, monkeypatch):
 def test_the_file_is_private_and_a_damaged_one_is_named(tmp_path):
     path = tmp_path / "state" / FILE
     kept = History(path)
-    kept.add("q", Place(0, "e"), ("set", True, "ann", 1), None)
+    kept.add("q", Given("set", True, "ann", 1, Place(0, "e")), None)
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     kept.close()
     assert set(modes.values()) == {0o600}

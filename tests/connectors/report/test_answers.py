@@ -12,9 +12,10 @@ from logged import append, config_text
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.records.labels import Label, Place
 from streamsvm.connectors.records.people.label_history import Entry, Guess
-from streamsvm.connectors.report import answers, labelling
+from streamsvm.connectors.report import answers
 from streamsvm.connectors.report.answers import Answers, quality, wilson
 from streamsvm.connectors.report.classes import class_labels_panels
+from streamsvm.connectors.report.labelling import labelling_panels
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.report.panel import Panel, in_columns
 from streamsvm.connectors.settings.loading import load
@@ -109,8 +110,7 @@ def test_only_random_questions_are_compared_with_the_label_that_holds(told, sele
         questions=questions,
         overrides=[f"labelling.selection={selection}"],
     )  # fmt: skip
-    assert answers.compared(found, found.random) == [(False, True), (True, False)][selection == "mixed" :]
-    assert answers.compared(found, ("boundary",)) == [(True, False)]
+    assert answers.compared(found) == [(False, True), (True, False)][selection == "mixed" :]
 
 
 def test_corrections_change_the_class_also_after_a_retraction(told):
@@ -169,7 +169,7 @@ def test_taking_back_the_answer_to_a_recheck_leaves_the_one_before(told):
         questions=[("audit", "a", 1.0), ("recheck", "a", -2.0)],
     )  # fmt: skip
     assert [entry.after for entry in found.entries] == [True, False, True, True, None]
-    assert answers.compared(found, found.random) == [(True, True)]
+    assert answers.compared(found) == [(True, True)]
 
 
 def test_the_status_is_the_newest_readable_one(settings, told):
@@ -183,15 +183,9 @@ def test_the_status_is_the_newest_readable_one(settings, told):
 # --- panels -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def panels(monkeypatch):
-    """The panels by name, without pictures."""
-    monkeypatch.setattr(labelling, "picture", lambda plot, name, alt: alt)
-
-    def panels(found, loop=LOOP):
-        return {panel.name[3:]: panel for panel in labelling.labelling_panels(loop, found, NAMES, "p0")}
-
-    return panels
+def panels(found, loop=LOOP):
+    """The panels by name."""
+    return {panel.name: panel for panel in labelling_panels(loop, found, NAMES)}
 
 
 def answers_of_three_classes():
@@ -206,14 +200,14 @@ def answers_of_three_classes():
     return Answers(entries, guesses)
 
 
-def test_without_the_log_it_says_how_to_see_more(panels):
+def test_without_the_log_it_says_how_to_see_more():
     found = panels(None)
     for name in ("progress", "quality", "people", "corrections"):
         assert "streamsvm report CONFIG.toml" in " ".join(found[name].text)
     assert dict(found["progress"].facts)["Labels"] == "6: 2 spam, 4 ham"
 
 
-def test_without_an_answer_nothing_is_claimed(panels):
+def test_without_an_answer_nothing_is_claimed():
     found = panels(Answers())
     assert "No random question (audit)" in found["quality"].text[0]
     assert "No label says who gave it." in found["people"].text
@@ -225,7 +219,7 @@ def test_without_an_answer_nothing_is_claimed(panels):
     assert facts["Recall"] == "not known: no random question found one"
 
 
-def test_what_a_lead_wants_to_know(settings, told, panels):
+def test_what_a_lead_wants_to_know(settings, told):
     questions = [("audit", f"a{i}", 1.0 if i % 4 == 0 else -1.0) for i in range(40)]
     labels = [answer(f"a{i}", i % 4 == 0 or i == 1, at=6 * i) for i in range(40)]
     second = [answer(f"a{i}", i % 4 == 0, "page:bob#2", at=300 + 6 * i) for i in range(10)]
@@ -254,8 +248,8 @@ def test_what_a_lead_wants_to_know(settings, told, panels):
 
 def test_with_several_classes_the_lead_hears_of_the_rarest():
     counts = {"of_classes": [["a", 6], ["b", 0], ["c", 2]], "n_asked": 9, "n_answered": 8, "n_open": 1}
-    panels = class_labels_panels({"counts": counts, "curve": []}, answers_of_three_classes(), "p0")
-    found = {panel.name[3:]: panel for panel in panels}
+    told = class_labels_panels({"counts": counts, "curve": []}, answers_of_three_classes())
+    found = {panel.name: panel for panel in told}
     facts = dict(found["progress"].facts)
     assert next(iter(facts)) == "Cost"
     assert facts["Cost"].startswith("4.0 answers, ")
@@ -268,7 +262,7 @@ def test_with_several_classes_the_lead_hears_of_the_rarest():
 
 @given(st.lists(st.integers(0, 60), max_size=14))
 def test_columns_have_about_the_same_height(sizes):
-    panels = [Panel(f"{place}", "", "", ["word"] * size) for place, size in enumerate(sizes)]
+    panels = [Panel(f"{place}", "", ["word"] * size) for place, size in enumerate(sizes)]
     first, second = in_columns(panels)
     for column in (first, second):
         assert column == sorted(column, key=panels.index)

@@ -22,6 +22,7 @@ from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Codec
+from streamsvm.connectors.records.predictions import UNTAUGHT
 from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
@@ -271,7 +272,7 @@ def test_ids_of_events_long_gone_are_forgotten(tmp_path):
     for i in range(100):
         value = b'{"id": "e%d", "x": {"a": %d}}' % (i, i)
         event = codec.decode(Record("events", 0, i, i, None, value, ()))
-        join.add_event(event.key, value, y=None, w=1.0, margin=0.0, entity=None, time=i, at=i)
+        join.add_event(event.key, value, y=None, w=1.0, said=UNTAUGHT, entity=None, time=i, at=i)
         labelling.offer(event, i)
         keys.append(event.key)
 

@@ -20,6 +20,7 @@ from streamsvm.connectors.records.columns import Columns
 from streamsvm.connectors.records.files import read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
 from streamsvm.connectors.records.labels import Label
+from streamsvm.connectors.records.predictions import Prediction
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
@@ -49,7 +50,9 @@ def written(tmp_path_factory):
         for number in range(8):
             state.models.model.learn_one({"a": float(number), "b": 1.0}, number > 3)
             value = json.dumps({"id": number, "x": {"a": 1.0}}).encode()
-            state.join.add_event(number, value, y=None, w=1.0, margin=0.5, entity=b"k", time=number, at=number)
+            state.join.add_event(
+                number, value, y=None, w=1.0, said=Prediction(0.5, 0.5), entity=b"k", time=number, at=number
+            )
         state.join.add_label(Label(99, 99, True, None, None, 1, "set", None), 0, 9)
         state.metrics.update(np.array([True, False]), np.array([0.5, 0.25]))
         state.history.add(Snapshot(50, 0.1, 0.9, 3, 1.0))

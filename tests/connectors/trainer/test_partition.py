@@ -144,7 +144,7 @@ def everything(state):
             for part, arrays in parts.items()
             for name, array in arrays.items()
         },
-        "recent": state.breaker.to_array().tolist(),
+        "recent": state.breaker.to_arrays()["recent"].tolist(),
         "history": [repr(row[:3]) for row in state.history.rows],
     }
 

@@ -7,7 +7,7 @@ from streamsvm import LASVM
 from streamsvm.connectors.records.predictions import predictions_of
 from streamsvm.connectors.trainer.learning import Task, _learn
 from streamsvm.connectors.trainer.rows import ONE_BY_ONE, rows_at, unusable_rows
-from streamsvm.connectors.trainer.state.lesson import Lesson
+from streamsvm.connectors.trainer.state.lesson import Lesson, Told
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 
@@ -21,7 +21,7 @@ def some_rows(n, seed, n_features=5):
 
 def tasks_of(first, n):
     def lesson(i):
-        return Lesson(i, b"event", i % 3 == 0, 1.0 + i % 2, 0.0, None, is_first=True)
+        return Lesson(i, b"event", i % 3 == 0, 1.0 + i % 2, Told(), None, is_first=True)
 
     return [Task(lesson(i), i, 1000 * i) for i in range(first, first + n)]
 

@@ -11,6 +11,7 @@ from logged import append, change, read_json
 from shadows import alone, configure, fill, late_labels, some_events, values
 
 from streamsvm.connectors.commands import cli
+from streamsvm.connectors.commands.doctor.state import check_state
 from streamsvm.connectors.commands.replays.replay import replay, replay_settings
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.records.models import unpack_model
@@ -68,6 +69,7 @@ def test_a_promoted_model_serves_from_one_offset_on_and_all_learn_as_before(tmp_
     first_and_rest(settings)
     state = run(settings)
     assert [(term.name, term.offset) for term in state.challengers.terms] == [("model", 0), ("c1", 100)]
+    assert all(finding.level == "ok" for finding in check_state(settings))
     answer = {"op": "serve", "name": "c1", "request": 0, "events": 100, "labels": 0}
     assert read_json(settings, "control-served") == [answer]
     said = values(settings, "predictions")

@@ -76,7 +76,7 @@ def test_what_is_undecided_and_random_others_are_asked_and_only_they_count(tmp_p
     alone = np.mean([said["decided"] for said in read_json(settings, "predictions")])
     n_checked = list(expected.values()).count("check")
     assert state.alarms.errors.n_seen == n_checked, "undecided events become harder: their errors are no alarm"
-    panel, _ = decisions_panels(read_state(settings.daemon.state_dir)[0], "p0")
+    panel, _ = decisions_panels(read_state(settings.daemon.state_dir)[0])
     assert state.decided.tallies == model.tallies
     for line, tally in zip(decisions_of({"x": state}, settings), state.decided.tallies.values(), strict=True):
         share = (tally.decided / AUDIT) / (tally.n - tally.decided + tally.decided / AUDIT)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from queries import queries
 
 import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
@@ -288,7 +289,7 @@ def test_ten_thousand_batches_leave_nothing_behind(gpu):
     model.learn_many(X, y)
     model.predict_many(X)
     before = gpu.live[0]
-    q = next(iter(model._features.batches(X[:3], learning=False)))[1]
+    q = queries(model, X[:3])
     for _ in range(10_000):
         model._state.evaluator.decide(model._state.expansion, model._state.kernel, q, 0.0)
     assert gpu.live[0] == before

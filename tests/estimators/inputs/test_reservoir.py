@@ -3,7 +3,6 @@
 import copy
 import datetime
 import json
-from functools import partial
 
 import naive
 import numpy as np
@@ -18,8 +17,8 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, Snapsh
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs import class_sample, reservoir
+from streamsvm.estimators.inputs.raw_rows import from_rows
 from streamsvm.estimators.inputs.reservoir import Reservoir
-from streamsvm.estimators.inputs.sample import listed_rows
 from streamsvm.estimators.learner import finishing
 from streamsvm.online.removal import tracked_values
 from streamsvm.sklearn_api import LASVMClassifier
@@ -124,7 +123,9 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
                     fast.note(b + t, own_id, b + t, b + t, bool(positive[t]), box[t], *rows[t])
             elif e > b:
                 born, lo, hi = np.arange(b, e), np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-                fast.note_block(b, ids, born, born, lo, hi, partial(listed_rows, rows))
+                columns, values = map(np.concatenate, zip(*rows, strict=True))
+                starts = np.cumsum([0, *(len(own) for own, _ in rows)])
+                fast.note_block(b, ids, born, born, lo, hi, from_rows(starts, columns, values))
             for t, own_id in enumerate(ids.tolist()):
                 slow.note(b + t, own_id, b + t, b + t, bool(positive[t]), box[t], notes[b + t][4])
             if turn % 3 == 2 or e == len(notes):  # looking joins the parts
@@ -144,9 +145,7 @@ def test_it_is_uniform_over_each_class():
     model = LASVM(C=1.0, gamma=1.0, reservoir=10_000)
     rng = np.random.default_rng(0)
 
-    def ones(places):
-        return np.arange(len(places) + 1), np.zeros(len(places), np.int64), np.ones(len(places))
-
+    ones = from_rows(np.arange(1001), np.zeros(1000, np.int64), np.ones(1000))
     for number in range(0, 60_000, 1000):
         positive = rng.random(1000) < 0.3
         block = (np.arange(number, number + 1000), *[np.full(1000, number)] * 2, -1.0 * ~positive, 1.0 * positive)

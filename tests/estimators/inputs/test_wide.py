@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from queries import from_dense
 
 from streamsvm import LASVM, FullSVM, OneVsRest
 from streamsvm.core import storage
-from streamsvm.core.blocks import from_dense, prefers_product
+from streamsvm.core.blocks import prefers_product
 from streamsvm.core.expansion import (
     BITS,
     COLUMNS,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from naive import gram
+from queries import queries
 from tight import noisy
 
 from streamsvm import LASVM
@@ -25,7 +26,7 @@ def decide(s, kernel, q, b):
 
 
 def beside_of(model, X):
-    (_, q), *_ = model._features.batches(X, learning=False)
+    q = queries(model, X)
     return Beside(q, len(model.feature_names), model._state.kernel, decide)
 
 
@@ -99,7 +100,7 @@ def test_after_so_many_additions_they_are_computed_anew(monkeypatch):
         asked.append(given)
         return decide(*given)
 
-    (_, q), *_ = model._features.batches(X, learning=False)
+    q = queries(model, X)
     beside = Beside(q, len(model.feature_names), model._state.kernel, noting)
     for _ in range(20):
         before = storage.copy(model._state.expansion)

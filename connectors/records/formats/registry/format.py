@@ -8,9 +8,10 @@ for another one.
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+
+from streamsvm.core.newest import Newest
 
 from ....logs.transport import AccessDenied, Headers, Unavailable
 from ....runtime.libraries import LibraryMissing
@@ -58,8 +59,8 @@ class RegistryFormat:
         self._client = Client(place)
         self._wait = wait
         self._clock = clock
-        self._readers: OrderedDict[int, Reader] = OrderedDict()
-        self._refused: OrderedDict[int, tuple[BadRecord, float]] = OrderedDict()  # and until when
+        self._readers: Newest[int, Reader] = Newest(_MAX_SCHEMAS)
+        self._refused: Newest[int, tuple[BadRecord, float]] = Newest(_MAX_SCHEMAS)  # and until when
         self._outage = Outage(logger, "the schema registry answers again")
 
     def read(self, value: bytes, headers: Headers, build: Callable[[Fields], Built]) -> Built:
@@ -97,9 +98,9 @@ class RegistryFormat:
             reader = self._ask(id_)
         except BadRecord as error:
             again = _AGAIN_SECONDS if error.reason == "unknown-schema" else float("inf")
-            _remember(self._refused, id_, (error, self._clock() + again))
+            self._refused[id_] = error, self._clock() + again
             raise
-        _remember(self._readers, id_, reader)
+        self._readers[id_] = reader
         return reader
 
     def _ask(self, id_: int) -> Reader:
@@ -148,10 +149,3 @@ class RegistryFormat:
 def pause(reason: str) -> None:
     """Wait for a moment, for a process that can only wait."""
     time.sleep(LOOK_SECONDS)
-
-
-def _remember(cache: OrderedDict[int, Any], id_: int, item: Any) -> None:
-    cache[id_] = item
-    cache.move_to_end(id_)
-    if len(cache) > _MAX_SCHEMAS:
-        cache.popitem(last=False)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from functools import partial
 
-from ....records.class_changes import ClassChange
+from ....records.class_changes import ClassChange, rename_values
 from ....records.classes import ClassLabel
 from ....records.labels import Label, Place, as_set
 from ....records.people.questions import is_recheck
@@ -22,18 +22,13 @@ class Hearing:
     def __init__(self, answers: int) -> None:
         self._answers = answers
         self._votes: defaultdict[int, Votes] = defaultdict(partial(Votes, answers))  # by partition
-        self._before: dict[Place, ClassLabel] = {}  # the label of each event that was asked about again
+        # The label of each event that was asked about again, by partition.
+        self._before: defaultdict[int, dict[Place, ClassLabel]] = defaultdict(dict)
 
     def change_class(self, partition: int, change: ClassChange) -> None:
         """Follow a change of the classes."""
         self._votes[partition].rename_class(change.old, change.new)
-        for place, y in list(self._before.items()):
-            if place.partition != partition or y != change.old:
-                continue
-            if change.new is None:
-                del self._before[place]
-            else:
-                self._before[place] = change.new
+        rename_values(self._before[partition], change.old, change.new)
 
     def hear(
         self, place: Place, query_id: str | None, label: Label, holding: ClassLabel | None, time: int
@@ -42,8 +37,9 @@ class Hearing:
         if query_id is None or not label.source:
             return as_set(label)
         if is_recheck(query_id) and self._answers == 1:
+            before = self._before[place.partition]
             if label.op == "retract":
-                return label._replace(op="set", y=self._before[place]) if place in self._before else label
+                return label._replace(op="set", y=before[place]) if place in before else label
             if holding is not None:
-                self._before.setdefault(place, holding)
+                before.setdefault(place, holding)
         return self._votes[place.partition].hear(label, holding, time)

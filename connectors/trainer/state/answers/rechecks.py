@@ -5,7 +5,7 @@ none of them twice.  The outcome depends on the sequence of calls alone.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from streamsvm.active.answers.suspects import ranked
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.leave_one_out import left_out_margins
 
+from ....records.class_changes import rename_values
 from ....records.classes import ClassLabel
 from ....records.labels import Label
 from ....records.models import Model
@@ -103,9 +104,9 @@ class Rechecks:
 
         Taking back the answer to a question that asks again does not take back the answer before it.
         """
-        recheck = self.open.pop(query_id, None)
+        recheck = self.open.get(query_id)
         if recheck is not None:
-            self._end(query_id, recheck)
+            self._end(query_id)
             self.counts.confirmed += label.y == recheck.y
             self.counts.revised += label.y is not None and label.y != recheck.y
         if label.op == "retract" and label.key in self._past:
@@ -114,39 +115,35 @@ class Rechecks:
 
     def rename_class(self, old: ClassLabel, new: ClassLabel | None) -> None:
         """Let the answers of a class be those of another one; None: doubts about them are over."""
-        for query_id, recheck in list(self.open.items()):
-            if recheck.y == old and new is not None:
-                self.open[query_id] = recheck._replace(y=new)
-            elif recheck.y == old:
-                del self.open[query_id]
-                self._end(query_id, recheck)
-        for key in [key for key, y in self._past.items() if y == old]:
-            if new is None:
-                del self._past[key]
-            else:
-                self._past[key] = new
+        if new is None:
+            self._end_where(lambda recheck: recheck.y == old)
+        else:
+            renamed = {query_id: each._replace(y=new) for query_id, each in self.open.items() if each.y == old}
+            self.open.update(renamed)
+        rename_values(self._past, old, new)
 
     def erase(self, keys: Iterable[int]) -> None:
         """Close the questions about these events, and forget what was answered before."""
         gone = set(keys)
-        for query_id in [query_id for query_id, recheck in self.open.items() if recheck.key in gone]:
-            self._end(query_id, self.open.pop(query_id))
+        self._end_where(lambda recheck: recheck.key in gone)
         for key in gone:
             self._past.pop(key, None)
 
     def expire(self, now: int) -> None:
         """Close the questions whose time is over; their answers are not asked about again."""
-        for query_id, recheck in list(self.open.items()):
-            if recheck.expires <= now:
-                del self.open[query_id]
-                self._end(query_id, recheck)
+        self._end_where(lambda recheck: recheck.expires <= now)
 
     def take_closed(self) -> list[str]:
         """The questions that were closed since the last call."""
         closed, self._closed = self._closed, []
         return closed
 
-    def _end(self, query_id: str, recheck: Recheck) -> None:
+    def _end_where(self, is_over: Callable[[Recheck], bool]) -> None:
+        for query_id in [query_id for query_id, recheck in self.open.items() if is_over(recheck)]:
+            self._end(query_id)
+
+    def _end(self, query_id: str) -> None:
+        recheck = self.open.pop(query_id)
         self._closed.append(query_id)
         self._past[recheck.key] = recheck.y
         if len(self._past) > MEMORY:

@@ -155,18 +155,17 @@ class ClassPrequential:
         """The state, for a checkpoint."""
         return {"pairs": self._pairs, "counts": np.array([self.n, self.n_errors])}
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int, classes: KnownClasses) -> "ClassPrequential":
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint, possibly with another window."""
-        self = cls(window, classes)
         pairs = require_array(arrays, "pairs", "i", (None, 2))
         self.n, self.n_errors = require_array(arrays, "counts", "i", (2,)).tolist()
-        if not 0 <= self.n_errors <= self.n or (len(pairs) and not 0 <= pairs.min() <= pairs.max() < len(classes)):
+        if not 0 <= self.n_errors <= self.n or (
+            len(pairs) and not 0 <= pairs.min() <= pairs.max() < len(self._classes)
+        ):
             raise ValueError(
                 f"a checkpoint counts {self.n_errors} errors of {self.n} events, or classes that are unknown"
             )
-        self._pairs = pairs[-window:]
-        return self
+        self._pairs = pairs[-self._window :]
 
 
 def _metrics() -> ModuleType:

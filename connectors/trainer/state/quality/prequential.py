@@ -14,6 +14,8 @@ from tqdm import tqdm
 from streamsvm.core.saving.snapshot import require_array
 from streamsvm.ranking import break_even, prbep_score
 
+from ..course import Course
+
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
 _BINS = 2048  # of the histogram of margins, which are mapped to (-1, 1)
 _HISTORY_LENGTH = 1024  # points of a curve: more than a picture shows
@@ -114,10 +116,8 @@ class Prequential:
             "confusion": self._confusion.copy(),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint, possibly with another window."""
-        self = cls(window)
         self._histogram = require_array(arrays, "histogram", "i", (2, _BINS))
         self._confusion = require_array(arrays, "confusion", "i", (2, 2))
         margins = require_array(arrays, "margins", "f", (None,))
@@ -128,8 +128,8 @@ class Prequential:
                 )
         if not np.isfinite(margins).all():
             raise ValueError("a checkpoint's margins hold NaN or infinity; they must be finite")
-        self._margins, self._labels = margins[-window:], require_array(arrays, "labels", "b", (len(margins),))[-window:]
-        return self
+        labels = require_array(arrays, "labels", "b", (len(margins),))
+        self._margins, self._labels = margins[-self._window :], labels[-self._window :]
 
     def _rolling_confusion(self) -> npt.NDArray[np.int64]:
         return np.bincount(2 * self._labels + (self._margins > 0), minlength=4).reshape(2, 2)
@@ -172,8 +172,8 @@ class Snapshot(NamedTuple):
 _FIRST_FIELDS = 5  # the fields that older versions read
 
 
-class History:
-    """The course of a run, for charts: a row at regular intervals, which grow as the history does.
+class History(Course[Snapshot]):
+    """The course of a run, for charts.
 
     Attributes
     ----------
@@ -182,30 +182,16 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._rows: list[Snapshot] = []
-        self._every = 50
+        super().__init__(_HISTORY_LENGTH)
         self.latest: Snapshot | None = None
 
-    def is_due(self, n: int) -> bool:
-        return n >= (self._rows[-1].n if self._rows else 0) + self._every
-
-    def add(self, row: Snapshot) -> None:
-        self._rows.append(row)
-        if len(self._rows) > _HISTORY_LENGTH:
-            self._rows = self._rows[1::2]
-            self._every *= 2
-
-    @property
-    def rows(self) -> list[Snapshot]:
-        return list(self._rows)
-
     def to_arrays(self) -> Arrays:
-        rows = _as_array(self._rows)
+        rows = _as_array(self.rows)
         return {
             "rows": rows[:, :_FIRST_FIELDS],
             "more": rows[:, _FIRST_FIELDS:],
             "latest": _as_array([self.latest] if self.latest else []),
-            "every": np.array(self._every),
+            "every": np.array(self.every),
         }
 
     @classmethod
@@ -214,10 +200,10 @@ class History:
         rows = require_array(arrays, "rows", "f", (None, _FIRST_FIELDS))
         if "more" in arrays:
             rows = np.hstack([rows, require_array(arrays, "more", "f", (len(rows), None))])
-        self._rows = _as_snapshots(rows)
+        self.rows = _as_snapshots(rows)
         if "latest" in arrays:
             self.latest = next(iter(_as_snapshots(require_array(arrays, "latest", "f", (None, None)))), None)
-        self._every = max(1, int(require_array(arrays, "every", "i", ())))
+        self.every = max(1, int(require_array(arrays, "every", "i", ())))
         return self
 
 

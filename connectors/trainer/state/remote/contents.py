@@ -24,9 +24,9 @@ from ..checkpoint import Number
 logger = logging.getLogger(__name__)
 
 _KEY = re.compile(
-    r"(claim) (\d{1,6}) (\w+)"
-    r"|(chunk|checkpoint|journal) (\d{1,6}) (\d{1,10})(?: (\d{1,10}))?(?: (\d{1,10}))?"
-    r"|models (\d{1,6}) \d{1,10} (\d{1,10}) (\d{1,10}) (models-\d{6}-\d{10})",
+    r"claim \d{1,6} \w+"
+    r"|(chunk|checkpoint|journal) \d{1,6} \d{1,10}( \d{1,10}){0,2}"
+    r"|models \d{1,6}( \d{1,10}){3} models-\d{6}-\d{10}",
     re.ASCII,
 )
 
@@ -75,17 +75,12 @@ class Contents:
 
     def put(self, record: Record) -> None:
         """Take the next record; one that is not of this kind is logged."""
-        found = _KEY.fullmatch((record.key or b"").decode(errors="replace"))
-        if found is None:
+        key = (record.key or b"").decode(errors="replace")
+        if not _KEY.fullmatch(key):
             where = f"{record.topic}-{record.partition}"
             logger.warning("%s: passing over %.100r at offset %d", where, record.key, record.offset)
-        elif found[1]:
-            self._put_claim(int(found[2]), found[3], record.offset)
-        elif found[12] and int(found[9]) >= self.epoch:
-            self._put_file(found[12], int(found[10]), int(found[11]), record.value or b"")
-        elif found[4] and int(found[5]) >= self.epoch:
-            places = [int(n) for n in found.groups()[6:8] if n]
-            self._put(found[4], (int(found[5]), int(found[6])), places, record.value)
+        else:
+            self._put(key.split(), record.value or b"", record.offset)
         self.n_bytes += record.nbytes
 
     def _put_claim(self, epoch: int, owner: str, offset: int) -> None:
@@ -102,16 +97,23 @@ class Contents:
             self.files[name] = Whole(b"".join(pieces[j] for j in range(n)), self._claimed_at)
             del self._pieces[name]
 
-    def _put(self, kind: str, number: Number, places: list[int], value: bytes | None) -> None:
-        match kind, places:
-            case "chunk", [i]:
-                self._chunks.setdefault(number, {})[i] = value or b""
-            case "journal", [i, n]:
+    def _put(self, key: list[str], value: bytes, offset: int) -> None:
+        match key:
+            case "claim", epoch, owner:
+                self._put_claim(int(epoch), owner, offset)
+            case _, epoch, *_ if int(epoch) < self.epoch:
+                pass  # of an owner that was replaced
+            case "chunk", epoch, sequence, i:
+                self._chunks.setdefault((int(epoch), int(sequence)), {})[int(i)] = value
+            case "journal", epoch, sequence, i, n:
+                number = int(epoch), int(sequence)
                 self._drop_rolled_back(number)
-                self._journals.setdefault(number, {})[i] = value or b""
-                self._beginnings[number] = n
-            case "checkpoint", []:
-                self._put_checkpoint(number, value or b"")
+                self._journals.setdefault(number, {})[int(i)] = value
+                self._beginnings[number] = int(n)
+            case "checkpoint", epoch, sequence:
+                self._put_checkpoint((int(epoch), int(sequence)), value)
+            case "models", _, _, i, n, name:
+                self._put_file(name, int(i), int(n), value)
 
     def _drop_rolled_back(self, begun: Number) -> None:
         """Drop the checkpoints that the owner of this journal does not go on from, because they were not committed."""

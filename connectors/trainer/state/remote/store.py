@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ....runtime.folders import make_private, naming, touch_private
+from ....runtime.folders import make_private, replace_private
 from ..checkpoint import CheckpointStore, Number, checkpoint_path, journal_path, stored_files
 from ..journal import Cut, Journal
 from ..model_files import model_files
@@ -136,13 +136,4 @@ def _fill(folder: Path, contents: Contents) -> None:
             path.unlink()
     for path, content in (files | journals).items():
         if not path.exists():
-            _write(path, content)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file of the cache, which need not outlive the machine."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with naming(path):
-        touch_private(temporary)
-        temporary.write_bytes(content)
-    temporary.replace(path)
+            replace_private(path, content)  # the cache need not outlive the machine

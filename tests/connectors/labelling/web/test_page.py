@@ -23,13 +23,14 @@ from streamsvm.connectors.labelling.web import server as page_server
 from streamsvm.connectors.labelling.web.page import LabellingPage
 from streamsvm.connectors.labelling.web.server import MAX_BODY, PAGE
 from streamsvm.connectors.logs.transport import Unavailable
+from streamsvm.connectors.records.labels import Place
 from streamsvm.connectors.records.people.questions import Question
 from streamsvm.connectors.runtime import http as serve
 from streamsvm.connectors.settings.sections import ConfigError
 
 TAB = {"X-Tab": "0123abcd"}
 IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw=="
-STEP = Step(7, "q1", "set", True, "page:Zoë#0123abcd", 1_000_000, "e1", True)
+STEP = Step(7, "q1", "set", True, "page:Zoë#0123abcd", 1_000_000, Place(0, "e1"), True)
 SHOWN_STEP = {
     "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "now": "fraud", "by": "Zoë",
     "at": 1_000_000,
@@ -494,8 +495,9 @@ def test_answers(client, desk):
     assert desk.renamed == [(zoe, unnamed)]
 
 
-def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
+def test_who_sat_at_a_tab_long_ago_is_forgotten(request, monkeypatch):
     monkeypatch.setattr(page_server, "_MAX_TABS", 2)
+    client, desk = map(request.getfixturevalue, ("client", "desk"))
     for tab, name in [("a", "ann"), ("b", "bob"), ("a", "ann"), ("c", "cem"), ("b", "bea"), ("c", "cleo")]:
         client.json("POST", "/api/skip", {"query_id": "q1"}, {"X-Tab": tab, "X-Annotator": name})
     assert desk.renamed == [("page:cem#c", "page:cleo#c")]  # bob was forgotten before bea came

@@ -19,10 +19,10 @@ from kafka.future import Future
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from streamsvm.connectors.logs.cluster.group import Notice
+from streamsvm.connectors.logs.cluster.log import Client, ClusterLog
 from streamsvm.connectors.logs.cluster.options import KafkaOptions, answers
 from streamsvm.connectors.logs.kafka import checks, client
 from streamsvm.connectors.logs.kafka.errors import translated
-from streamsvm.connectors.logs.kafka.log import KafkaLog
 from streamsvm.connectors.logs.kafka.options import CODECS
 from streamsvm.connectors.logs.kafka.outputs import Outputs
 from streamsvm.connectors.logs.kafka.reader import Reader
@@ -178,7 +178,7 @@ class Consumer:
 
 
 class Member:
-    """A member of the group, as `KafkaLog` asks it."""
+    """A member of the group, as `ClusterLog` asks it."""
 
     topic = "events"
 
@@ -256,7 +256,8 @@ def owner():
 def log(monkeypatch, member, producer, owner):
     """A log in the middle of a transaction about partitions 0 and 1."""
     monkeypatch.setattr(Reader, "_new_consumer", lambda _: Consumer())
-    log = KafkaLog(KafkaOptions({"bootstrap_servers": "x:1"}, "group", is_transactional=True))
+    client = Client(Reader, Outputs, lambda *_: member, admin=None)
+    log = ClusterLog(KafkaOptions({"bootstrap_servers": "x:1"}, "group", is_transactional=True), client)
     log._member, log._outputs._producer, log._ownership = member, producer, owner
     log._owned, log._outputs.in_transaction = {0, 1}, True
     return log

@@ -345,7 +345,7 @@ class Client:
 
 @pytest.fixture
 def administrator(monkeypatch):
-    monkeypatch.setattr(client, "answers", lambda options: True)
+    monkeypatch.setattr(client, "require_answer", lambda options: None)
     monkeypatch.setattr(client, "AdminClient", Client)
     monkeypatch.setattr(client, "_LAST_ANSWER_SECONDS", 0.05)
     return client.Administrator({})

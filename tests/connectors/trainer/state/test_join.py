@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import asdict
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,15 +12,20 @@ from hypothesis import strategies as st
 
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.trainer.state.join import AGREEING, Join
-from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson
+from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson, Told
 from streamsvm.core.saving import snapshot
 
 TTL = 100
 ROOMY = 1 << 30
 
 
+def said(margin):
+    """A prediction whose decision values are not known."""
+    return SimpleNamespace(margin=margin, class_label=None, decision=None, verdict=None)
+
+
 def add_event(join, key=1, time=0, *, y=None, w=1.0, margin=0.5, value=b"payload", entity=b"entity", at=17):
-    return join.add_event(key, value, y=y, w=w, margin=margin, entity=entity, time=time, at=at)
+    return join.add_event(key, value, y=y, w=w, said=said(margin), entity=entity, time=time, at=at)
 
 
 def add_label(join, y, offset, *, rev=0, w=None, key=1, time=0):
@@ -38,7 +44,7 @@ OVERHEAD = overhead()
 
 
 def lesson(y, *, w=1.0, is_first=True, value=b"payload", waited=0):
-    return Lesson(1, value, y, w, margin=0.5, entity=b"entity", is_first=is_first, at=17, waited=waited)
+    return Lesson(1, value, y, w, Told(0.5), entity=b"entity", is_first=is_first, at=17, waited=waited)
 
 
 FORGET = lesson(None, w=0.0, is_first=False)
@@ -419,7 +425,7 @@ class NaiveJoin:
         self.entries = []  # dicts, oldest first
         self.counters = Counter()
 
-    def add_event(self, key, value, *, y, w, margin, entity, time, at):
+    def add_event(self, key, value, *, y, w, said, entity, time, at):
         self.expire(time)
         entry = self.find(key)
         if entry and entry["event"]:
@@ -430,7 +436,7 @@ class NaiveJoin:
         labels = entry["labels"] if entry else []
         if y is not None:
             self.hear(labels, (0, -1, y, None))
-        entry = self.new(key, labels, event=(value, w, margin, entity, at))
+        entry = self.new(key, labels, event=(value, w, said.margin, entity, at))
         result = self.teach(entry) if labels else None
         self.keep(entry)
         return result
@@ -439,7 +445,7 @@ class NaiveJoin:
         entry = self.find(key)
         if entry and not entry["event"]:
             _, _, y, _ = max(entry["labels"], key=lambda label: label[:2])
-            return Lesson(key, None, y, 0.0, 0.0, None, is_first=False)
+            return Lesson(key, None, y, 0.0, Told(), None, is_first=False)
         return None
 
     def add_label(self, label, offset, time):
@@ -485,7 +491,8 @@ class NaiveJoin:
         self.counters["undone" if y is None else "corrected" if lessons else "matched"] += 1
         lessons.append((y, w))
         waited = max(self.times) - entry["since"]
-        return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1, at=at, waited=waited)
+        is_first = len(lessons) == 1
+        return Lesson(entry["key"], value, y, w, Told(margin), entity, is_first, at=at, waited=waited)
 
     def new(self, key, labels, event=None):
         return {"key": key, "since": max(self.times), "event": event, "labels": labels, "lessons": []}
@@ -619,7 +626,7 @@ def test_in_any_order_the_newest_label_is_learned_last(case):
     assert [lesson.is_first for lesson in lessons] == [True, *[False] * (len(lessons) - 1)][: len(lessons)]
     for lesson in lessons:
         assert lesson[:2] == (1, event["value"])
-        assert lesson[4:6] == (event["margin"], event["entity"])
+        assert (lesson.told.margin, lesson.entity) == (event["margin"], event["entity"])
     if newest is None or newest["y"] is None:
         assert not lessons or lessons[-1].y is None
     else:
@@ -646,10 +653,17 @@ def test_repetitions_change_no_lesson(case):
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 
+def going_on(arrays, *limits, **leap):
+    """A join that goes on from these arrays, with these limits."""
+    join = Join(*limits, **leap)
+    join.restore(arrays)
+    return join
+
+
 def restored(join, ttl, max_bytes):
     """A join that went through the bytes of a checkpoint."""
     _, arrays = snapshot.unpack(snapshot.pack("join", {}, join.to_arrays()), "join")
-    copy = Join.from_arrays(arrays, ttl, max_bytes, max_bytes)
+    copy = going_on(arrays, ttl, max_bytes, max_bytes)
     assert_same_state(copy, join)
     return copy
 
@@ -708,7 +722,7 @@ def test_a_checkpoint_from_before_retractions_were_followed_goes_on():
     arrays["counters"] = arrays["counters"][:-2]
     arrays["counters"][list(asdict(join.counters)).index("not_undone")] = 1
     arrays["y"][0] = -1  # its label was taken back, to no effect
-    old = Join.from_arrays(arrays, TTL, ROOMY, ROOMY)
+    old = going_on(arrays, TTL, ROOMY, ROOMY)
     assert counted(old, matched=1, not_undone=1)
     assert add_label(old, None, 0, rev=1) == FORGET
     assert counted(old, matched=1, not_undone=1, undone=1)
@@ -718,7 +732,7 @@ def test_a_checkpoint_from_before_events_had_their_offsets_goes_on(join):
     add_event(join)
     arrays = join.to_arrays()
     del arrays["at"]
-    assert add_label(Join.from_arrays(arrays, TTL, ROOMY, ROOMY), True, 0) == lesson(True)._replace(at=-1)
+    assert add_label(going_on(arrays, TTL, ROOMY, ROOMY), True, 0) == lesson(True)._replace(at=-1)
 
 
 def test_a_checkpoint_is_not_much_larger_than_the_payload():
@@ -733,10 +747,10 @@ def test_smaller_limits_hold_at_once_after_a_restart():
     for key in range(10):
         add_event(join, key=key, time=10 * key, value=b"", entity=None)
     arrays = join.to_arrays()
-    for limited in (Join.from_arrays(arrays, 30, ROOMY, ROOMY), Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY)):
+    for limited in (going_on(arrays, 30, ROOMY, ROOMY), going_on(arrays, TTL, 4 * OVERHEAD, ROOMY)):
         assert limited.to_arrays()["key"].tolist() == [6, 7, 8, 9]
-    assert Join.from_arrays(arrays, 30, ROOMY, ROOMY).counters.expired == 6
-    assert Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY).counters.dropped == 6
+    assert going_on(arrays, 30, ROOMY, ROOMY).counters.expired == 6
+    assert going_on(arrays, TTL, 4 * OVERHEAD, ROOMY).counters.dropped == 6
 
 
 # --- records from the future ------------------------------------------------------------------------------------------
@@ -783,7 +797,7 @@ def test_after_a_long_silence_the_clock_follows_the_records(wary, caplog):
 def test_doubts_survive_a_checkpoint(wary):
     for key in range(50, 50 + AGREEING // 2):
         add_event(wary, key, time=10**6)
-    again = Join.from_arrays(wary.to_arrays(), TTL, ROOMY, ROOMY, leap_ms=TTL // 2)
+    again = going_on(wary.to_arrays(), TTL, ROOMY, ROOMY, leap_ms=TTL // 2)
     for key in range(60, 60 + AGREEING):
         for join in (wary, again):
             add_event(join, key, time=10**6)

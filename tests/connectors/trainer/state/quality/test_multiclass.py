@@ -74,7 +74,8 @@ def test_nothing_has_no_number():
 def test_it_goes_on_from_a_checkpoint_with_another_window():
     labels, guesses = stream(300)
     metrics = filled(100, labels, guesses)
-    again = ClassPrequential.from_arrays(metrics.to_arrays(), 40, KnownClasses(LABELS, 4))
+    again = ClassPrequential(40, KnownClasses(LABELS, 4))
+    again.restore(metrics.to_arrays())
     assert again.rolling().overall() == filled(40, labels, guesses).rolling().overall()
     assert (again.n, again.n_errors) == (metrics.n, metrics.n_errors)
 
@@ -85,4 +86,4 @@ def test_it_goes_on_from_a_checkpoint_with_another_window():
 def test_a_damaged_checkpoint_is_refused(damage):
     arrays = filled(10, *stream(30)).to_arrays() | {name: np.array(value) for name, value in damage.items()}
     with pytest.raises(ValueError, match="a checkpoint counts"):
-        ClassPrequential.from_arrays(arrays, 10, KnownClasses(LABELS, 4))
+        ClassPrequential(10, KnownClasses(LABELS, 4)).restore(arrays)

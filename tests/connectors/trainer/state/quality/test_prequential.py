@@ -84,7 +84,8 @@ def test_nothing_and_one_class_have_no_number():
 )
 def test_metrics_continue_from_a_checkpoint(n, more, old, new, seed):
     labels, margins = stream(n + more, seed)
-    restored = Prequential.from_arrays(filled(old, [n], labels[:n], margins[:n]).to_arrays(), new)
+    restored = Prequential(new)
+    restored.restore(filled(old, [n], labels[:n], margins[:n]).to_arrays())
     restored.update(labels[n:], margins[n:])
     assert restored.n == n + more
     known = min(min(old, n, new) + more, new)
@@ -95,7 +96,8 @@ def test_metrics_continue_from_a_checkpoint(n, more, old, new, seed):
 def test_metrics_restored_with_the_same_window_are_the_same():
     labels, margins = stream(500)
     metrics = filled(100, [500], labels, margins)
-    restored = Prequential.from_arrays(metrics.to_arrays(), 100)
+    restored = Prequential(100)
+    restored.restore(metrics.to_arrays())
     assert restored.rolling() == metrics.rolling()
     assert restored.cumulative() == metrics.cumulative()
 
