@@ -3,6 +3,7 @@
     python benchmarks/mixture.py                                # 14 streams that river has or makes: ten minutes
     python benchmarks/mixture.py --data DIR --moa moa.jar       # 7 more, and MOA's learners: an hour
     python benchmarks/mixture.py --later --data DIR --moa moa.jar    # 15 streams that chose nothing
+    python benchmarks/mixture.py --classes --data DIR           # six streams of several classes
     python benchmarks/mixture.py --quick                        # the first records of two streams
 
 Records are raw, each is predicted before it is learned, and nothing is tuned.  "linear" is the best of river's
@@ -23,13 +24,13 @@ import numpy as np
 from river import linear_model, preprocessing
 from scipy.stats import rankdata
 from shared.moa import LEARNERS, outcomes
-from shared.streams import Record, streams
+from shared.streams import MADE, STORED, Record, of_classes, streams
 from shared.tables import say, table
 from tqdm import tqdm
 
-from streamsvm import AutoLASVM, Mixture
+from streamsvm import AutoLASVM, Mixture, OneVsRest
 
-QUICK, BINS = 400, 15
+QUICK, WARM, BINS = 400, 1500, 15
 OURS: dict[str, Callable[[], Any]] = {"AutoLASVM": AutoLASVM, "Mixture": Mixture}
 
 
@@ -93,6 +94,35 @@ def cells(found: dict[str, Result]) -> list[str]:
     ]
 
 
+def of_several(model: Any, records: list[tuple[dict, Any]]) -> tuple[float, float, float]:
+    """Predict and learn each record of several classes: accuracy in percent, log loss, CPU microseconds."""
+    right, lost, start = 0, 0.0, time.process_time()
+    for x, y in records:
+        p = model.predict_proba_one(x)
+        right += bool(p) and max(p, key=p.__getitem__) == y
+        lost -= float(np.log(max(p.get(y, 0.0), 1e-3)))
+        model.learn_one(x, y)
+    n, seconds = len(records), time.process_time() - start
+    return 100.0 * right / n, lost / n, 1e6 * seconds / n
+
+
+def classes(folder: Path | None, most: int | None) -> None:
+    """The table of streams of several classes."""
+    lines, makes = [], (lambda: OneVsRest(AutoLASVM()), lambda: Mixture(OneVsRest(AutoLASVM())))
+    for name, stream in tqdm(of_classes(folder).items(), leave=False):
+        records = list(islice(stream(), most))
+        for make in makes:
+            of_several(make(), records[:QUICK])  # code is compiled
+        parts = list(zip(*(of_several(make(), records) for make in makes), strict=True))
+        figures = [
+            ", ".join(map(form.format, own)) for form, own in zip(("{:.2f}", "{:.3f}", "{:.0f}"), parts, strict=True)
+        ]
+        lines.append([name, str(len(records)), str(len({y for _, y in records})), *figures])
+        tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
+    titles = "stream|records|classes|accuracy: OneVsRest(AutoLASVM()), Mixture of it|log loss: both|us: both"
+    print(table(titles, lines) + "\n", flush=True)
+
+
 def aims(found: dict[str, dict[str, Result]], mean: dict[str, Result]) -> None:
     """What `Mixture` must reach on the streams on which its rules were chosen."""
     ours = mean["Mixture"]
@@ -116,41 +146,46 @@ def behind(found: dict[str, dict[str, Result]]) -> None:
             say(f"at most {most} points behind {other}", f"{gaps[worst]:.2f}, {worst}", gaps[worst] <= most)
 
 
+def summary(found: dict[str, dict[str, Result]], lines: list[list[str]]) -> dict[str, Result]:
+    """Print the lines with the mean of each model below, and its rank by accuracy; returns the means."""
+    models = list(next(iter(found.values())))
+    figures = np.array([[results[model] for model in models] for results in found.values()])  # (streams, models, parts)
+    mean = {model: Result(*parts) for model, parts in zip(models, figures.mean(axis=0), strict=True)}
+    ranks = [f"{rank:.2f}" for rank in rankdata(-figures[:, :, 0].round(6), axis=1).mean(axis=0)]
+    titles = ["stream", "records", *models, "log loss: ours", "ECE: ours", "us: ours"]
+    titles += ["us: MOA's"] if LEARNERS.keys() <= set(models) else []
+    below = [["mean", "", *cells(mean)], ["mean rank", "", *ranks, *[""] * (len(titles) - 2 - len(ranks))]]
+    print(table("|".join(titles), [*lines, *below]) + "\n", flush=True)
+    return mean
+
+
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files")
     parser.add_argument("--later", action="store_true", help="streams that were not used to choose the rules")
+    parser.add_argument("--classes", action="store_true", help="streams of several classes")
+    parser.add_argument("--only", nargs="+", metavar="STREAM", help="some streams, by their names in the table")
     parser.add_argument("--moa", type=Path, metavar="JAR", help="run MOA's learners as well, with Java")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} records of two streams")
     arguments = parser.parse_args()
+    if arguments.classes:
+        classes(arguments.data, QUICK if arguments.quick else None)
+        return
     chosen = streams(arguments.data, arguments.later)
-    chosen = dict(list(chosen.items())[:2]) if arguments.quick else chosen
+    names = arguments.only or list(chosen)[: 2 if arguments.quick else None]
+    if unknown := set(names) - set(chosen):
+        parser.error(f"--only: no stream {'; '.join(sorted(unknown))}; there are {'; '.join(chosen)}")
     for make in OURS.values():
-        run(make(), list(islice(next(iter(chosen.values()))(), QUICK if arguments.quick else None)))  # code is compiled
+        run(make(), list(islice(next(iter(chosen.values()))(), WARM)))  # code is compiled
     lines, found = [], {}
-    for name, stream in tqdm(chosen.items(), leave=False):
-        records = list(islice(stream(), QUICK if arguments.quick else None))
+    for name in tqdm(names, leave=False):
+        records = list(islice(chosen[name](), QUICK if arguments.quick else None))
         found[name] = results(records, arguments.moa)
         lines.append([name, str(len(records)), *cells(found[name])])
         tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
-    models = list(next(iter(found.values())))
-    figures = np.array([[results[model] for model in models] for results in found.values()])  # (streams, models, parts)
-    mean = {model: Result(*parts) for model, parts in zip(models, figures.mean(axis=0), strict=True)}
-    ranks = rankdata(-figures[:, :, 0].round(6), axis=1).mean(axis=0)
-    titles = [
-        "stream",
-        "records",
-        *models,
-        "log loss: ours",
-        "ECE: ours",
-        "us: ours",
-        *["us: MOA's"][: bool(arguments.moa)],
-    ]
-    lines.append(["mean", "", *cells(mean)])
-    lines.append(["mean rank", "", *(f"{rank:.2f}" for rank in ranks), *[""] * (len(titles) - 2 - len(models))])
-    print(table("|".join(titles), lines) + "\n", flush=True)
-    if not arguments.quick and not arguments.later and arguments.data:
+    mean = summary(found, lines)
+    if len(found) == len(MADE) + len(STORED):
         aims(found, mean)
     behind(found)
 

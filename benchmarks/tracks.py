@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from defaults import hindsight, of_folder, of_records
-from river import datasets, ensemble, forest, linear_model, multiclass, optim, preprocessing, tree
+from river import datasets, ensemble, forest, linear_model, optim, preprocessing, tree
 from shared.moa import LEARNERS, outcomes
 from shared.tables import shown, table
 from sklearn.metrics import roc_auc_score
@@ -65,7 +65,7 @@ OURS_OF_SEVERAL: dict[str, Callable[[], Any]] = {
     "OneVsOne(LASVM())": lambda: OneVsOne(LASVM()),
     "OneVsRest(LASVM())": lambda: OneVsRest(LASVM()),
     "OneVsRest(AutoLASVM())": lambda: OneVsRest(AutoLASVM()),
-    "Mixture, river's one against the rest": lambda: multiclass.OneVsRestClassifier(Mixture()),
+    "Mixture(OneVsRest(AutoLASVM()))": lambda: Mixture(OneVsRest(AutoLASVM())),
 }
 BINARY_ONLY = ("Logistic regression", "ALMA", "Passive-Aggressive")
 HINDSIGHT = "best fixed setting, in hindsight"
@@ -181,11 +181,12 @@ def draw(track: str, found: dict[str, Result], folder: Path) -> None:
     for name, result in found.items():
         if result.microseconds is None:
             axes.axhline(result.accuracy, color="black", linestyle=":", linewidth=1)
-            axes.annotate(name, (0.98, result.accuracy), xycoords=("axes fraction", "data"), ha="right", fontsize=8)
+            axes.annotate(name, (0.02, result.accuracy), xycoords=("axes fraction", "data"), fontsize=8)
             continue
         color = "#c44e52" if "LASVM" in name or "Mixture" in name else "#4c72b0"
         axes.plot(result.microseconds, result.accuracy, "o", color=color)
-        axes.annotate(name, (result.microseconds, result.accuracy), (4, 4), textcoords="offset points", fontsize=8)
+        side = {"xytext": (-4, 4), "ha": "right"} if name.startswith("MOA") else {"xytext": (4, 4)}
+        axes.annotate(name, (result.microseconds, result.accuracy), textcoords="offset points", fontsize=8, **side)
     axes.set(xscale="log", xlabel="CPU microseconds a record", ylabel="accuracy, %", title=f"river's track {track}")
     axes.margins(x=0.2)
     axes.grid(alpha=0.3)
