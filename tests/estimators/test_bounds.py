@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from river import datasets
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
@@ -150,7 +151,7 @@ def check(model):
         numbers, _ = model._members()
         assert set(numbers.tolist()) <= set(model._union.numbers[model._union.live_slots()].tolist())
         return
-    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, storage.live_slots(state_of(model).expansion)
     alpha, y = s.alpha[live], s.y[live].astype(float)
     assert s.counts[HOLES] == s.counts[SLOTS] - len(live)
     assert ((s.lo[live] <= alpha) & (alpha <= s.hi[live])).all()

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from four_classes import ALONE, DATA, NAMES, OF_PAIRS, problem
 from scipy.optimize import minimize
 from sklearn.utils.multiclass import _ovr_decision_function
+from states import state_of
 
 from streamsvm import LASVM, AutoLASVM, OneVsOne, OneVsRest, SnapshotError
 from streamsvm.core import storage
@@ -35,12 +36,12 @@ def alone(model, pair, X, y, w=None, **others):
 
 def same(one, other):
     """Whether two binary models have the same members, coefficients and bias."""
-    a, b = (storage.live_slots(m._state.expansion) for m in (one, other))
+    a, b = (storage.live_slots(state_of(m).expansion) for m in (one, other))
     return (
-        np.array_equal(one._state.expansion.alpha[a], other._state.expansion.alpha[b])
-        and np.array_equal(one._state.expansion.g[a], other._state.expansion.g[b])
+        np.array_equal(state_of(one).expansion.alpha[a], state_of(other).expansion.alpha[b])
+        and np.array_equal(state_of(one).expansion.g[a], state_of(other).expansion.g[b])
         and one.bias == other.bias
-        and np.array_equal(one._state.sigmoid, other._state.sigmoid)
+        and np.array_equal(state_of(one).sigmoid, state_of(other).sigmoid)
     )
 
 

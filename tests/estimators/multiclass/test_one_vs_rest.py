@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from four_classes import ALONE, DATA, NAMES, OF_CLASSES, problem
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, OneVsRest, SnapshotError
 from streamsvm.core import storage
@@ -120,7 +121,7 @@ def test_a_correction_may_begin_a_class():
     assert ovr.predict_one(dict(enumerate(X[number - 70]))) == "new"
     U, live = ovr._union, ovr._union.live_slots()
     for label in NAMES:
-        s = ovr._binary(label)._state.expansion
+        s = state_of(ovr._binary(label)).expansion
         slots = storage.live_slots(s)
         assert (s.y[slots[np.isin(s.ids[slots], U.numbers[live[U.user_ids[live] == number]])]] < 0).all()
     ovr.learn_one({0: 1.0}, "red")

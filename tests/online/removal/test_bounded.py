@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import gram, kernel_of
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import storage
@@ -54,14 +55,14 @@ def made(learner, **parameters):
 
 
 def members(model):
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     return {name: getattr(s, name)[live] for name in ("alpha", "g", "lo", "hi", "y", "ids", "born")}
 
 
 def features(model):
     """The members' features as a matrix."""
-    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, storage.live_slots(state_of(model).expansion)
     X = np.zeros((len(live), len(model.feature_names)))
     for t, slot in enumerate(live):
         indices, values = storage.features_of(s, slot)
@@ -222,11 +223,11 @@ def test_a_linear_model_merges_without_a_change():
     model.learn_many(X, y)
     model.finish(1e-6)
     before = model.decision_function_many(X)
-    s = storage.copy(model._state.expansion)
+    s = storage.copy(state_of(model).expansion)
     s = storage.reserve(s, 60, 3, False, 0)
     support = np.flatnonzero(s.alpha)
     assert bounded.hand_over(s, kernel_of(model), support[:20], True) == 20
-    model._state.expansion = s
+    state_of(model).expansion = s
     assert model.n_members == 40
     np.testing.assert_allclose(model.decision_function_many(X), before, atol=1e-5)
 
@@ -236,7 +237,7 @@ def test_the_best_place_is_the_best_on_a_grid():
     model = made(FullSVM, budget=61, on_budget="merge")
     model.learn_many(X, y)
     grid = np.linspace(0.0, 1.0, 2001)
-    s = storage.reserve(storage.copy(model._state.expansion), 60, 3, False, 0)
+    s = storage.reserve(storage.copy(state_of(model).expansion), 60, 3, False, 0)
     slots = np.flatnonzero(s.alpha)
     for i in slots[:15]:
         n, stays = int(s.counts[SLOTS]), np.flatnonzero(s.y == s.y[i])
@@ -268,7 +269,7 @@ def test_who_leaves_and_who_stays():
     X, y = noisy(300)
     model = made(LASVMG, budget=1000, clean_every=1000)
     model.learn_many(X, y)
-    s, problem = model._state.expansion, model._state.problem
+    s, problem = state_of(model).expansion, state_of(model).problem
     idle = np.count_nonzero(s.alpha[:300] == 0.0)
     leaving = bounded.least_harmful(s, problem, "remove", idle + 30)
     assert (s.alpha[leaving[:idle]] == 0.0).all()
@@ -297,7 +298,7 @@ def test_merging_does_not_fill_the_model_with_noise():
     truth = f > np.quantile(f, 0.9)
     y = truth ^ (rng.random(6000) < 0.1)
     model = LASVM(C=10.0, gamma=0.02, budget=100, on_budget="merge")
-    margins = learn_batch(model._state, X, y, None, None)
+    margins = learn_batch(state_of(model), X, y, None, None)
     assert np.mean((margins[4000:] > 0) == truth[4000:]) > 0.85
 
 
