@@ -12,6 +12,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stderr
 from functools import partial
 from pathlib import Path
@@ -171,28 +172,18 @@ def answer_questions(
 
 def _run_both(settings: Settings, service: LabellingService, front_end: FrontEnd, stop: Stop) -> dict[int, State]:
     is_over = threading.Event()
-    failures: list[BaseException] = []
 
     def stop_both() -> bool:
         return stop() or is_over.is_set()
 
-    def work() -> None:
+    with ThreadPoolExecutor(1, "labelling") as pool:
+        answering = pool.submit(front_end, service, stop_both)
+        answering.add_done_callback(lambda _: is_over.set())
         try:
-            front_end(service, stop_both)
-        except BaseException as error:
-            failures.append(error)
+            states = trainer.run(settings, stop_both)
         finally:
             is_over.set()
-
-    thread = threading.Thread(target=work, name="labelling", daemon=True)
-    thread.start()
-    try:
-        states = trainer.run(settings, stop_both)
-    finally:
-        is_over.set()
-        thread.join()
-    if failures:
-        raise failures[0]
+    answering.result()
     return states
 
 

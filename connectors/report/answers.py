@@ -111,19 +111,20 @@ def wilson(count: int, n: int) -> Interval:
     return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
 
 
-def compared(answers: Answers, reasons: Iterable[str]) -> list[tuple[bool, bool]]:
-    """The model's guess and the label that holds now, for questions of these reasons, in the order of the answers."""
-    holding: dict[Place, ClassLabel | None] = {}
-    for entry in answers.entries:
-        if entry.after != entry.before:
-            holding[entry.place] = entry.after
-    wanted = set(reasons)
+def guessed(answers: Answers) -> list[tuple[Guess, ClassLabel]]:
+    """The model's guess and the label that holds now, for random questions, in the order of the answers."""
+    holding = {entry.place: entry.after for entry in answers.entries if entry.after != entry.before}
     guesses = answers.guesses
     return [
-        (guesses[place].margin > 0, bool(y))
+        (guesses[place], y)
         for place, y in holding.items()
-        if y is not None and place in guesses and guesses[place].reason in wanted
+        if y is not None and place in guesses and guesses[place].reason in answers.random
     ]
+
+
+def compared(answers: Answers) -> list[tuple[bool, bool]]:
+    """As `guessed`, of two classes."""
+    return [(guess.margin > 0, bool(y)) for guess, y in guessed(answers)]
 
 
 def quality(pairs: Sequence[tuple[bool, bool]]) -> Quality:

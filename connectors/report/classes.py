@@ -10,7 +10,7 @@ from ..records.classes import ClassLabel
 from ..runtime.text import plural
 from ..trainer.state.quality.multiclass import ClassPrequential, Confusion
 from ..trainer.state.quality.prequential import Prequential
-from .answers import RECENT, Answers
+from .answers import RECENT, Answers, guessed
 from .labelling import corrections_panel, guesses_panel, lead_facts, people_panel, said_of_recall
 from .panel import Panel
 
@@ -48,9 +48,9 @@ def _of_guesses(labels: Sequence[ClassLabel], answers: Answers) -> Confusion:
     """The labels of the last random questions, and what the model guessed when it asked."""
     number = {label: k for k, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)), np.int64)
-    for y, guess in _guessed(answers):
-        if y in number and guess in number:  # not before the model knew a class
-            counts[number[y], number[guess]] += 1
+    for guess, y in guessed(answers)[-RECENT:]:
+        if y in number and guess.label in number:  # not before the model knew a class
+            counts[number[y], number[guess.label]] += 1
     return Confusion(labels, counts)
 
 
@@ -121,10 +121,10 @@ def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None) -> lis
     ]
     text = [_NEEDS_LOG]
     if answers is not None:
-        guessed = _guessed(answers)
-        known = [guess == y for y, guess in guessed]
+        pairs = [(guess.label, y) for guess, y in guessed(answers)[-RECENT:]]
+        known = [guess == y for guess, y in pairs]
         rarest, n = min((pair for pair in counts["of_classes"] if pair[1]), key=itemgetter(1), default=("", 0))
-        recall = said_of_recall(sum(y == guess == rarest for y, guess in guessed), sum(y == rarest for y, _ in guessed))
+        recall = said_of_recall(pairs.count((rarest, rarest)), sum(y == rarest for _, y in pairs))
         facts[:0] = lead_facts(counts["n_answered"], n, f"“{rarest}”, the rarest class,", recall, answers)
         if known:
             facts.append(("Right guesses", f"{sum(known)} of the last {plural(len(known), 'random question')}"))
@@ -137,14 +137,3 @@ def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None) -> lis
         people_panel(answers, None),
         guesses_panel(loop),
     ]
-
-
-def _guessed(answers: Answers) -> list[tuple[ClassLabel, ClassLabel | None]]:
-    """The label that holds now and the model's guess when it asked, for the last random questions."""
-    holding = {entry.place: entry.after for entry in answers.entries if entry.after != entry.before}
-    guesses = answers.guesses
-    return [
-        (y, guesses[place].label)
-        for place, y in holding.items()
-        if y is not None and place in guesses and guesses[place].reason in answers.random
-    ][-RECENT:]

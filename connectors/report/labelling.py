@@ -121,7 +121,7 @@ def said_of_recall(n_known: int, n: int) -> str:
 
 def _recall(counts: Mapping[str, Any], answers: Answers) -> str:
     """The recall of the model, and what it is at least together with the labels: the bound on missed ones tells."""
-    found = quality(compared(answers, answers.random)[-RECENT:])
+    found = quality(compared(answers)[-RECENT:])
     at_most, n_found = answers.status.get("missed", {}).get("at_most"), counts["n_positive"]
     if at_most is None or not n_found:
         return said_of_recall(found.n_found, found.n_positive)
@@ -131,7 +131,7 @@ def _recall(counts: Mapping[str, Any], answers: Answers) -> str:
 
 def _facts(answers: Answers) -> list[tuple[str, str]]:
     """What the answers say at a glance."""
-    found = quality(compared(answers, answers.random)[-RECENT:]).g_mean
+    found = quality(compared(answers)[-RECENT:]).g_mean
     return [
         ("Corrected", plural(len(corrections(answers.entries)), "label")),
         ("g-mean", "–" if math.isnan(found.value) else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"),
@@ -158,7 +158,7 @@ def quality_panel(answers: Answers | None, names: Names) -> Panel:
     name, title = "quality", "How good is the model?"
     if answers is None:
         return Panel(name, title, [_NEEDS_LOG.format("the g-mean on random questions")])
-    pairs = compared(answers, answers.random)
+    pairs = compared(answers)
     if not pairs:
         return Panel(name, title, ["No random question (audit) was answered yet."])
     latest = quality(pairs[-RECENT:])

@@ -1,31 +1,107 @@
 """Finds settings that contradict each other: a line for each problem."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
+from typing import Any
 
 from .opening import backend_of
 from .sections import Settings
 
 SEVERAL = ("auto", "mixture")  # algorithms of several models
 
+_ERRORS_UNSEEN = (
+    ": after the last label, errors would not be seen. labelling.max_fraction bounds the share of the events that are "
+    "asked about"
+)
+_TERMS = ": on the topic beside it, the trainers note which model served when"
+_SETTING = re.compile(r'(\w+)\.(\w+)(?: = "(\w+)")?')
+
+_MEANINGS: dict[str, Callable[[Settings], object]] = {  # of what is not one setting
+    "estimates.loo and estimates.folds": lambda settings: settings.estimates.loo or settings.estimates.folds,
+    "more than two classes": lambda settings: settings.label.vocabulary is not None,
+    "two classes": lambda settings: settings.label.vocabulary is None,
+}
+
+NEEDS = (  # what is given, what it needs, and why
+    ("daemon.publish_json", "log.model", ", the topic of the models"),
+    ('comparison.promote = "{}"', "log.control", _TERMS),
+    ('daemon.begin = "merged"', "log.merged", ", the topic on which `streamsvm merger` publishes"),
+    ('labelling.selection = "undecided"', "decide.error", ", which says what is decided"),
+    ('labelling.selection = "undecided"', "labelling.audit", " above 0: otherwise errors would not be seen"),
+    ("labelling.rare_first = true", "more than two classes", ": set label.classes or label.max_classes"),
+    ('labelling.stop = "recall"', 'model.algorithm = "lasvm"', ", which can be solved without an example"),
+    ('labelling.stop = "recall"', "two classes", ": it promises a share of the positives"),
+    ('labelling.threshold = "{}"', 'model.algorithm = "lasvm"', ", which can be solved without an example"),
+    ('labelling.threshold = "{}"', "two classes", ": with more, the most probable class is predicted"),
+    ('log.format = "registry"', "schema.registry", ", its address, such as 'http://localhost:8081'"),
+    ("log.merged", "log.model", ", the topic of the models that are merged"),
+    ("log.merged", 'daemon.per = "partition"', ": models of different keys are not merged"),
+    ("log.questions", "log.labels", ", the topic of the answers"),
+    ("log.questions", 'daemon.per = "partition"', ": a model of each key would need its own labels"),
+    ("log.state, the topic of the checkpoints,", 'state.store = "topic"', ""),
+    ("schema.password", "schema.user", ""),
+    ("schema.registry, the address of a schema registry,", 'log.format = "registry"', ""),
+    ("schema.user", "schema.password", ", or STREAMSVM_SCHEMA_PASSWORD in the environment"),
+    ('scorer.model = "merged"', "log.merged", ", the topic on which `streamsvm merger` publishes"),
+    ('state.store = "objects"', "state.url", ", the place of the objects, such as 's3://bucket/prefix'"),
+    ('state.store = "topic"', "log.state", ", the topic of the checkpoints"),
+    ("state.url, the place of the objects,", 'state.store = "objects"', ""),
+)
+EXCLUDES = (  # what is given, what it does not go with, and why
+    ("daemon.publish_json", "features.embed", ": no other program has the embedder"),
+    ("daemon.publish_json", 'model.algorithm = "mixture"', ', which has no such form; use "auto"'),
+    ("decide.error", "log.merged", ": a merged model has not seen its errors"),
+    ("decide.error", 'model.algorithm = "mixture"', ', whose experts it does not know; use "auto"'),
+    ("features.names", "features.raw", ", which takes records with any fields"),
+    ("features.raw", 'log.format = "float32"', ", whose events are numbers"),
+    ("features.transform", 'log.format = "float32"', ", whose events are numbers"),
+    ("labelling.max_labels", 'labelling.selection = "undecided"', _ERRORS_UNSEEN),
+    ('labelling.stop = "recall"', 'labelling.selection = "undecided"', ", which never stops"),
+    ("labelling.threshold", 'labelling.selection = "undecided"', ": decisions are about the most probable label"),
+    ('labelling.threshold = "{}"', "estimates.loo and estimates.folds", ", which test the sign of the decision value"),
+    ("log.merged", "features.raw", ": the models of raw events are not merged"),
+)
+
 
 def find_contradictions(settings: Settings) -> list[str]:
     """Every contradiction in a configuration, except inside [kafka] and [model]."""
     return [
+        *_pairs(settings),
         *_transactions(settings),
         *_topics(settings),
-        *_state(settings),
         *_embedded(settings),
         *_questions(settings),
-        *_decide(settings),
         *_estimates(settings),
-        *_mixture(settings),
-        *_schema(settings),
         *_features(settings),
         *_others(settings),
         *_classes(settings),
         *_challengers(settings),
     ]
+
+
+def _pairs(settings: Settings) -> Iterator[str]:
+    """What two settings contradict."""
+    for given, needed, why in NEEDS:
+        if (value := value_of(given, settings)) and not value_of(needed, settings):
+            yield f"{given.format(value)} needs {needed}{why}"
+    for given, other, why in EXCLUDES:
+        if (value := value_of(given, settings)) and value_of(other, settings):
+            yield f"{given.format(value)} does not go with {other}{why}"
+    if settings.state.store == "objects" and not find_spec("obstore"):
+        yield "state.store = \"objects\" needs obstore: pip install 'streamsvm[objects]'"
+    if settings.model.algorithm == "mixture" and settings.log.questions:
+        yield 'log.questions needs one model to ask about, and model.algorithm = "mixture" has experts; use "auto"'
+
+
+def value_of(what: str, settings: Settings) -> Any:
+    """The value of ``log.model``; whether the value is so in ``daemon.begin = "merged"``; or as `_MEANINGS` say."""
+    if what in _MEANINGS:
+        return _MEANINGS[what](settings)
+    found = _SETTING.match(what)
+    assert found
+    value = getattr(getattr(settings, found[1]), found[2])
+    return value if found[3] is None else value == found[3]
 
 
 def _transactions(settings: Settings) -> Iterator[str]:
@@ -49,38 +125,11 @@ def _transactions(settings: Settings) -> Iterator[str]:
 
 def _topics(settings: Settings) -> Iterator[str]:
     repeated = _repeated(settings.topics())
-    if settings.log.merged and not settings.log.model:
-        yield "log.merged needs log.model, the topic of the models that are merged"
-    if settings.daemon.publish_json and not settings.log.model:
-        yield "daemon.publish_json needs log.model, the topic of the models"
-    if settings.daemon.publish_json and settings.features.embed:
-        yield "daemon.publish_json does not go with features.embed: no other program has the embedder"
-    if settings.scorer.model == "merged" and not settings.log.merged:
-        yield 'scorer.model = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
-    if settings.daemon.begin == "merged" and not settings.log.merged:
-        yield 'daemon.begin = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
-    if settings.log.merged and settings.daemon.per == "key":
-        yield 'log.merged needs daemon.per = "partition": models of different keys are not merged'
     if settings.log.merged and settings.model.algorithm in SEVERAL:
         chosen = settings.model.algorithm
         yield f'log.merged needs one kind of model, and model.algorithm = "{chosen}" has several; choose another one'
     if repeated:
         yield f"the topics must differ; there is more than one {', '.join(map(repr, repeated))}"
-
-
-def _state(settings: Settings) -> Iterator[str]:
-    store = settings.state.store
-    is_on_topic = store == "topic"
-    if is_on_topic and not settings.log.state:
-        yield 'state.store = "topic" needs log.state, the topic of the checkpoints'
-    if settings.log.state and not is_on_topic:
-        yield 'log.state, the topic of the checkpoints, needs state.store = "topic"'
-    if store == "objects" and not settings.state.url:
-        yield "state.store = \"objects\" needs state.url, the place of the objects, such as 's3://bucket/prefix'"
-    if settings.state.url and store != "objects":
-        yield 'state.url, the place of the objects, needs state.store = "objects"'
-    if store == "objects" and not find_spec("obstore"):
-        yield "state.store = \"objects\" needs obstore: pip install 'streamsvm[objects]'"
 
 
 def _embedded(settings: Settings) -> Iterator[str]:
@@ -94,68 +143,22 @@ def _embedded(settings: Settings) -> Iterator[str]:
 
 
 def _questions(settings: Settings) -> Iterator[str]:
-    if settings.log.questions and not settings.log.labels:
-        yield "log.questions needs log.labels, the topic of the answers"
-    if settings.log.questions and settings.daemon.per == "key":
-        yield 'log.questions needs daemon.per = "partition": a model of each key would need its own labels'
-    labelling = settings.labelling
-    if labelling.threshold:
-        yield from _threshold(settings)
-    if labelling.stop == "recall":
-        yield from _recall(settings)
-    if labelling.rare_first and settings.label.vocabulary is None:
-        yield "labelling.rare_first = true needs more than two classes: set label.classes or label.max_classes"
+    labelling, model = settings.labelling, settings.model
+    if labelling.threshold and model.threshold != 0.0:
+        yield (
+            f'labelling.threshold = "{labelling.threshold}" chooses the threshold: leave out model.threshold = '
+            f"{model.threshold!r}"
+        )
     if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
         yield (
             f'labelling.rare_first does not go with labelling.selection = "{labelling.selection}"; use "mixed", '
             '"active" or "all"'
         )
-
-
-def _decide(settings: Settings) -> Iterator[str]:
-    labelling, is_undecided = settings.labelling, settings.labelling.selection == "undecided"
-    if settings.decide.error and settings.log.questions and not is_undecided:
+    if settings.decide.error and settings.log.questions and labelling.selection != "undecided":
         yield (
             'decide.error with log.questions needs labelling.selection = "undecided": the promise needs the labels of '
             "all events that are not decided, and of random others"
         )
-    if is_undecided and not settings.decide.error:
-        yield 'labelling.selection = "undecided" needs decide.error, which says what is decided'
-    if is_undecided and not labelling.audit:
-        yield 'labelling.selection = "undecided" needs labelling.audit above 0: otherwise errors would not be seen'
-    if is_undecided and labelling.max_labels:
-        yield (
-            'labelling.max_labels does not go with labelling.selection = "undecided": after the last label, errors '
-            "would not be seen. labelling.max_fraction bounds the share of the events that are asked about"
-        )
-    if is_undecided and labelling.threshold:
-        yield (
-            'labelling.threshold does not go with labelling.selection = "undecided": decisions are about the most '
-            "probable label"
-        )
-    if settings.decide.error and settings.log.merged:
-        yield "decide.error does not go with log.merged: a merged model has not seen its errors"
-
-
-def _threshold(settings: Settings) -> Iterator[str]:
-    chosen = f'labelling.threshold = "{settings.labelling.threshold}"'
-    if settings.label.vocabulary is not None:
-        yield f"{chosen} needs two classes: with more, the most probable class is predicted"
-    if settings.model.algorithm != "lasvm":
-        yield f'{chosen} needs model.algorithm = "lasvm", which can be solved without an example'
-    if settings.model.threshold != 0.0:
-        yield f"{chosen} chooses the threshold: leave out model.threshold = {settings.model.threshold!r}"
-    if settings.estimates.loo or settings.estimates.folds:
-        yield f"{chosen} does not go with estimates.loo and estimates.folds, which test the sign of the decision value"
-
-
-def _recall(settings: Settings) -> Iterator[str]:
-    if settings.label.vocabulary is not None:
-        yield 'labelling.stop = "recall" needs two classes: it promises a share of the positives'
-    if settings.model.algorithm != "lasvm":
-        yield 'labelling.stop = "recall" needs model.algorithm = "lasvm", which can be solved without an example'
-    if settings.labelling.selection == "undecided":
-        yield 'labelling.stop = "recall" does not go with labelling.selection = "undecided", which never stops'
 
 
 def _estimates(settings: Settings) -> Iterator[str]:
@@ -169,17 +172,6 @@ def _estimates(settings: Settings) -> Iterator[str]:
         yield f"estimates.loo and estimates.folds are estimates of one learner; {chosen} has several"
     if settings.log.estimates and not is_wanted:
         yield "log.estimates needs estimates.loo = true or estimates.folds = 2 or more"
-
-
-def _mixture(settings: Settings) -> Iterator[str]:
-    if settings.model.algorithm != "mixture":
-        return
-    if settings.decide.error:
-        yield 'decide.error does not go with model.algorithm = "mixture", whose experts it does not know; use "auto"'
-    if settings.log.questions:
-        yield 'log.questions needs one model to ask about, and model.algorithm = "mixture" has experts; use "auto"'
-    if settings.daemon.publish_json:
-        yield 'daemon.publish_json does not go with model.algorithm = "mixture", which has no such form; use "auto"'
 
 
 def _classes(settings: Settings) -> Iterator[str]:
@@ -207,11 +199,6 @@ def _challengers(settings: Settings) -> Iterator[str]:
     is_met, what = needs.get(metric, (True, ""))
     if not is_met:
         yield f'comparison.promote = "{metric}" needs {what}'
-    if metric and not settings.log.control:
-        yield (
-            f'comparison.promote = "{metric}" needs log.control: on the topic beside it, the trainers note which model '
-            "served when"
-        )
     if settings.log.control and not settings.challenger:
         yield "log.control, the topic of promotions, needs a [[challenger]]"
     if not settings.challenger:
@@ -245,20 +232,8 @@ def _challengers(settings: Settings) -> Iterator[str]:
         )
 
 
-def _schema(settings: Settings) -> Iterator[str]:
-    schema = settings.schema
-    if settings.log.format == "registry" and not schema.registry:
-        yield "log.format = \"registry\" needs schema.registry, its address, such as 'http://localhost:8081'"
-    if schema.registry and settings.log.format != "registry":
-        yield 'schema.registry, the address of a schema registry, needs log.format = "registry"'
-    if schema.user and not schema.password:
-        yield "schema.user needs schema.password, or STREAMSVM_SCHEMA_PASSWORD in the environment"
-    if schema.password and not schema.user:
-        yield "schema.password needs schema.user"
-
-
 def _features(settings: Settings) -> Iterator[str]:
-    features, log = settings.features, settings.log
+    features = settings.features
     if not features.raw:
         given = [
             name
@@ -267,15 +242,7 @@ def _features(settings: Settings) -> Iterator[str]:
         ]
         if given:
             yield f"{', '.join(f'features.{name}' for name in given)}: raw events have this; set features.raw = true"
-        if features.transform and log.format == "float32":
-            yield 'features.transform does not go with log.format = "float32", whose events are numbers'
         return
-    if features.names:
-        yield "features.names does not go with features.raw, which takes records with any fields"
-    if log.format == "float32":
-        yield 'features.raw does not go with log.format = "float32", whose events are numbers'
-    if log.merged:
-        yield "log.merged does not go with features.raw: the models of raw events are not merged"
     own = {getattr(features, name): name for name in ("id", "label", "time") if getattr(features, name)}
     if len(own) < sum(bool(name) for name in (features.id, features.label, features.time)):
         yield "features.id, features.label and features.time must name different fields"

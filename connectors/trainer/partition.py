@@ -322,7 +322,7 @@ class Partition:
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
-        self.processor.refuse(record, "request", error, state)
+        self.processor.decoder.refuse(record, "request", error, state)
 
     def read_on(self, events: int, labels: int) -> None:
         """Read on to later ends of both topics."""
@@ -374,7 +374,7 @@ class Partition:
             error = BadRecord("killed-the-process", "the process was killed whenever it consumed this record")
             for record in (*events, *labels):
                 logger.error("passing over %s-%d-%d: it killed the process", *record[:3])
-                self.processor.refuse(record, "learn", error, state)
+                self.processor.decoder.refuse(record, "learn", error, state)
         else:
             erased = state.erased
             events = without(events, erased.events)

@@ -133,9 +133,7 @@ class Outputs(ABC):
 
     def close(self) -> None:
         if self.in_transaction:  # Readers of committed records would wait for its end.
-            thread = threading.Thread(target=self._abort_quietly, name="abort", daemon=True)
-            thread.start()  # Without a broker, the client would wait for ever.
-            thread.join(CLOSE_SECONDS)
+            close_soon(self._abort_quietly)
         if self._producer is not None:
             self._close(CLOSE_SECONDS)
             self._producer = None
@@ -212,6 +210,13 @@ class Outputs(ABC):
     def _abort_quietly(self) -> None:
         with suppress(TakenOver, OutputsLost):
             self.abort()
+
+
+def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> None:
+    """Close a client; one that waits for a broker is left to itself after so many seconds."""
+    thread = threading.Thread(target=close, name="close", daemon=True)
+    thread.start()
+    thread.join(seconds)
 
 
 def note_failure(failures: list[Failure], *failure: Any) -> None:

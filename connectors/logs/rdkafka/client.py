@@ -1,7 +1,6 @@
 """What all clients of librdkafka have in common: our defaults, a connection that tells why it fails, and answers."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -15,7 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 from ..cluster.commit_notes import to_metadata
 from ..cluster.group import Offsets
-from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, no_kafka, require_answer
+from ..cluster.options import COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, no_kafka, require_answer
+from ..cluster.outputs import close_soon
 from ..transport import AccessDenied, Unavailable
 from .errors import is_refusal, ours, translated
 from .options import CODECS, to_client
@@ -68,13 +68,6 @@ def to_partitions(offsets: Offsets) -> list[TopicPartition]:
         TopicPartition(topic, number, committed.offset, to_metadata(committed.note))
         for (topic, number), committed in offsets.items()
     ]
-
-
-def close_soon(close: Callable[[], object], seconds: float = CLOSE_SECONDS) -> None:
-    """Close a client; one that waits for a broker is left to itself after so many seconds."""
-    thread = threading.Thread(target=close, name="close", daemon=True)
-    thread.start()
-    thread.join(seconds)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from ...runtime.process import LOOK_SECONDS
 from ..cluster.commit_notes import to_certain_note
 from ..cluster.group import Offsets
 from ..cluster.options import COMMAND_SECONDS, IDLE_SECONDS, STABLE_SECONDS, KafkaOptions
+from ..cluster.outputs import close_soon
 from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, Committed, PositionRefused, Record
@@ -28,7 +29,6 @@ from .admin import ask_topics, described
 from .client import (
     Administrator,
     asking_consumer,
-    close_soon,
     consumer_options,
     offsets_of,
     require_right,

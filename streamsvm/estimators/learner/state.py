@@ -26,11 +26,12 @@ from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
+from streamsvm.online.arrival import NO_CLOCK
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD, new_calibration
 from streamsvm.online.outputs.threshold import new_threshold
-from streamsvm.online.removal import bounded
 from streamsvm.online.removal.forget import forget
+from streamsvm.online.removal.window import Window
 from streamsvm.online.rescale import rescale
 
 NEVER = 2**62  # more examples than any stream has
@@ -90,7 +91,7 @@ class State:
         self.calibration = new_calibration(learner.threshold)
         self.features = FeatureTable()
         self.features.takes_gaps = self.scale.scales
-        self.window = None if learner.window is None else bounded.Window(learner.window)
+        self.window = None if learner.window is None else Window(learner.window)
         self.reservoir = Reservoir(int(learner.reservoir), None if self.window is None else self.window.span)
         self.n_seen = self.next_id = 0
         self.class_counts: Counts = (0, 0)
@@ -260,6 +261,11 @@ def note(state: State, n_seen: int, counts: Counts, largest_id: int, n_columns: 
     state.features.n_kept = n_columns
     if state.window:
         state.window.passed(oldest, latest)
+
+
+def clock_of(state: State) -> np.ndarray:
+    """The clock of the window; empty without one."""
+    return state.window.clock if state.window else NO_CLOCK
 
 
 def members_of(state: State) -> tuple[Expansion, int]:

@@ -110,8 +110,7 @@ def test_only_random_questions_are_compared_with_the_label_that_holds(told, sele
         questions=questions,
         overrides=[f"labelling.selection={selection}"],
     )  # fmt: skip
-    assert answers.compared(found, found.random) == [(False, True), (True, False)][selection == "mixed" :]
-    assert answers.compared(found, ("boundary",)) == [(True, False)]
+    assert answers.compared(found) == [(False, True), (True, False)][selection == "mixed" :]
 
 
 def test_corrections_change_the_class_also_after_a_retraction(told):
@@ -170,7 +169,7 @@ def test_taking_back_the_answer_to_a_recheck_leaves_the_one_before(told):
         questions=[("audit", "a", 1.0), ("recheck", "a", -2.0)],
     )  # fmt: skip
     assert [entry.after for entry in found.entries] == [True, False, True, True, None]
-    assert answers.compared(found, found.random) == [(True, True)]
+    assert answers.compared(found) == [(True, True)]
 
 
 def test_the_status_is_the_newest_readable_one(settings, told):

@@ -13,9 +13,10 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from streamsvm.connectors.logs.kafka.options import OPTIONS
 from streamsvm.connectors.logs.transport import Record
+from streamsvm.connectors.settings import contradictions
 from streamsvm.connectors.settings.checks import parse_partitions
 from streamsvm.connectors.settings.loading import load
-from streamsvm.connectors.settings.sections import SECTIONS, ConfigError
+from streamsvm.connectors.settings.sections import SECTIONS, ConfigError, Settings
 from streamsvm.estimators.learners import LEARNERS
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
@@ -916,3 +917,10 @@ def test_more_classes_may_be_listed_but_two_stay_two(tmp_path):
 
     assert fingerprint("[label]\nclasses = [1, 2, 3]") == fingerprint("[label]\nclasses = [1, 2, 3, 4]")
     assert fingerprint("[label]\nclasses = [1, 2, 3]") != fingerprint("")
+
+
+def test_each_contradiction_is_about_settings_that_there_are():
+    """A name that is none raises an AttributeError."""
+    for given, other, _ in (*contradictions.NEEDS, *contradictions.EXCLUDES):
+        contradictions.value_of(given, Settings())
+        contradictions.value_of(other, Settings())

@@ -16,6 +16,7 @@ from streamsvm.core.expansion import SLOTS
 from streamsvm.core.saving.snapshot import pack, unpack
 from streamsvm.estimators.learner.learning import learn_batch
 from streamsvm.online.removal import bounded
+from streamsvm.online.removal.window import FAR, MICROSECOND
 
 LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
 WAYS = ["remove", "project", "merge"]
@@ -118,7 +119,7 @@ def test_no_member_is_older_than_the_window(seed, learner, window, way, by_time)
         ages = [latest - ts[i] for i in ids] if by_time else (t - ids).tolist()
         assert way in WAYS[1:] or all(age < model.window for age in ages)  # merged ones have the id of a part
         if by_time:
-            edge = bounded.MICROSECOND * int(members(model)["born"].min(initial=bounded.FAR))
+            edge = MICROSECOND * int(members(model)["born"].min(initial=FAR))
             assert edge > latest - START + (START - datetime.datetime(1970, 1, 1)) - model.window
         else:
             assert (members(model)["born"] > t - window).all()
