@@ -99,10 +99,16 @@ def test_it_is_its_slow_twin(notes, size, span, max_values):
 
 
 @settings(max_examples=150)
-@given(NOTES, st.lists(st.integers(1, 40), max_size=8), st.integers(0, 15), st.sampled_from([10, 25, 10**6]))
-def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
+@given(
+    NOTES,
+    st.lists(st.integers(1, 40), max_size=8),
+    st.integers(0, 15),
+    st.one_of(st.none(), st.integers(1, 10)),
+    st.sampled_from([10, 25, 10**6]),
+)
+def test_blocks_are_its_slow_twin(notes, cuts, size, span, max_values):
     """Blocks and single examples by turns; what is forgotten or relabelled comes before a block."""
-    fast, slow = Reservoir(size), naive.NaiveReservoir(size, None, max_values)
+    fast, slow = Reservoir(size, span, by_time=False), naive.NaiveReservoir(size, span, max_values)
     ends = [*np.minimum(np.cumsum(cuts), len(notes)).tolist(), len(notes)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (reservoir, class_sample):
