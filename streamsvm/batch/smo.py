@@ -276,12 +276,19 @@ def _feasible(alpha: Any, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
 
 def _gradient(store: RowStore, y: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     support, g = np.flatnonzero(alpha), y.copy()
-    if len(support) == 0:
-        return g
-    store.fill(support)
-    view = _Training(store, alpha, alpha, alpha, g, DEFAULTS).view
-    subtract_rows(store.data, view, support, alpha[support])
+    subtract(store, support, alpha[support], g)
     return g
+
+
+def subtract(store: RowStore, ids: np.ndarray, change: np.ndarray, g: np.ndarray) -> None:
+    """Bring the gradients g of all examples up to date with a change of some coefficients."""
+    store.fill(ids)
+    subtract_rows(store.data, view_of(store, g), ids, change)
+
+
+def view_of(store: RowStore, g: np.ndarray) -> View:
+    """A view of all examples, for changes of g only."""
+    return View(np.arange(len(g)), g, g, g, g, g, g, store.diagonal, np.empty(2), NO_ROWS, True)
 
 
 def solve(

@@ -53,6 +53,13 @@ def series_like(X: Any, values: np.ndarray, name: Any) -> Any:
     return dataframe.to_native_series(values, name=name, like=frame_of(X)) if is_frame(X) else values
 
 
+def frame_like(X: Any, labels: Sequence[Any], values: np.ndarray) -> Any:
+    """Values by label, (n, K), as a dataframe like X, or as they are if X is none."""
+    if not is_frame(X):
+        return values
+    return dataframe.to_native_frame({label: values[:, k] for k, label in enumerate(labels)}, like=frame_of(X))
+
+
 def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
     """The column names and the numbers of an array or a dataframe."""
     if isinstance(X, np.ndarray):

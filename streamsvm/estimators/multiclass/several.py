@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from river.utils import dataframe
 
 from streamsvm.core import arguments
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
@@ -13,6 +12,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require
 from streamsvm.estimators.inputs.checks import (
     array_of_labels,
+    frame_like,
     is_frame,
     label_of,
     labels_of,
@@ -163,7 +163,7 @@ class MulticlassSVM(ForgettingModels):
 
         A dataframe for a dataframe, otherwise an array (n, n_classes).
         """
-        return self._frame_like(X, self._values(self._decide_many(X)))
+        return frame_like(X, self.labels, self._values(self._decide_many(X)))
 
     def predict_many(self, X: Any) -> Any:
         """The predicted classes of all rows: a series for a dataframe, otherwise an array (n,)."""
@@ -176,13 +176,7 @@ class MulticlassSVM(ForgettingModels):
 
         A dataframe for a dataframe, otherwise an array (n, n_classes).
         """
-        return self._frame_like(X, self._probabilities(self._decide_many(X)))
-
-    def _frame_like(self, X: Any, values: np.ndarray) -> Any:
-        if not is_frame(X):
-            return values
-        columns = {label: values[:, k] for k, label in enumerate(self.labels)}
-        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+        return frame_like(X, self.labels, self._probabilities(self._decide_many(X)))
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
