@@ -18,15 +18,11 @@ from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
-from streamsvm.online.outputs.sigmoid import probability
 
 EQUAL_PREDICTIONS = 2 * LOOK_EVERY  # so many in a row, while both classes occur: from two looks on it is no chance
 LARGEST_RATIO = 100.0  # of two features' standard deviations: the smaller then has 1e-4 of a squared distance
 CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
 ROUNDING = 2.0**-24  # of a number in single precision, relative to its size
-FULL = 0.9  # of a budget: a twentieth of the members leaves at once
-CAUTIOUS_C = 1.0  # the largest that loses little to wrong labels with a budget: see docs/bounded.md
-SURE = 0.75  # share of the examples at the margin that have the predicted label; where labels are right, over 0.85
 LARGEST_ERROR = 0.1  # of decision values, by rounding: a tenth of the distance from the boundary to the margin
 
 Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
@@ -66,7 +62,6 @@ def look(state: State) -> None:
         _warn_of_scales(state)
         _warn_of_cut_values(state)
     _warn_of_equal_predictions(state)
-    _warn_of_noise(state)
     if (state.n_seen // LOOK_EVERY).bit_count() == 1:  # after 1000, 2000, 4000, ... examples: it takes 0.1 ms
         look_for_lost_digits(state)
 
@@ -153,17 +148,3 @@ def _warn_of_equal_predictions(state: State) -> None:
         f'examples were {not prediction}; scale the features, or try another gamma or C, pos_weight="balanced" or '
         'threshold="gmean"'
     )
-
-
-def _warn_of_noise(state: State) -> None:
-    """Warn of a large C where wrong labels fill the budget: it has the model fit each of them."""
-    if state.told_of_noise or state.budget is None or state.C <= CAUTIOUS_C or state.n_members < FULL * state.budget:
-        return
-    right = min(1.0 - probability(state.calibration, -1.0), probability(state.calibration, 1.0))
-    if right < SURE:
-        state.told_of_noise = True
-        warn(
-            f"budget={state.budget} is full, and about {100.0 * (1.0 - right):.0f} % of the examples at the margin "
-            f"have the other label: with C={state.C:g} such examples fill the budget; use C={CAUTIOUS_C:g} or less, "
-            "or AutoLASVM, which chooses C"
-        )

@@ -38,8 +38,7 @@ LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; se
 
 RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
 MODEL = ("expansion", "kernel", "calibration", "scale", "features", "reservoir", "window")
-TOLD = ("told_of_equal_predictions", "told_of_lost_digits", "told_of_noise")
-COUNTED = ("n_seen", "next_id", "class_counts", "next_look", *TOLD)
+COUNTED = ("n_seen", "next_id", "class_counts", "next_look", "told_of_equal_predictions", "told_of_lost_digits")
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -65,7 +64,7 @@ class State:
         A sample of the stream, and how old a member may become, with the stream's clock.
     n_seen, next_id, class_counts
         As of `LASVM`.
-    next_look, told_of_equal_predictions, told_of_lost_digits, told_of_noise
+    next_look, told_of_equal_predictions, told_of_lost_digits
         When `advice` looks again, and what it has said.
     evaluator
         Computes kernel values, on a device or not.
@@ -96,7 +95,7 @@ class State:
         self.n_seen = self.next_id = 0
         self.class_counts: Counts = (0, 0)
         self.next_look = LOOK_EVERY
-        self.told_of_equal_predictions = self.told_of_lost_digits = self.told_of_noise = False
+        self.told_of_equal_predictions = self.told_of_lost_digits = False
         self.evaluator = Evaluator(learner.device)
         self.watched: Any = None
         return self

@@ -122,20 +122,6 @@ def test_equal_predictions_of_one_class():
     assert learn(LASVM(), X, y, 500) == []
 
 
-@pytest.mark.parametrize(
-    ("C", "budget", "wrong", "tells"),
-    [(10.0, 50, 0.2, True), (1.0, 50, 0.2, False), (10.0, 50, 0.0, False), (10.0, None, 0.2, False)],
-)
-def test_a_budget_that_wrong_labels_fill(C, budget, wrong, tells):
-    X, y = stream(3000)
-    y = y ^ (np.random.default_rng(1).random(len(y)) < wrong)
-    found = learn(LASVM(C, budget=budget, on_budget="merge"), X, y, 900)
-    assert len(found) == tells
-    if tells:
-        assert "budget=50 is full" in found[0][1]
-        assert "use C=1 or less" in found[0][1]
-
-
 @pytest.mark.long
 def test_a_batch_warns_as_a_loop_does():
     X, y = noise(4100)
