@@ -92,7 +92,8 @@ class State:
         self.features = FeatureTable()
         self.features.takes_gaps = self.scale.scales
         self.window = None if learner.window is None else Window(learner.window)
-        self.reservoir = Reservoir(int(learner.reservoir), None if self.window is None else self.window.span)
+        bound = () if self.window is None else (self.window.span, self.window.by_time)
+        self.reservoir = Reservoir(int(learner.reservoir), *bound)
         self.n_seen = self.next_id = 0
         self.class_counts: Counts = (0, 0)
         self.next_look = LOOK_EVERY
@@ -254,12 +255,15 @@ def take_scale(state: State, scale: RunningScale, kernel: Kernel, s: Expansion) 
 
 
 def note(state: State, n_seen: int, counts: Counts, largest_id: int, n_columns: int, oldest: int, latest: int) -> None:
-    """Note how much has been learned.  Noting the same again changes nothing."""
+    """Note how much has been learned.  Noting the same again changes nothing.
+
+    Where compiled code has learned an example, it has set the window's clock.
+    """
     state.n_seen = n_seen
     state.class_counts = int(counts[False]), int(counts[True])
     state.next_id = max(state.next_id, n_seen, largest_id + 1)
     state.features.n_kept = n_columns
-    if state.window:
+    if state.window and latest > state.window.latest:
         state.window.passed(oldest, latest)
 
 
