@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import gram
+from naive import gram, kernel_of
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import storage
@@ -55,15 +56,15 @@ def made(learner, **parameters):
 
 
 def members(model):
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     return {name: getattr(s, name)[live] for name in ("alpha", "g", "lo", "hi", "y", "ids", "born")}
 
 
 def features(model):
     """The members' features as a matrix."""
-    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
-    X = np.zeros((len(live), len(model._features)))
+    s, live = state_of(model).expansion, storage.live_slots(state_of(model).expansion)
+    X = np.zeros((len(live), len(model.feature_names)))
     for t, slot in enumerate(live):
         indices, values = storage.features_of(s, slot)
         X[t, indices] = values
@@ -207,7 +208,7 @@ def test_handing_over_keeps_coefficients_boxes_and_the_gradient(way, learner, fo
         assert (change[:2] < 1e-9).all()
         assert (change[2:] <= boxes_of_idle + 1e-9).all()  # a receiver that was idle becomes a support vector
     of = members(model)
-    K = gram(model._state.kernel, *[features(model)] * 2)
+    K = gram(kernel_of(model), *[features(model)] * 2)
     scale = 1.0 + np.abs(K) @ np.abs(of["alpha"])
     assert (np.abs(of["g"] - (of["y"] - K @ of["alpha"])) / scale < 1e-5).all()
     assert ((of["lo"] <= of["alpha"]) & (of["alpha"] <= of["hi"])).all()
@@ -223,11 +224,11 @@ def test_a_linear_model_merges_without_a_change():
     model.learn_many(X, y)
     model.finish(1e-6)
     before = model.decision_function_many(X)
-    s = storage.copy(model._state.expansion)
+    s = storage.copy(state_of(model).expansion)
     s = storage.reserve(s, 60, 3, False, 0)
     support = np.flatnonzero(s.alpha)
-    assert bounded.hand_over(s, model._state.kernel, support[:20], True) == 20
-    model._state.expansion = s
+    assert bounded.hand_over(s, kernel_of(model), support[:20], True) == 20
+    state_of(model).expansion = s
     assert model.n_members == 40
     np.testing.assert_allclose(model.decision_function_many(X), before, atol=1e-5)
 
@@ -237,7 +238,7 @@ def test_the_best_place_is_the_best_on_a_grid():
     model = made(FullSVM, budget=61, on_budget="merge")
     model.learn_many(X, y)
     grid = np.linspace(0.0, 1.0, 2001)
-    s = storage.reserve(storage.copy(model._state.expansion), 60, 3, False, 0)
+    s = storage.reserve(storage.copy(state_of(model).expansion), 60, 3, False, 0)
     slots = np.flatnonzero(s.alpha)
     for i in slots[:15]:
         n, stays = int(s.counts[SLOTS]), np.flatnonzero(s.y == s.y[i])
@@ -248,7 +249,7 @@ def test_the_best_place_is_the_best_on_a_grid():
         x_i, x_j = s.columns[:3, i].copy(), s.columns[:3, j].copy()
         larger = s.ids[i] if abs(s.alpha[i]) > abs(s.alpha[j]) else s.ids[j]
         born = min(s.born[i], s.born[j])
-        assert bounded.hand_over(s, model._state.kernel, np.array([i]), True) == 1
+        assert bounded.hand_over(s, kernel_of(model), np.array([i]), True) == 1
         z = s.columns[:3, n]
         near = m * kappa ** ((1 - grid) ** 2) + (1 - m) * kappa ** (grid**2)
         reached = m * np.exp(-0.3 * ((x_i - z) ** 2).sum()) + (1 - m) * np.exp(-0.3 * ((x_j - z) ** 2).sum())
@@ -269,7 +270,7 @@ def test_who_leaves_and_who_stays():
     X, y = noisy(300)
     model = made(LASVMG, budget=1000, clean_every=1000)
     model.learn_many(X, y)
-    s, problem = model._state.expansion, model._state.problem
+    s, problem = state_of(model).expansion, state_of(model).problem
     idle = np.count_nonzero(s.alpha[:300] == 0.0)
     leaving = bounded.least_harmful(s, problem, "remove", idle + 30)
     assert (s.alpha[leaving[:idle]] == 0.0).all()
@@ -298,7 +299,7 @@ def test_merging_does_not_fill_the_model_with_noise():
     truth = f > np.quantile(f, 0.9)
     y = truth ^ (rng.random(6000) < 0.1)
     model = LASVM(C=10.0, gamma=0.02, budget=100, on_budget="merge")
-    margins = learn_batch(model._state, X, y, None, None)
+    margins = learn_batch(state_of(model), X, y, None, None)
     assert np.mean((margins[4000:] > 0) == truth[4000:]) > 0.85
 
 
