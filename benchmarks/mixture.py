@@ -3,6 +3,7 @@
     python benchmarks/mixture.py                                # 14 streams that river has or makes: ten minutes
     python benchmarks/mixture.py --data DIR --moa moa.jar       # 7 more, and MOA's learners: an hour
     python benchmarks/mixture.py --later --data DIR --moa moa.jar    # 15 streams that chose nothing
+    python benchmarks/mixture.py --classes --data DIR           # six streams of several classes
     python benchmarks/mixture.py --quick                        # the first records of two streams
 
 Records are raw, each is predicted before it is learned, and nothing is tuned.  "linear" is the best of river's
@@ -23,11 +24,11 @@ import numpy as np
 from river import linear_model, preprocessing
 from scipy.stats import rankdata
 from shared.moa import LEARNERS, outcomes
-from shared.streams import MADE, STORED, Record, streams
+from shared.streams import MADE, STORED, Record, of_classes, streams
 from shared.tables import say, table
 from tqdm import tqdm
 
-from streamsvm import AutoLASVM, Mixture
+from streamsvm import AutoLASVM, Mixture, OneVsRest
 
 QUICK, WARM, BINS = 400, 1500, 15
 OURS: dict[str, Callable[[], Any]] = {"AutoLASVM": AutoLASVM, "Mixture": Mixture}
@@ -93,6 +94,35 @@ def cells(found: dict[str, Result]) -> list[str]:
     ]
 
 
+def of_several(model: Any, records: list[tuple[dict, Any]]) -> tuple[float, float, float]:
+    """Predict and learn each record of several classes: accuracy in percent, log loss, CPU microseconds."""
+    right, lost, start = 0, 0.0, time.process_time()
+    for x, y in records:
+        p = model.predict_proba_one(x)
+        right += bool(p) and max(p, key=p.__getitem__) == y
+        lost -= float(np.log(max(p.get(y, 0.0), 1e-3)))
+        model.learn_one(x, y)
+    n, seconds = len(records), time.process_time() - start
+    return 100.0 * right / n, lost / n, 1e6 * seconds / n
+
+
+def classes(folder: Path | None, most: int | None) -> None:
+    """The table of streams of several classes."""
+    lines, makes = [], (lambda: OneVsRest(AutoLASVM()), lambda: Mixture(OneVsRest(AutoLASVM())))
+    for name, stream in tqdm(of_classes(folder).items(), leave=False):
+        records = list(islice(stream(), most))
+        for make in makes:
+            of_several(make(), records[:QUICK])  # code is compiled
+        parts = list(zip(*(of_several(make(), records) for make in makes), strict=True))
+        figures = [
+            ", ".join(map(form.format, own)) for form, own in zip(("{:.2f}", "{:.3f}", "{:.0f}"), parts, strict=True)
+        ]
+        lines.append([name, str(len(records)), str(len({y for _, y in records})), *figures])
+        tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
+    titles = "stream|records|classes|accuracy: OneVsRest(AutoLASVM()), Mixture of it|log loss: both|us: both"
+    print(table(titles, lines) + "\n", flush=True)
+
+
 def aims(found: dict[str, dict[str, Result]], mean: dict[str, Result]) -> None:
     """What `Mixture` must reach on the streams on which its rules were chosen."""
     ours = mean["Mixture"]
@@ -134,10 +164,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files")
     parser.add_argument("--later", action="store_true", help="streams that were not used to choose the rules")
+    parser.add_argument("--classes", action="store_true", help="streams of several classes")
     parser.add_argument("--only", nargs="+", metavar="STREAM", help="some streams, by their names in the table")
     parser.add_argument("--moa", type=Path, metavar="JAR", help="run MOA's learners as well, with Java")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} records of two streams")
     arguments = parser.parse_args()
+    if arguments.classes:
+        classes(arguments.data, QUICK if arguments.quick else None)
+        return
     chosen = streams(arguments.data, arguments.later)
     names = arguments.only or list(chosen)[: 2 if arguments.quick else None]
     if unknown := set(names) - set(chosen):

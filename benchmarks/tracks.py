@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from defaults import hindsight, of_folder, of_records
-from river import datasets, ensemble, forest, linear_model, multiclass, optim, preprocessing, tree
+from river import datasets, ensemble, forest, linear_model, optim, preprocessing, tree
 from shared.moa import LEARNERS, outcomes
 from shared.tables import shown, table
 from sklearn.metrics import roc_auc_score
@@ -65,7 +65,7 @@ OURS_OF_SEVERAL: dict[str, Callable[[], Any]] = {
     "OneVsOne(LASVM())": lambda: OneVsOne(LASVM()),
     "OneVsRest(LASVM())": lambda: OneVsRest(LASVM()),
     "OneVsRest(AutoLASVM())": lambda: OneVsRest(AutoLASVM()),
-    "Mixture, river's one against the rest": lambda: multiclass.OneVsRestClassifier(Mixture()),
+    "Mixture(OneVsRest(AutoLASVM()))": lambda: Mixture(OneVsRest(AutoLASVM())),
 }
 BINARY_ONLY = ("Logistic regression", "ALMA", "Passive-Aggressive")
 HINDSIGHT = "best fixed setting, in hindsight"

@@ -6,7 +6,7 @@ from typing import Any
 from streamsvm.alarms import ErrorAlarm, InputAlarm
 from streamsvm.conformal.classifier import ConformalClassifier
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 from streamsvm.features import pipelines

@@ -38,9 +38,8 @@ def pytest_configure():
         return
     mark = uuid.uuid4().hex
     command = [sys.executable, "-S", str(Path(__file__).parent / "helpers" / "guard.py"), f"{RUN}={mark}"]
-    own = {
-        name: value for name, value in os.environ.items() if name != RUN
-    }  # or the guard of xdist's run ends a worker's
+    # Without the mark of the run that started this worker: that run's guard would end this one before its work is done.
+    own = {name: value for name, value in os.environ.items() if name != RUN}
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=own)
     atexit.register(guard.communicate)  # after what joblib registers later, which needs a process of its own
     os.environ[RUN] = mark  # of the processes from now on, and not of the guard

@@ -38,27 +38,11 @@ def hear_interrupts():
 @pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 0), (signal.SIGKILL, 0), (signal.SIGTERM, 1)])
 def test_it_ends_with_a_run_that_is_interrupted_or_killed(tmp_path, number, workers):
     (tmp_path / "test_one.py").write_text(TEST)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "conftest",
-        "-p",
-        "no:cacheprovider",
-        f"-n{workers}",
-        "test_one.py",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", "test_one.py"]
+    command += [f"-n{workers}"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    options = {
-        "cwd": tmp_path,
-        "env": environment,
-        "stdout": subprocess.DEVNULL,
-        "preexec_fn": hear_interrupts,
-        "process_group": 0,
-    }
-    with subprocess.Popen(command, **options) as run:
+    options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.DEVNULL, "preexec_fn": hear_interrupts}
+    with subprocess.Popen(command, **options, process_group=0) as run:
         wait_until((tmp_path / "child").exists)
         os.killpg(run.pid, number)  # as a terminal does, and `timeout`: its workers, too
         assert exit_code(run, 60) is not None

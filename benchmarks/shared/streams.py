@@ -147,9 +147,17 @@ STORED_LATER: dict[str, Chosen] = {
 }
 
 
-def stored(folder: Path, name: str) -> Iterator[Record]:
-    """A set of a folder."""
-    positive, n, shuffled = (STORED | STORED_LATER)[name]
+CLASSES: dict[str, Chosen] = {  # sets of several classes; none of them is positive
+    "satimage": ((), None, True),
+    "waveform": ((), None, False),
+    "letter": ((), 5000, False),
+    "krkopt": ((), 5000, True),
+    "usps": ((), 3000, False),
+}
+
+
+def arrays(folder: Path, name: str, n: int | None, shuffled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The first records of a set of a folder, and their classes."""
     with np.load(folder / name / f"{name}.npz") as data:
         if "X" in data:
             X, y = data["X"], data["y"]
@@ -160,7 +168,26 @@ def stored(folder: Path, name: str) -> Iterator[Record]:
     if shuffled:
         order = np.random.default_rng(1).permutation(len(y))
         X, y = X[order], y[order]
-    return rows(X[:n].astype(float), np.isin(y[:n], positive))
+    return X[:n].astype(float), y[:n]
+
+
+def stored(folder: Path, name: str) -> Iterator[Record]:
+    """A set of a folder with two classes."""
+    positive, n, shuffled = (STORED | STORED_LATER)[name]
+    X, y = arrays(folder, name, n, shuffled)
+    return rows(X, np.isin(y, positive))
+
+
+def of_classes(folder: Path | None) -> dict[str, Callable[[], Iterator[tuple[dict, Any]]]]:
+    """Streams of several classes; with a folder, its sets as well."""
+
+    def labelled(name: str) -> Iterator[tuple[dict, Any]]:
+        _, n, shuffled = CLASSES[name]
+        X, y = arrays(folder or Path(), name, n, shuffled)
+        return ((dict(enumerate(x)), label) for x, label in zip(X.tolist(), y.tolist(), strict=True))
+
+    found = {"ImageSegments": lambda: iter(datasets.ImageSegments())}
+    return found | {name: lambda name=name: labelled(name) for name in CLASSES if folder}
 
 
 def streams(folder: Path | None, later: bool) -> dict[str, Stream]:

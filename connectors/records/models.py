@@ -15,7 +15,7 @@ from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 from streamsvm.export import Named
 from streamsvm.features import Records
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def _learners() -> dict[str, Any]:
     """The learners by name; this loads the engine, which a command that needs no model does without."""
-    from streamsvm.estimators.learners import FOR_TWO_CLASSES
+    from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
     return FOR_TWO_CLASSES
 

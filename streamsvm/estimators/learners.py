@@ -4,7 +4,6 @@ from typing import Any
 
 from streamsvm.estimators.gap_family import LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.mixture.mixture import Mixture
 from streamsvm.estimators.tuned.auto import AutoLASVM
 
 ALGORITHMS: dict[str, type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]] = {
@@ -17,6 +16,3 @@ ALGORITHMS: dict[str, type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] 
 
 # With the one that tunes itself.  It is made of several of the others: `OneVsRest` does not take it.
 LEARNERS: dict[str, Any] = {**ALGORITHMS, "auto": AutoLASVM}
-
-# With the one that asks simple experts beside one of the others, for two classes.
-FOR_TWO_CLASSES: dict[str, Any] = {**LEARNERS, "mixture": Mixture}

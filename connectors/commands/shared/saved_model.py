@@ -7,7 +7,7 @@ from river import compose
 from streamsvm import OneVsOne, WarmupScaler, load
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 from streamsvm.features import Records
 
 from ...records.models import MulticlassModel, ServedModel

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.learner.snapshots import by_prefix
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
 from ...records.models import ServedModel

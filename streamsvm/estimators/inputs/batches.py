@@ -43,7 +43,7 @@ def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = blocks
             yield NamedRows.table(names, np.asarray(values[b : b + at_once], np.float64))
 
 
-def _of_sparse(X: sp.csr_matrix, columns: tuple | None, learning: bool, at_once: int) -> Iterator[NamedRows]:
+def _of_sparse(X: Any, columns: tuple | None, learning: bool, at_once: int) -> Iterator[NamedRows]:
     """Blocks of a sparse matrix, whose columns have names or are numbers."""
     data = floats_of(X.data)
     if learning and X.nnz < NARROW_BELOW * X.shape[0]:

@@ -26,11 +26,12 @@ from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
+from streamsvm.online.arrival import NO_CLOCK
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD, new_calibration
 from streamsvm.online.outputs.threshold import new_threshold
-from streamsvm.online.removal import bounded
 from streamsvm.online.removal.forget import forget
+from streamsvm.online.removal.window import Window
 from streamsvm.online.rescale import rescale
 
 NEVER = 2**62  # more examples than any stream has
@@ -90,8 +91,9 @@ class State:
         self.calibration = new_calibration(learner.threshold)
         self.features = FeatureTable()
         self.features.takes_gaps = self.scale.scales
-        self.window = None if learner.window is None else bounded.Window(learner.window)
-        self.reservoir = Reservoir(int(learner.reservoir), None if self.window is None else self.window.span)
+        self.window = None if learner.window is None else Window(learner.window)
+        bound = () if self.window is None else (self.window.span, self.window.by_time)
+        self.reservoir = Reservoir(int(learner.reservoir), *bound)
         self.n_seen = self.next_id = 0
         self.class_counts: Counts = (0, 0)
         self.next_look = LOOK_EVERY
@@ -253,13 +255,21 @@ def take_scale(state: State, scale: RunningScale, kernel: Kernel, s: Expansion) 
 
 
 def note(state: State, n_seen: int, counts: Counts, largest_id: int, n_columns: int, oldest: int, latest: int) -> None:
-    """Note how much has been learned.  Noting the same again changes nothing."""
+    """Note how much has been learned.  Noting the same again changes nothing.
+
+    Where compiled code has learned an example, it has set the window's clock.
+    """
     state.n_seen = n_seen
     state.class_counts = int(counts[False]), int(counts[True])
     state.next_id = max(state.next_id, n_seen, largest_id + 1)
     state.features.n_kept = n_columns
-    if state.window:
+    if state.window and latest > state.window.latest:
         state.window.passed(oldest, latest)
+
+
+def clock_of(state: State) -> np.ndarray:
+    """The clock of the window; empty without one."""
+    return state.window.clock if state.window else NO_CLOCK
 
 
 def members_of(state: State) -> tuple[Expansion, int]:

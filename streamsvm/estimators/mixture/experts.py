@@ -1,6 +1,6 @@
 """The experts beside the model: their columns, their state, and when the spans and the bins begin anew."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,106 +10,173 @@ from streamsvm.core.saving.snapshot import require, require_array, require_finit
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.mixture.fitting import BUFFER, FADING, RIDGES, SIZE, Fit, Latest
 from streamsvm.online.mixture import advice, experts, linear, pairs
+from streamsvm.online.mixture.experts import K
 from streamsvm.online.mixture.spans import BLOCK, Span
 
 MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
+NONE = -1  # the number of no class
 State = TypeVar("State", linear.Linear, pairs.Pairs, advice.Advice)
 SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")
-SPAN_ARRAYS = [name for name in Span._fields if name != "block"]
+OWN_OF_SPANS, OWN_OF_FITS = ("coef", "gamma"), ("b", "losses")  # of each class
+SHARED_OF_SPANS = [name for name in Span._fields if name not in ("block", *OWN_OF_SPANS)]
+SHARED = ("lines.moments", "pairs.edges")
 
 
 class Experts:
-    """All experts but the model, and the rule that makes one probability of all."""
+    """All experts but the model, and the rule that makes one probability of all.
+
+    There is one set of them for each class, which tells it from the others.  Two classes need one: it is number 0.
+    """
 
     def __init__(self) -> None:
         self.columns: dict[Hashable, int] = {}
-        self.lines, self.pairs, self.rule = linear.new_linear(0), pairs.new_pairs(0), advice.new_advice(experts.K)
+        self.lines, self.pairs, self.rules = [linear.new_linear(0)], [pairs.new_pairs(0)], [advice.new_advice(K)]
         self.latest = Latest(0)
         self.fits = (Fit(0, is_full=True, memory=1.0), Fit(0, is_full=False, memory=FADING))
+        self.n_fitted = 1  # classes that the spans have begun with
         self._make_room()
 
     def _make_room(self) -> None:
-        first, second = (fit.span for fit in self.fits)
-        self._room = experts.new_room(len(self.columns), len(first.squares))
-        self._state = self.lines, self.pairs, first, second, self.rule, self._room
+        """Let all classes share what does not depend on the class."""
+        moments, edges = self.lines[0].moments, self.pairs[0].edges
+        self.lines = [own._replace(moments=moments) for own in self.lines]
+        self.pairs = [own._replace(edges=edges) for own in self.pairs]
+        first, second = (fit.spans for fit in self.fits)
+        shared = experts.new_room(len(self.columns), len(first[0].squares))
+        self._rooms = [
+            shared._replace(p=np.zeros(K), logits=np.zeros(K + 1), answers=np.zeros(K + 2)) for _ in self.rules
+        ]
+        self._states = list(zip(self.lines, self.pairs, first, second, self.rules, self._rooms, strict=True))
 
     @property
     def probabilities(self) -> np.ndarray:
-        """The probabilities that the model and the experts gave the record that was predicted last, (K,)."""
-        return self._room.p.copy()
+        """The probabilities that the model and the experts gave the record that was predicted last, (C, K)."""
+        return np.array([room.p for room in self._rooms])
+
+    @property
+    def logits(self) -> np.ndarray:
+        """Their logits, cut, (C, K)."""
+        return np.array([room.logits[:K] for room in self._rooms])
 
     # ----------------------------------------------------------------------------------------------------- one record
 
-    def predict(self, x: Mapping[Hashable, Any], p: float) -> float:
-        """The probability of True, from that of the model and those of all experts."""
-        self._room.x[:] = [x.get(name, 0.0) for name in self.columns]  # None becomes NaN
-        self._room.p[0] = p
-        return float(experts.predict(*self._state))
+    def predict(self, x: Mapping[Hashable, Any], p: Iterable[float]) -> list[float]:
+        """The probability of each class, from that of the model and those of the class's experts."""
+        self._rooms[0].x[:] = [x.get(name, 0.0) for name in self.columns]  # None becomes NaN
+        found: list[float] = []
+        for of_model, state in zip(p, self._states, strict=False):
+            state[-1].p[0] = of_model
+            found.append(experts.predict(not found, *state))
+        return found
 
-    def learn(self, y: bool, p: np.ndarray | None = None) -> None:
-        """Learn the record that was predicted last; p: what was said of it before, if its label is late."""
-        label, at = 1.0 if y else -1.0, self.latest.n % BLOCK
-        if p is not None:
-            self._room.p[:] = p
-        experts.learn(label, at, *self._state)
-        self.latest.add(self._room.x, label)
+    def learn(self, number: int, said: Sequence[np.ndarray] | None = None) -> list[float]:
+        """Learn the record that was predicted last, which is of this class.
+
+        Parameters
+        ----------
+        number
+            Of the class; `NONE` for an example of none of them.
+        said
+            What `probabilities` were when the record was predicted, if its label is late.
+
+        Returns
+        -------
+        list of float
+            The probability of each class, from what was said.
+        """
+        at, found = self.latest.n % BLOCK, []
+        for room, p in zip(self._rooms, said if said is not None else (), strict=False):
+            room.p[:] = p
+        for c, state in enumerate(self._states):
+            found.append(experts.learn(not c, 1.0 if c == number else -1.0, at, *state))
+        self.latest.add(self._rooms[0].x, number + 1.0 if number != NONE else -1.0)
         if at == BLOCK - 1:
             with one_blas_thread():
                 self._fit()
+        return found
 
     def _fit(self) -> None:
-        """Take the block into the spans, or, when the number of records has doubled, begin them anew."""
+        """Take the block into the spans.  Begin them anew if the number of records has doubled, or a class is new."""
         n = self.latest.n
-        if n & (n - 1):
-            block = self.latest.y[(n - BLOCK + np.arange(BLOCK)) % BUFFER]
+        if n & (n - 1) and self.n_fitted == len(self.rules):
+            Y = self._signs(self.latest.y[(n - BLOCK + np.arange(BLOCK)) % BUFFER])
             for fit in self.fits:
-                fit.take_in(block, n)
+                fit.take_in(Y, n)
             return
         X, y = self.latest.in_order()
+        Y, self.n_fitted = self._signs(y), len(self.rules)
         for fit in self.fits:
-            fit.begin_anew(X, y)
+            fit.begin_anew(X, Y)
         if n <= BUFFER:  # all records are still here
-            self.pairs = pairs.binned(X)
-            pairs.learn_all_pairs(self.pairs, X, y, self._room.cells)
+            self.pairs = [pairs.binned(X) for _ in self.pairs]
+            for own, signs in zip(self.pairs, Y, strict=True):
+                pairs.learn_all_pairs(own, X, signs, self._rooms[0].cells)
         self._make_room()
 
-    # -------------------------------------------------------------------------------------------------------- columns
+    def _signs(self, y: np.ndarray) -> np.ndarray:
+        """+1 where a record is of a class, -1 where not, (C, n)."""
+        return np.where(y == 1.0 + np.arange(len(self.rules))[:, None], 1.0, -1.0)
 
-    def know(self, x: Mapping[Hashable, Any]) -> None:
-        """Give a column to each new name, in an order that does not depend on the record's, while there is room.
+    # ------------------------------------------------------------------------------------------- columns, and classes
 
-        If there were any, predict the record again: it is the one that was predicted last.
+    def know(self, x: Mapping[Hashable, Any], n_classes: int = 1) -> None:
+        """Make room for new names and new classes.
+
+        A new name gets a column, in an order that does not depend on the record's, while there is room.  The experts of
+        a new class have learned nothing.  If anything was new, the record is predicted again, as the latest one.
         """
-        if x.keys() <= self.columns.keys() or len(self.columns) == MOST_COLUMNS:
+        d, n = len(self.columns), len(self.rules)
+        if d < MOST_COLUMNS and not x.keys() <= self.columns.keys():
+            new = sorted(x.keys() - self.columns.keys(), key=lambda name: (str(type(name)), name))
+            self.columns |= {name: d + j for j, name in enumerate(new[: MOST_COLUMNS - d])}
+            self._widen(len(self.columns))
+        elif n_classes <= n:
             return
-        for name in sorted(x.keys() - self.columns.keys(), key=lambda name: (str(type(name)), name)):
-            if len(self.columns) < MOST_COLUMNS:
-                self.columns[name] = len(self.columns)
-        d = len(self.columns)
-        self.lines = linear.widened(self.lines, d) if self.latest.n else linear.new_linear(d)
-        self.pairs = pairs.widened(self.pairs, d)
+        for _ in range(n, n_classes):
+            self._begin_class()
+        of_model = [float(room.p[0]) for room in self._rooms] + [0.5] * (n_classes - n)
+        self._make_room()
+        self.predict(x, of_model)
+
+    def _widen(self, d: int) -> None:
+        self.lines = [linear.widened(own, d) if self.latest.n else linear.new_linear(d) for own in self.lines]
+        self.pairs = [pairs.widened(own, d) for own in self.pairs]
         self.latest.widen(d)
         for fit in self.fits:
             fit.widen(d)
-        of_model = float(self._room.p[0])
-        self._make_room()
-        self.predict(x, of_model)
+
+    def _begin_class(self) -> None:
+        d = len(self.columns)
+        self.lines.append(linear.new_linear(d))
+        self.pairs.append(pairs.new_pairs(d))
+        self.rules.append(advice.new_advice(K))
+        for fit in self.fits:
+            fit.begin_class()
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
     def dump(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The state as plain values, and arrays."""
+        """The state as plain values, and arrays; names of a class but the first begin with its number."""
+        arrays = {"latest.X": self.latest.X, "latest.y": self.latest.y}
+        for i, fit in enumerate(self.fits):
+            arrays |= {f"span{i}.{name}": getattr(fit.span, name) for name in SHARED_OF_SPANS}
+            arrays |= {f"span{i}.block": fit.span.block[: self.latest.n % BLOCK], f"span{i}.A": np.tril(fit.A)}
+        for c in range(len(self.rules)):
+            own = self._of_class(c)
+            arrays |= {f"class{c}.{name}": own[name] for name in own if name not in SHARED} if c else own
+        unsolved = [fit.n_unsolved for fit in self.fits]
+        meta = {"columns": list(self.columns), "n": self.latest.n, "n_unsolved": unsolved}
+        return meta | {"n_classes": len(self.rules), "n_fitted": self.n_fitted}, arrays
+
+    def _of_class(self, c: int) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
-        for prefix, state in (("lines", self.lines), ("pairs", self.pairs), ("rule", self.rule)):
+        for prefix, state in (("lines", self.lines[c]), ("pairs", self.pairs[c]), ("rule", self.rules[c])):
             own = {f"{prefix}.{name}": array for name, array in state._asdict().items()}
             arrays |= {name: array.reshape(_shape(name, array)) for name, array in own.items()}
-        arrays |= {"latest.X": self.latest.X, "latest.y": self.latest.y}
         for i, fit in enumerate(self.fits):
-            arrays |= {f"span{i}.{name}": getattr(fit.span, name) for name in SPAN_ARRAYS}
-            arrays[f"span{i}.block"] = fit.span.block[: self.latest.n % BLOCK]
-            arrays |= {f"span{i}.A": np.tril(fit.A), f"span{i}.b": fit.b, f"span{i}.losses": fit.losses}
-        unsolved = [fit.n_unsolved for fit in self.fits]
-        return {"columns": list(self.columns), "n": self.latest.n, "n_unsolved": unsolved}, arrays
+            arrays |= {f"span{i}.{name}": getattr(fit.spans[c], name) for name in OWN_OF_SPANS}
+            arrays |= {f"span{i}.{name}": getattr(fit, name)[c] for name in OWN_OF_FITS}
+        return arrays
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `dump` gave, or raise a SnapshotError."""
@@ -117,31 +184,45 @@ class Experts:
         self.columns = {name: j for j, name in enumerate(names)}
         d, self.latest.n = len(names), snapshot.count(meta, "n")
         require(len(self.columns) == d <= MOST_COLUMNS, "the columns of the experts")
-        self.lines = _like(linear.new_linear(d), arrays, "lines")
-        self.pairs = _like(pairs.new_pairs(d), arrays, "pairs")
-        self.rule = _like(advice.new_advice(experts.K), arrays, "rule")
+        n, self.n_fitted = snapshot.count(meta, "n_classes"), snapshot.count(meta, "n_fitted")
+        are_there = n < 2 or f"class{n - 1}.rule.shares" in arrays  # before anything is made for each
+        require(are_there and 1 <= self.n_fitted <= n, "the numbers of classes")
         self.latest.X, self.latest.y = _taken(arrays, "latest.X", (BUFFER, d)), _taken(arrays, "latest.y", (BUFFER,))
         unsolved = snapshot.field(meta, "n_unsolved", list)
         require(len(unsolved) == len(self.fits), "the spans")
+        shared = {name: array for name, array in arrays.items() if name in SHARED}
+        own = [arrays] + [shared | part for part in (_part(arrays, f"class{c}.") for c in range(1, n))]
+        self.lines = [_like(linear.new_linear(d), part, "lines") for part in own]
+        self.pairs = [_like(pairs.new_pairs(d), part, "pairs") for part in own]
+        self.rules = [_like(advice.new_advice(K), part, "rule") for part in own]
         for i, fit in enumerate(self.fits):
             fit.n_unsolved = snapshot.count({"n": unsolved[i]}, "n")
-            self._restore_fit(fit, f"span{i}.", d, arrays)
-        require(len(self.fits[0].b) == len(self.fits[1].b), "the bases of the spans")
+            self._restore_fit(fit, f"span{i}.", d, own)
+        require(len(self.fits[0].A) == len(self.fits[1].A), "the bases of the spans")
         self._make_room()
 
-    def _restore_fit(self, fit: Fit, prefix: str, d: int, arrays: Mapping[str, np.ndarray]) -> None:
+    def _restore_fit(self, fit: Fit, prefix: str, d: int, own: Sequence[Mapping[str, np.ndarray]]) -> None:
+        arrays = own[0]
         m = len(require_array(arrays, f"{prefix}squares", np.float64, (None,)))
         require(m <= SIZE, "the basis of a span")
-        shapes = {"mean": (d,), "factor": (d,), "metric": (d, d), "basis": (d, m), "squares": (m,), "gamma": (2,)}
-        shapes["coef"] = (len(RIDGES), m)
-        own = {name: _taken(arrays, prefix + name, shape) for name, shape in shapes.items()}
-        require(own["gamma"][1] in range(len(RIDGES)), "the ridge of a span")
+        shapes = {"mean": (d,), "factor": (d,), "metric": (d, d), "basis": (d, m), "squares": (m,)}
+        shared = {name: _taken(arrays, prefix + name, shape) for name, shape in shapes.items()}
         block = np.zeros((BLOCK, m))
         block[: self.latest.n % BLOCK] = _taken(arrays, f"{prefix}block", (self.latest.n % BLOCK, m))
-        fit.span = Span(**own, block=block)
+        shapes = {"coef": (len(RIDGES), m), "gamma": (2,)}
+        fit.spans = [
+            Span(**shared, block=block, **{name: _taken(part, prefix + name, shapes[name]) for name in OWN_OF_SPANS})
+            for part in own
+        ]
+        require(all(span.gamma[1] in range(len(RIDGES)) for span in fit.spans), "the ridge of a span")
         fit.note_basis()
         fit.A = np.asfortranarray(_taken(arrays, f"{prefix}A", (m, m)))
-        fit.b, fit.losses = _taken(arrays, f"{prefix}b", (m,)), _taken(arrays, f"{prefix}losses", (len(RIDGES),))
+        fit.b = np.array([_taken(part, f"{prefix}b", (m,)) for part in own])
+        fit.losses = np.array([_taken(part, f"{prefix}losses", (len(RIDGES),)) for part in own])
+
+
+def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _taken(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -9,12 +9,15 @@ smallest fading hinge loss predicts.  When the number of records has doubled, th
 
     T T^T = the mean of g g^T, or its diagonal, mixed with a little of the identity; g: the gradients of f there
 
+Several classes share scale, metric, basis and A.  Each has its y, b, a and losses; g are the gradients of all.
+
 ========= ==================================================== ================= =======
 symbol    name                                                 shape             dtype
 ========= ==================================================== ================= =======
-X, y      the latest records, NaN for missing, and labels ±1   (`BUFFER`, D)     float64
-A, b      sums over the records                                (M, M), (M,)      float64
-losses    fading hinge losses, one for each lambda             (3,)              float64
+X, y      the latest records, NaN for missing, and their       (`BUFFER`, D)     float64
+          classes: 1, 2 ..., or -1 for none
+A, b      sums over the records                                (M, M), (C, M)    float64
+losses    fading hinge losses, one for each lambda             (C, 3)            float64
 ========= ==================================================== ================= =======
 
 Source: Radhakrishnan et al., "Mechanism for feature learning in neural networks and backpropagation-free machine
@@ -23,7 +26,7 @@ learning models" (2024), the recursive feature machine.  Deviation: the metric i
 
 import numpy as np
 
-from streamsvm.online.mixture.spans import BLOCK, kernel_rows, new_span, place_all
+from streamsvm.online.mixture.spans import BLOCK, Span, kernel_rows, new_span, place_all
 
 SIZE = 250  # records of a basis
 BUFFER = 2048  # latest records, a multiple of `BLOCK`
@@ -62,29 +65,38 @@ class Latest:
 
 
 class Fit:
-    """One span, and the sums that it is fitted from."""
+    """The span of each class, and the sums that they are fitted from."""
 
     def __init__(self, d: int, *, is_full: bool, memory: float) -> None:
-        self.is_full, self.memory = is_full, memory
-        self.span = new_span(d)
-        self.A, self.b, self.losses, self.n_unsolved = (
-            np.zeros((0, 0), order="F"),
-            np.zeros(0),
-            np.zeros(len(RIDGES)),
-            0,
-        )
+        self.is_full, self.memory, self.n_unsolved = is_full, memory, 0
+        self.spans = [new_span(d)]
+        self.A, self.b, self.losses = np.zeros((0, 0), order="F"), np.zeros((1, 0)), np.zeros((1, len(RIDGES)))
+
+    @property
+    def span(self) -> Span:
+        """The span of the first class; those of the others differ in `coef`, and in the ridge in use."""
+        return self.spans[0]
+
+    def begin_class(self) -> None:
+        """Make room for another class, whose f is 0 until the next beginning."""
+        first = self.span
+        self.spans.append(first._replace(coef=np.zeros_like(first.coef), gamma=first.gamma * (1.0, 0.0)))
+        self.b, self.losses = (np.pad(array, ((0, 1), (0, 0))) for array in (self.b, self.losses))
 
     def widen(self, d: int) -> None:
         """Make room for more columns, which count from the next beginning on."""
         old, more = self.span, d - len(self.span.mean)
         metric = np.eye(d)
         metric[: d - more, : d - more] = old.metric
-        self.span = old._replace(
+        self._share(
             mean=np.pad(old.mean, (0, more)),
             factor=np.pad(old.factor, (0, more)),
             metric=metric,
             basis=np.ascontiguousarray(np.pad(old.basis, ((0, more), (0, 0)))),
         )
+
+    def _share(self, **arrays: np.ndarray) -> None:
+        self.spans = [span._replace(**arrays) for span in self.spans]
 
     def note_basis(self) -> None:
         """Compute the kernel values of the basis with itself."""
@@ -92,15 +104,16 @@ class Fit:
         kernel_rows(self.span, np.ascontiguousarray(self.span.basis.T), self.kernel)
         self.kernel = self.kernel.T  # the same numbers, in the order that LAPACK has
 
-    def take_in(self, y: np.ndarray, n: int) -> None:
-        """Take in the block of the span, whose labels are y; n records have been learned."""
+    def take_in(self, Y: np.ndarray, n: int) -> None:
+        """Take in the block of the spans, whose labels are Y, +1 or -1, (C, BLOCK); n records have been learned."""
         from scipy.linalg.blas import dsyrk  # scipy takes long to load, and most models never need it
 
         K, fading = self.span.block, self.memory**BLOCK
-        hinge = np.maximum(0.0, 1.0 - y * (self.span.coef @ K.T))
-        self.losses = self.losses * FADING**BLOCK + hinge.sum(axis=1)
+        for c, (y, span) in enumerate(zip(Y, self.spans, strict=True)):
+            hinge = np.maximum(0.0, 1.0 - y * (span.coef @ K.T))
+            self.losses[c] = self.losses[c] * FADING**BLOCK + hinge.sum(axis=1)
+            self.b[c] = self.b[c] * fading + K.T @ y
         self.A = dsyrk(1.0, K.T, beta=fading, c=self.A, lower=1, overwrite_c=1)
-        self.b = self.b * fading + K.T @ y
         self.n_unsolved += BLOCK
         if self.n_unsolved >= min(SOLVED_AFTER, max(2 * BLOCK, n // 4)):
             self.solve()
@@ -109,50 +122,52 @@ class Fit:
         """Solve for the coefficients, and choose among the ridges."""
         from scipy.linalg import cho_solve
 
-        span, K = self.span, self.kernel
         for i, ridge in enumerate(RIDGES):
-            span.coef[i] = cho_solve(_factor(self.A + ridge * K, JITTER * ridge), self.b, check_finite=False)
-        span.gamma[1] = int(np.argmin(self.losses))
+            factor = _factor(self.A + ridge * self.kernel, JITTER * ridge)
+            for span, coef in zip(self.spans, cho_solve(factor, self.b.T, check_finite=False).T, strict=True):
+                span.coef[i] = coef
+        for span, losses in zip(self.spans, self.losses, strict=True):
+            span.gamma[1] = int(np.argmin(losses))
         self.n_unsolved = 0
 
-    def begin_anew(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Choose scale, metric and basis from these records, the latest ones, and fit the span to them."""
+    def begin_anew(self, X: np.ndarray, Y: np.ndarray) -> None:
+        """Choose scale, metric and basis from these records, the latest ones, and fit the spans to them."""
         mean, factor, variance = scale_of(X)
-        metric = self._learned_metric(X[-FOR_METRIC:]) if len(self.b) else np.eye(X.shape[1])
-        size, best = min(SIZE, len(X)), self.span.gamma[1]
+        metric = self._learned_metric(X[-FOR_METRIC:]) if len(self.A) else np.eye(X.shape[1])
+        size = min(SIZE, len(X))
         chosen = np.arange(size) * len(X) // size
-        span = new_span(X.shape[1])._replace(mean=mean, factor=factor, metric=metric)
+        self._share(mean=mean, factor=factor, metric=metric, block=np.zeros((BLOCK, size)))
         U = np.zeros(X.shape)
-        place_all(span, X, np.zeros(X.shape[1]), U)
+        place_all(self.span, X, np.zeros(X.shape[1]), U)
         basis = np.ascontiguousarray(U[chosen].T)
-        self.span = span._replace(
-            basis=basis,
-            squares=np.square(basis).sum(axis=0),
-            coef=np.zeros((len(RIDGES), size)),
-            gamma=np.array([1.0 / max(variance, 1e-12), best]),
-            block=np.zeros((BLOCK, size)),
-        )
+        self._share(basis=basis, squares=np.square(basis).sum(axis=0))
+        gamma = 1.0 / max(variance, 1e-12)
+        self.spans = [
+            span._replace(coef=np.zeros((len(RIDGES), size)), gamma=np.array([gamma, span.gamma[1]]))
+            for span in self.spans
+        ]
         self.note_basis()
         K = np.zeros((len(X), size))
         kernel_rows(self.span, U, K)
         roots = np.sqrt(self.memory) ** np.arange(len(X) - 1, -1, -1)
         K *= roots[:, None]
-        self.A, self.b = np.asfortranarray(K.T @ K), K.T @ (roots * y)
+        self.A, self.b = np.asfortranarray(K.T @ K), np.array([K.T @ (roots * y) for y in Y])
         self.solve()
 
     def _learned_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric from the gradients of f at these records."""
         self.solve()
-        span, d = self.span, X.shape[1]
-        U, K = np.zeros(X.shape), np.zeros((len(X), len(self.b)))
-        place_all(span, X, np.zeros(d), U)
-        kernel_rows(span, U, K)
-        K *= span.coef[int(span.gamma[1])]
-        gradients = (K @ span.basis.T - U * K.sum(axis=1, keepdims=True)) @ span.metric.T
-        M = gradients.T @ gradients
+        first, d = self.span, X.shape[1]
+        U, K, M = np.zeros(X.shape), np.zeros((len(X), len(self.A))), np.zeros((d, d))
+        place_all(first, X, np.zeros(d), U)
+        kernel_rows(first, U, K)
+        for span in self.spans:
+            terms = K * span.coef[int(span.gamma[1])]
+            gradients = (terms @ span.basis.T - U * terms.sum(axis=1, keepdims=True)) @ span.metric.T
+            M += gradients.T @ gradients
         trace = np.trace(M)
         if not 0.0 < trace < np.inf:
-            return span.metric
+            return first.metric
         mixed_in = MIXED_IN if self.is_full else MIXED_IN_DIAGONAL
         M = (1.0 - mixed_in) * M * (d / trace) + mixed_in * np.eye(d)
         if not self.is_full:

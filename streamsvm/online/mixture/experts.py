@@ -1,5 +1,9 @@
 """All experts that stand beside the model, and the answer of all: one call to predict a record, and one to learn it.
 
+With several classes, each has such experts, which tell it from the others, and each gets its calls.  What does not
+depend on the class is shared: the moments, the edges of the bins, the spans' places, and of the room all but p and its
+logits and answers.  The calls of the first class write it.
+
 Learning takes the kernel rows of the record into the blocks of the spans.  Whoever calls it fits the spans anew when a
 block is full.
 
@@ -59,36 +63,42 @@ def new_room(d: int, m: int) -> Room:
 
 @by_class
 @compiled
-def predict(lines, of_pairs, first, second, rule, room):
+def predict(is_first, lines, of_pairs, first, second, rule, room):
     """Write the probabilities of all experts but the model, and cut the values; return that of all together."""
     x, p = room.x, room.p
-    for j in range(x.shape[0]):
-        if abs(x[j]) > LARGEST:
-            x[j] = math.copysign(LARGEST, x[j])
-    linear.standardise(lines.moments, x, room.z)
+    if is_first:
+        for j in range(x.shape[0]):
+            if abs(x[j]) > LARGEST:
+                x[j] = math.copysign(LARGEST, x[j])
+        linear.standardise(lines.moments, x, room.z)
+        pairs.find_cells(of_pairs.edges, x, room.cells)
+        spans.look(first, x, room.v, room.u, room.rows[0])
+        spans.look(second, x, room.v, room.u, room.rows[1])
     linear.predict_linear(lines, room.z, room.v, room.s, p[1:])
-    pairs.find_cells(of_pairs.edges, x, room.cells)
     p[PAIRS] = pairs.predict_pairs(of_pairs, room.cells)
-    p[FIRST_SPAN] = spans.predict_span(first, x, room.z, room.u, room.rows[0])
-    p[FIRST_SPAN + 1] = spans.predict_span(second, x, room.z, room.u, room.rows[1])
+    p[FIRST_SPAN] = spans.predict_span(first, room.rows[0])
+    p[FIRST_SPAN + 1] = spans.predict_span(second, room.rows[1])
     advice.logits(p, room.logits)
     return advice.calibrated(rule, advice.answers(rule, room.logits, room.pair, room.answers))
 
 
 @by_class
 @compiled
-def learn(y, at, lines, of_pairs, first, second, rule, room):
+def learn(is_first, y, at, lines, of_pairs, first, second, rule, room):
     """Learn the record that was predicted last, with label y, +1 or -1; it is record `at` of the spans' block.
 
-    The rule learns from the probabilities p, which may be those of an earlier prediction of this record.
+    The rule learns from the probabilities p, which may be those of an earlier prediction of this record.  Return what
+    it makes of them before.
     """
     x = room.x
     advice.logits(room.p, room.logits)
-    advice.answers(rule, room.logits, room.pair, room.answers)
+    together = advice.calibrated(rule, advice.answers(rule, room.logits, room.pair, room.answers))
     advice.learn_advice(rule, room.logits, room.pair, room.answers, y, room.s)
     pairs.learn_pairs(of_pairs, room.cells, y)
-    linear.note_moments(lines.moments, x)
-    linear.standardise(lines.moments, x, room.z)
+    if is_first:
+        linear.note_moments(lines.moments, x)
+        linear.standardise(lines.moments, x, room.z)
+        first.block[at] = room.rows[0]
+        second.block[at] = room.rows[1]
     linear.learn_linear(lines, room.z, y, room.v, room.s)
-    first.block[at] = room.rows[0]
-    second.block[at] = room.rows[1]
+    return together

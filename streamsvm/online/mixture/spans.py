@@ -51,7 +51,7 @@ def new_span(d: int) -> Span:
 
 @inner
 def place(span, x, z, u):
-    """Write u, the record in the span's coordinates; z is room of the same size; return |u|^2."""
+    """Write u, the record in the span's coordinates; z is room of its size or more; return |u|^2."""
     mean, factor, metric = span.mean, span.factor, span.metric
     d, total = x.shape[0], 0.0
     for j in range(d):
@@ -80,9 +80,14 @@ def write_kernel_row(span, u, square, row):
 
 
 @inner
-def predict_span(span, x, z, u, row):
-    """Write the kernel row of a record; return the probability of True, (1 + f) / 2."""
+def look(span, x, z, u, row):
+    """Write the kernel row of a record; z and u are room of its size or more, and of its size."""
     write_kernel_row(span, u, place(span, x, z, u), row)
+
+
+@inner
+def predict_span(span, row):
+    """The probability of True, (1 + f) / 2, of a record with this kernel row."""
     coef, f = span.coef[int(span.gamma[1])], 0.0
     for i in range(row.shape[0]):
         f += coef[i] * row[i]

@@ -20,7 +20,7 @@ from streamsvm.connectors.records.models import pack_model, unpack_model
 from streamsvm.connectors.records.published import MAX_CHUNKS, Place, Publisher, Shelf, read_newest
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.estimators.learners import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
 TOPIC = "model"
 NAME = "p3"

@@ -125,18 +125,18 @@ def check(model):
             check_scaled(model._union.vectors, model.model._over(model._common))
         return
     s, live = model._state.expansion, storage.live_slots(model._state.expansion)
-    assert (s.raw.shape[1] > 0) == model._state.scale.is_active
-    if model._state.scale.is_active:
+    assert (s.raw.shape[1] > 0) == model.is_scaling
+    if model.is_scaling:
         check_scaled(s, model)
     alpha, y = s.alpha[live], s.y[live].astype(float)
     assert ((s.lo[live] <= alpha) & (alpha <= s.hi[live])).all()
     if isinstance(model, LASVM):
         assert abs(alpha.sum()) <= 1e-9 * (1.0 + np.abs(alpha).sum())
-    X = storage.rows_of(s, live, len(model._features)).toarray().astype(float)
+    X = storage.rows_of(s, live, len(model.feature_names)).toarray().astype(float)
     np.testing.assert_allclose(s.sq[live], np.sum(X**2, axis=1), rtol=1e-5)
-    K = gram(model._state.kernel, X)
+    K = gram(naive.kernel_of(model), X)
     np.testing.assert_allclose(s.self_k[live], np.diag(K), rtol=1e-5, atol=1e-6)
-    digits = 1e-4 if model._state.scale.is_active else 1e-3  # of large features, fewer are left in single precision
+    digits = 1e-4 if model.is_scaling else 1e-3  # of large features, fewer are left in single precision
     rounding = digits * (1.0 + np.abs(alpha).sum() * np.abs(K).max(initial=0.0))
     exact = (model.kernel != "rbf") | (model.gamma_in_use * s.sq[live] < FAR)  # two outliers lose their distance
     np.testing.assert_allclose(s.g[live][exact], (y - K @ alpha)[exact], rtol=0, atol=rounding)
@@ -307,8 +307,8 @@ def test_forgetting_is_exact_across_renewals():
     model.finish(1e-6)
     s = model._state.expansion
     live = storage.live_slots(s)
-    X = storage.rows_of(s, live, len(model._features)).toarray().astype(float)
-    K = naive.gram(model._state.kernel, X, X)
+    X = storage.rows_of(s, live, len(model.feature_names)).toarray().astype(float)
+    K = naive.gram(naive.kernel_of(model), X, X)
     alpha = naive.solve_box(K, s.y[live].astype(float), s.lo[live], s.hi[live], 1e-6)
     alpha = alpha[0] if isinstance(alpha, tuple) else alpha
     np.testing.assert_allclose(K @ s.alpha[live], K @ alpha, atol=1e-3)
@@ -367,8 +367,8 @@ def test_what_the_parameters_mean(kernel, scaling, gamma):
     X, y = separable(300)
     model = LASVM(kernel=kernel, scaling=scaling, gamma=gamma)
     model.learn_many(X * 10.0, y)
-    assert model._state.scale.is_active == (scaling == "standard" or (scaling == "auto" and gamma == "scale"))
-    V = 6.0 if model._state.scale.is_active else 600.0
+    assert model.is_scaling == (scaling == "standard" or (scaling == "auto" and gamma == "scale"))
+    V = 6.0 if model.is_scaling else 600.0
     if kernel != "linear":
         np.testing.assert_allclose(model.gamma_in_use, gamma if gamma == 0.1 else 1.0 / V, rtol=0.5)
     check(model)
@@ -433,7 +433,7 @@ def test_what_learning_refuses_validation_refuses_too():
     X[0] = 1.0
     model = LASVM(kernel="poly", degree=18)
     model.learn_many(X, y)
-    assert model._state.scale.is_active
+    assert model.is_scaling
     many = {f"n{d}": 3.0 for d in range(40)}  # (40 * 9 / V)^18
     digest = model.digest()
     for call in (model.validate_one, lambda x: model.learn_one(x, True)):

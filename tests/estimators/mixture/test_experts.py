@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from streamsvm.estimators.mixture.experts import Experts
+from streamsvm.estimators.mixture.class_stack import ClassStack
+from streamsvm.estimators.mixture.experts import NONE, Experts
 from streamsvm.online.mixture import advice, experts, linear
 
 
@@ -101,15 +102,15 @@ def test_linear_experts_and_the_rule_are_those_of_slow_twins():
         x = rng.normal(size=d) * [1.0, 10.0, 0.1, 0.0] + 3.0
         y, p = bool(x[0] + rng.normal() > 3.0), rng.uniform(0.2, 0.8)
         named = {f"f{j}": v for j, v in enumerate(x)}
-        answer = fast.predict(named, p)
+        fast.predict(named, [p])
         fast.know(named)
-        answer = fast.predict(named, p)
-        assert fast.probabilities[1 : 1 + linear.N_LINEAR] == pytest.approx(slow.predict(x), abs=1e-9), t
-        assert answer == pytest.approx(slow.advise(fast.probabilities), abs=1e-9), t
-        slow.learn_advice(fast.probabilities, 1.0 if y else -1.0)
+        (answer,) = fast.predict(named, [p])
+        assert fast.probabilities[0, 1 : 1 + linear.N_LINEAR] == pytest.approx(slow.predict(x), abs=1e-9), t
+        assert answer == pytest.approx(slow.advise(fast.probabilities[0]), abs=1e-9), t
+        slow.learn_advice(fast.probabilities[0], 1.0 if y else -1.0)
         slow.learn(x, 1.0 if y else -1.0)
-        fast.learn(y)
-    assert fast.rule.shares == pytest.approx(slow.shares, abs=1e-9)
+        fast.learn(0 if y else NONE)
+    assert fast.rules[0].shares == pytest.approx(slow.shares, abs=1e-9)
 
 
 def test_a_span_is_the_least_squares_fit_to_its_records():
@@ -119,9 +120,9 @@ def test_a_span_is_the_least_squares_fit_to_its_records():
     y = X[:, 0] * X[:, 1] > 0.0
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         named = {"a": x[0], "b": x[1]}
-        fast.predict(named, 0.5)
+        fast.predict(named, [0.5])
         fast.know(named)
-        fast.learn(label)
+        fast.learn(0 if label else NONE)
     span = fast.fits[1].span
     U = (X - span.mean) * span.factor @ span.metric
     basis = span.basis.T
@@ -140,10 +141,10 @@ def test_pairs_of_bins_learn_what_no_single_feature_shows():
     for t in range(1500):
         a, b = rng.integers(2, size=2).tolist()
         named, y = {"a": float(a), "b": float(b), "c": rng.normal()}, a != b
-        fast.predict(named, 0.5)
+        fast.predict(named, [0.5])
         fast.know(named)
-        right += t >= 500 and (fast.probabilities[experts.PAIRS] > 0.5) == y
-        fast.learn(y)
+        right += t >= 500 and (fast.probabilities[0, experts.PAIRS] > 0.5) == y
+        fast.learn(0 if y else NONE)
     assert right / 1000 > 0.97
 
 
@@ -151,12 +152,12 @@ def test_missing_values_count_as_the_mean_and_are_not_learned():
     fast = Experts()
     for t in range(64):
         fast.know({"a": 1.0})
-        fast.predict({"a": None if t % 2 else 3.0 + t}, 0.5)
-        fast.learn(t % 4 == 0)
-    counts, mean = fast.lines.moments[:2, 0]
+        fast.predict({"a": None if t % 2 else 3.0 + t}, [0.5])
+        fast.learn(0 if t % 4 == 0 else NONE)
+    counts, mean = fast.lines[0].moments[:2, 0]
     assert counts == 32
     assert mean == pytest.approx(np.mean(3.0 + np.arange(0, 64, 2)))
-    assert advice.LEAST_ANSWER < fast.predict({"a": float("nan")}, 0.5) < 1.0
+    assert advice.LEAST_ANSWER < fast.predict({"a": float("nan")}, [0.5])[0] < 1.0
 
 
 def test_snapshots_keep_the_shapes_that_they_had_in_the_first_version():
@@ -167,4 +168,54 @@ def test_snapshots_keep_the_shapes_that_they_had_in_the_first_version():
     assert shapes == [(2, 4, 4), (experts.K, 2, 2), (2, experts.K + 1, experts.K + 1)]
     again = Experts()
     again.restore(*fast.dump())
-    assert (again.lines.spreads == fast.lines.spreads).all()
+    assert (again.lines[0].spreads == fast.lines[0].spreads).all()
+
+
+def test_experts_of_several_classes_are_those_that_each_class_alone_would_have():
+    """But for the metric of the spans, which all classes learn; these have one column, so there is none to learn."""
+    rng = np.random.default_rng(3)
+    several, alone = Experts(), [Experts() for _ in range(3)]
+    several.know({"a": 0.0}, 3)
+    for _ in range(600):
+        x, p = {"a": rng.normal()}, rng.uniform(0.2, 0.8, size=3)
+        number = int(np.digitize(x["a"] + rng.normal() / 4, (-0.5, 0.5)))
+        found = several.predict(x, p)
+        assert found == pytest.approx([one.predict(x, [own])[0] for one, own in zip(alone, p, strict=True)], abs=1e-6)
+        for c, one in enumerate(alone):
+            one.know(x)
+            one.learn(0 if c == number else NONE)
+        several.know(x, 3)
+        several.learn(number)
+
+
+def test_a_class_that_comes_late_is_learned_before_the_number_of_records_has_doubled():
+    rng = np.random.default_rng(4)
+    fast, found = Experts(), []
+    for t in range(510):
+        is_new = t >= 300 and t % 3 == 0
+        x = {"a": rng.normal() + 5.0 * is_new, "b": rng.normal()}
+        number = 2 if is_new else int(x["a"] * x["b"] > 0.0)
+        fast.predict(x, [0.5] * 3)
+        fast.know(x, 3 if t >= 300 else 2)
+        if t >= 400:
+            found.append((is_new, fast.probabilities[2, experts.FIRST_SPAN]))
+        fast.learn(number)
+    is_new, p = np.array(found).T
+    assert p[is_new == 1.0].mean() > 0.8
+    assert p[is_new == 0.0].mean() < 0.1
+
+
+def test_the_softmax_over_classes_is_a_bayesian_regression():
+    """One step in the space of w: the precision gains X^T (diag(p) - p p^T) X."""
+    rng, stack = np.random.default_rng(5), ClassStack()
+    w, S = stack.w, stack.S
+    for number in (2, 0, 1, 1):
+        logits, joint = rng.normal(size=(3, experts.K)), rng.uniform(0.1, 0.9, size=3)
+        X = np.column_stack([logits, np.log(joint)])
+        p = np.exp(X @ w) / np.exp(X @ w).sum()
+        assert stack.predict(logits, joint) == pytest.approx(p, abs=1e-9)
+        S = np.linalg.inv(np.linalg.inv(S) + X.T @ (np.diag(p) - np.outer(p, p)) @ X)
+        w, S = w + S @ X.T @ (np.eye(3)[number] - p), S + 1e-5 * np.eye(len(w))
+        stack.learn(logits, joint, number)
+        assert stack.w == pytest.approx(w, abs=1e-9)
+    assert ClassStack().predict(logits, joint) == pytest.approx(joint / joint.sum())

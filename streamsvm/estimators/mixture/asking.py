@@ -1,0 +1,208 @@
+"""What a mixture for two classes and one for several have in common: it asks a model, then the experts beside it."""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from streamsvm.core import arguments
+from streamsvm.core import sparse as sp
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.inputs.checks import n_rows
+from streamsvm.estimators.learner.copies import Content, Storable
+from streamsvm.estimators.learner.explaining import Explanation
+from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.mixture.experts import Experts
+from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
+from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
+from streamsvm.estimators.tuned.auto import AutoLASVM
+from streamsvm.online.mixture.advice import Advice
+from streamsvm.online.mixture.experts import NAMES
+
+KINDS = {kind.__name__: kind for kind in (*LEARNERS.values(), OneVsRest, OneVsOne)}
+OF_THE_MODEL = (
+    *(
+        "feature_names",
+        "scale_of",
+        "is_scaling",
+        "class_counts",
+        "max_features",
+        "validate_one",
+        "validate_many",
+        "_features",
+    ),
+    *(
+        "n_members",
+        "n_support",
+        "support_ids",
+        "dual_coef",
+        "kernel_evaluations",
+        "next_id",
+        "champion_",
+        "champions_",
+        "feature_weights_",
+        "labels",
+    ),
+)
+
+
+class Asking(Storable, base.MiniBatchClassifier):
+    """A model, and experts beside it."""
+
+    def __init__(self, model: Any = None) -> None:
+        if model is not None and not isinstance(model, tuple(KINDS.values())):
+            raise TypeError(f"model={model!r:.60} must be one of {', '.join(KINDS)}")
+        self.model = model
+        self._model: Any = AutoLASVM() if model is None else model
+        self._experts = Experts()
+        self._asked: dict[Hashable, Any] | None = None  # the features that were predicted last
+        self._answer: Any = None
+        self._y_name: Any = None  # of the labels learned last, if they were a series
+
+    def __getattr__(self, name: str) -> Any:
+        """What only the model has: members, columns, counts; see `OF_THE_MODEL`."""
+        if name in OF_THE_MODEL:
+            return getattr(self._model, name)
+        raise AttributeError(f"a {type(self).__name__} has no {name!r}")
+
+    @abstractmethod
+    def _together(self, x: dict) -> Any:
+        """What the model and all experts make of an example."""
+
+    @abstractmethod
+    def _said(self, margin: Any) -> tuple[Any, Any]:
+        """The part of the experts and that of the model of what `margins_one` returned, or an error."""
+
+    @abstractmethod
+    def _have_experts_learn(self, x: dict, y: Any, said: Any) -> None:
+        """Let the experts learn an example that the model has learned."""
+
+    def _ask(self, x: dict) -> Any:
+        """The answer of all experts together, computed once for a record that is predicted and then learned."""
+        if x != self._asked:
+            self._asked = None
+            self._answer = self._together(x)
+            self._asked = dict(x)
+        return self._answer
+
+    def _answers(self, X: Any) -> list:
+        return [self._ask(x) for x in rows_of(X)]
+
+    def explain_one(self, x: dict, n: int = 3) -> Explanation:
+        """Explain the answer of the model, as `LASVM.explain_one`: it may be another than that of all experts.
+
+        Its `label` is the model's.  No expert can be explained by members.
+        """
+        why: Explanation = self._model.explain_one(x, n)
+        return why
+
+    @property
+    def _is_tuned(self) -> bool:
+        return isinstance(self._model, AutoLASVM)
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(
+        self, x: dict, y: Any, w: float = 1.0, id: int | None = None, t: Any = None, margin: Any = None
+    ) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x, y, w, id, t
+            As for `LASVM.learn_one`.
+        margin
+            If the label came late: what `margins_one` returned when the example was predicted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `LASVM.learn_one`.
+        """
+        said, of_model = (None, None) if margin is None else self._said(margin)
+        self._ask(x)
+        self._model.learn_one(x, y, w, id, t, of_model)
+        self._have_experts_learn(x, y, said)
+        self._asked = None
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
+        """Learn a batch of examples in sequence, as a loop of `learn_one`; see `LASVM.learn_many`."""
+        n = n_rows(X)
+        weights, said = arguments.weights_of(w, n), [None] * n if margins is None else list(margins)
+        self._y_name = getattr(y, "name", None)
+        for i, (x, label) in enumerate(zip(rows_of(X), y, strict=True)):
+            when = t if t is None or np.ndim(t) == 0 else t[i]
+            self.learn_one(x, label, float(weights[i]), None if ids is None else int(ids[i]), when, said[i])
+
+    def forget(self, ids: int | Iterable[int]) -> int:
+        """Take examples out of the model, exactly; for what stays in the experts see the notes of the class."""
+        self._asked = None
+        left: int = self._model.forget(ids)
+        return left
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples in the model, as `LASVM.relabel`; the experts keep what they have learned."""
+        self._asked = None
+        known: int = self._model.relabel(ids, y)
+        return known
+
+    @property
+    def n_seen(self) -> int:
+        """Number of examples learned so far."""
+        n: int = self._model.n_seen
+        return n
+
+    @property
+    def shares_(self) -> dict:
+        """How much each part counts: the two stacks, which see all experts, and each expert alone."""
+        return self._shares(self._experts.rules[0])
+
+    def _shares(self, rule: Advice) -> dict[str, float]:
+        return dict(zip(("stack, slow", "stack, fast", *NAMES), rule.shares.tolist(), strict=True))
+
+    # ------------------------------------------------------------------------------------------------------ snapshots
+
+    def _content(self) -> Content:
+        (meta, arrays), (own, of_model) = self._experts.dump(), self._model._content()
+        kind = self._model._name_in_snapshots()
+        meta |= {"kind": kind, "is_given": self.model is not None, "model": own}
+        return meta, arrays | {f"model.{name}": array for name, array in of_model.items()}
+
+    def _learned_content(self) -> Content:
+        meta, arrays = self._experts.dump()
+        return meta | {"model": self._model.digest()}, arrays
+
+    @classmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        kind = snapshot.field(meta, "kind", str)
+        snapshot.require(kind in KINDS, f"a model of kind {kind!r}")
+        model: Any = KINDS[kind]._of_meta(snapshot.field(meta, "model", dict), cache_mb, device)
+        mixture = cls(model if snapshot.field(meta, "is_given", bool) else None)
+        mixture._model = model
+        return mixture
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        of_model = {name[len("model.") :]: array for name, array in arrays.items() if name.startswith("model.")}
+        self._model._take_over(meta["model"], of_model)
+        self._experts.restore(meta, arrays)
+
+    @classmethod
+    def _name_in_snapshots(cls) -> str:
+        return "Mixture"
+
+
+def rows_of(X: Any) -> Iterable[Any]:
+    """The rows of a batch as dicts."""
+    if isinstance(X, np.ndarray):
+        return (dict(enumerate(row)) for row in X.tolist())
+    if sp.issparse(X):
+        csr = X.tocsr()
+        parts = (slice(*csr.indptr[i : i + 2]) for i in range(csr.shape[0]))
+        return (dict(zip(csr.indices[part].tolist(), csr.data[part].tolist(), strict=True)) for part in parts)
+    if isinstance(X, Sequence):
+        return X
+    rows: Any = dataframe.into_frame(X).iter_rows(named=True)
+    return rows
