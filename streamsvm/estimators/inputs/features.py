@@ -72,7 +72,7 @@ class FeatureTable:
     takes_gaps
         Whether a value in a dict may be None or NaN: the example then lacks the feature.
     told_of_lacking
-        Whether the user was told that examples lack a feature; see `lacking`.
+        Whether the user was told that examples lack a feature; see `notice_lacking`.
     """
 
     max_features = MAX_FEATURES
