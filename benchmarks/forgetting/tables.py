@@ -35,6 +35,7 @@ from streamsvm import LASVM
 from streamsvm.core import storage
 from streamsvm.online.removal import bounded
 from streamsvm.online.removal.leave_one_out import UNKNOWN
+from streamsvm.online.removal.window import Window, let_old_leave
 
 SETS = ("banana", "abalone", "satimage", "waveform", "spambase", "krkopt")
 TOL = 1e-3
@@ -69,8 +70,8 @@ def of_bounds(model: LASVM) -> tuple[float, float]:
     reduced, seconds, _ = timed(lambda: bounded.reduce_members(own[0], *engine, *options))
     of_budget = seconds / (n - storage.n_members(reduced))
     oldest = np.sort(s.born[storage.live_slots(s)])[0]
-    window = bounded.Window(model.n_seen)
-    aged, seconds, _ = timed(lambda: window.forget_old(own[1], *engine, int(oldest) + window.span))
+    aged, now, clock = storage.with_own_coefficients(own[1]), int(oldest) + model.n_seen, Window(model.n_seen).clock
+    _, seconds, _ = timed(lambda: let_old_leave(model._state.rule, aged, model._state.kernel, clock, now))
     return 1e3 * of_budget, 1e3 * seconds / (n - storage.n_members(aged))
 
 

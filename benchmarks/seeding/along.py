@@ -53,9 +53,7 @@ def _folds(problem: Problem, splits: folds.Folds, first: Solution | None, along:
     for out in splits.left_out:
         lo, hi = problem.boxes_without(out)
         if found:
-            trained, before = lo < hi, found[-1].lo < found[-1].hi
-            leaving, entering = np.flatnonzero(before & ~trained), np.flatnonzero(trained & ~before)
-            start = SEEDS[chain](found[-1], leaving, entering, lo, hi)
+            start = SEEDS[chain](found[-1], lo, hi)
             found.append(solve_from(found[-1], start, lo, hi, problem.options))
         elif first is not None:
             found.append(solve_from(first, C_SEEDS[along](first, lo, hi), lo, hi, problem.options))

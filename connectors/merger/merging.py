@@ -3,6 +3,8 @@
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 import streamsvm
@@ -76,28 +78,22 @@ class Work:
     def __init__(self, snapshots: Mapping[str, Snapshot], settings: Settings) -> None:
         self.of = versions_of(snapshots)
         self.seconds = 0.0
-        self._snapshots = dict(snapshots)
-        self._settings = settings
-        self._merged: Merged | None = None
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
-        self._thread.start()
+        self._merged: Future[Merged] = Future()
+        threading.Thread(target=self._run, args=(dict(snapshots), settings), name="merge", daemon=True).start()
 
     @property
     def is_done(self) -> bool:
-        return not self._thread.is_alive()
+        return self._merged.done()
 
     def result(self) -> Merged:
         """The model, once this is done; raises what `merge` raised."""
-        if self._failure is not None:
-            raise self._failure
-        assert self._merged is not None
-        return self._merged
+        return self._merged.result(0)
 
-    def _run(self) -> None:
+    def _run(self, snapshots: Mapping[str, Snapshot], settings: Settings) -> None:
         begin = time.perf_counter()
         try:
-            self._merged = merge(self._snapshots, self._settings)
+            tell = partial(self._merged.set_result, merge(snapshots, settings))
         except Exception as error:
-            self._failure = error
+            tell = partial(self._merged.set_exception, error)
         self.seconds = time.perf_counter() - begin
+        tell()

@@ -83,7 +83,8 @@ class CatchingUp:
 
     def close(self) -> None:
         """Stop; the next run goes on from the rerun's last checkpoint."""
-        self._close()
+        self._reading, self._sequence = None, 0
+        self._opened.close()
 
     @property
     def _next(self) -> Challenger | None:
@@ -112,7 +113,7 @@ class CatchingUp:
 
     def _reading_of(self, challenger: Challenger, place: Stage) -> Reading:
         if self._reading is None or self._name != challenger.name:
-            self._close()
+            self.close()
             try:
                 self._reading = self._open(challenger, place)
             except ConfigError:  # It is of other settings.
@@ -176,14 +177,10 @@ class CatchingUp:
 
     def _end(self) -> None:
         """The rerun is done, or given up."""
-        self._close()
+        self.close()
         assert self._partition.state
         self._left_at = self._partition.state.sequence
         self._partition.note_progress()
-
-    def _close(self) -> None:
-        self._reading, self._sequence = None, 0
-        self._opened.close()
 
     def _folder_of(self, challenger: Challenger) -> Path:
         return self._settings.daemon.state_dir / _FOLDER / f"{challenger.name}-{challenger.begun}"

@@ -13,7 +13,7 @@ import itertools
 import time
 from collections.abc import Hashable
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from ..records.models import Model, MulticlassModel
 from ..records.predictions import WITH_MARGINS, Prediction, Said
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
-from .state.counters import Counters
-from .state.estimates import Estimate, Estimates
+from .state.challengers import Challenger
+from .state.estimates import Estimate
 from .state.lesson import Lesson
-from .state.models import KeyedModels, SingleModel
+from .state.state import State
 
 
 class Task(NamedTuple):
@@ -60,23 +60,7 @@ class Task(NamedTuple):
 Refused = tuple[Task, BadRecord]
 
 
-class Pupil(Protocol):
-    """What has models and counts their lessons: the state of a partition, or a challenger."""
-
-    @property
-    def models(self) -> SingleModel | KeyedModels: ...
-
-    @property
-    def estimates(self) -> Estimates | None: ...
-
-    @property
-    def counters(self) -> Counters: ...
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def labelling(self) -> Labelling | None: ...
+Pupil = State | Challenger  # what has models and counts their lessons
 
 
 def teach(

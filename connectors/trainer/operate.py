@@ -72,6 +72,7 @@ class Loop(Generic[Result]):
             self._cannot_write = None
         except Unavailable as error:
             self._cannot_write = str(error)
+            self._health.set_unready(self._cannot_write)
             logger.warning("%s are not durable yet: %s", what, error)
         return self._cannot_write is None
 

@@ -224,7 +224,7 @@ class Partition:
     def step(self) -> int:
         """Consume a cut, if there is one; return the number of its records."""
         state = self._prepare()
-        if state is None or not self._may_consume(state):
+        if state is None or not self._may_learn(state) or not self._may_predict(state):
             return 0
         if self._saves_later and self._saving is None and self._is_time and not self._n_to_save:
             self._saving = self._begin_saving(state, is_later=True)
@@ -256,10 +256,6 @@ class Partition:
 
     def _answer(self, said: Promotion) -> None:
         self._log.produce(self._settings.log.control_topics[-1], write_promotion(said), partition=self.number)
-
-    def _may_consume(self, state: State) -> bool:
-        """Follow the requests; return whether the next cut may be consumed, or a checkpoint comes first."""
-        return self._may_learn(state) and self._may_predict(state)
 
     def _may_predict(self, state: State) -> bool:
         """Let the right model serve; return whether it may, or whether a checkpoint comes first."""
@@ -322,7 +318,7 @@ class Partition:
 
     def _refuse_request(self, record: Record, error: BadRecord, state: State) -> None:
         logger.error("%s-%d-%d is passed over: %s", *record[:3], error.detail)
-        self.processor.refuse(record, "request", error, state)
+        self.processor.decoder.refuse(record, "request", error, state)
 
     def read_on(self, events: int, labels: int) -> None:
         """Read on to later ends of both topics."""
@@ -374,7 +370,7 @@ class Partition:
             error = BadRecord("killed-the-process", "the process was killed whenever it consumed this record")
             for record in (*events, *labels):
                 logger.error("passing over %s-%d-%d: it killed the process", *record[:3])
-                self.processor.refuse(record, "learn", error, state)
+                self.processor.decoder.refuse(record, "learn", error, state)
         else:
             erased = state.erased
             events = without(events, erased.events)

@@ -1,6 +1,6 @@
 """Processing: what is done with the records of a cut.
 
-1. Decode the records; refuse bad ones.
+1. Decode the records; refuse bad ones (see `decoding`).
 2. Take them in the order of their timestamps, events before labels of the same time:
 
    a. Predict an event.
@@ -20,9 +20,9 @@ sees where a cut ends.
 
 import logging
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.class_changes import ClassChange
-from ..records.classes import KnownClasses
 from ..records.codec import Codec, Event
-from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question, as_set
 from ..records.predictions import (
@@ -46,8 +44,9 @@ from ..records.predictions import (
 )
 from ..settings.sections import Settings
 from .asking import Asking
+from .decoding import Decoded, Decoder
 from .learning import Refused, Task, foretelling, numbered, predict_and_teach, teach
-from .rows import RawRows, Rows, by_owner, predicted, rows_at, unusable_rows
+from .rows import RawRows, Rows, by_owner, predicted, unusable_rows
 from .shadow import Seen, Shadow, Step
 from .state.estimates import Estimate
 from .state.join import Join
@@ -61,14 +60,6 @@ logger = logging.getLogger(__name__)
 
 _NO_ROWS = NamedRows.of([])
 _NOTHING_SAID = Prediction(0.0, 0.5)
-
-
-class Decoded(NamedTuple):
-    """An event of a cut; `entity` is its record's key if each key has its own model."""
-
-    record: Record
-    event: Event
-    entity: bytes | None
 
 
 class Processor:
@@ -89,12 +80,8 @@ class Processor:
 
     Attributes
     ----------
-    refused : Counter
-        Number of refused records, by reason.
-    n_tombstones : int
-        Number of records without a value, which are passed over: compaction keeps them for a while.
-    n_empty : int
-        Number of events without any feature.
+    decoder : Decoder
+        Decodes the records, and refuses bad ones.
     n_decided : int
         Number of events that were decided.
     times : Times
@@ -121,8 +108,8 @@ class Processor:
         self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.shadow = Shadow(settings, codec, log) if settings.challenger else None
-        self.refused: Counter[str] = Counter()
-        self.n_tombstones = self.n_empty = self.n_decided = 0
+        self.decoder = Decoder(settings, codec, log, number)
+        self.n_decided = 0
         self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self._waits: list[float] = []
         self._judged: dict[int, tuple[ConformalClassifier, dict[Any, Tally]]] = {}  # what learns, and its counts before
@@ -134,10 +121,10 @@ class Processor:
             self._learn_together(events, state)
             return
         begin, steps = time.thread_time(), []
-        decoded, rows = self._decode_events(self._without_tombstones(events), state)
+        decoded, rows = self.decoder.events(events, state)
         if decoded and not self._is_silent:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
-        given = self._decode_labels(self._without_tombstones(labels), state) if self._joins else []
+        given = self.decoder.labels(labels, state) if self._joins else []
         n_late, together = state.counters.late, self._take_together(decoded, rows, state)
         learned = together or []
         for places, answers, change in self._steps_and_changes(decoded if together is None else [], given, state):
@@ -195,7 +182,7 @@ class Processor:
 
     def _learn_together(self, events: list[Record], state: State) -> None:
         """Learn the events of a cut that have labels; the model is as if each had been predicted before."""
-        decoded, rows = self._decode_events(self._without_tombstones(events), state)
+        decoded, rows = self.decoder.events(events, state)
         here: list[tuple[int, Decoded, Said]] = [(place, item, _NOTHING_SAID) for place, item in enumerate(decoded)]
         self._learn(self._own_labels(here, state.join), rows, state)
         if decoded:
@@ -204,7 +191,7 @@ class Processor:
     def observe(self, events: list[Record], state: State) -> None:
         """Let `Records` take note of raw events, and do nothing else with them."""
         if events:
-            decoded, rows = self._decode_events(self._without_tombstones(events), state)
+            decoded, rows = self.decoder.events(events, state)
             if isinstance(rows, RawRows):
                 rows.observed(range(len(decoded)), state.models.to_observe(None))
 
@@ -224,95 +211,7 @@ class Processor:
             return self._asking.step([], state, state.labelling)
         return False
 
-    def refuse(self, record: Record, stage: str, error: BadRecord, state: State, *, is_whole: bool = True) -> None:
-        """Write a dead letter; `is_whole` says whether `record` is complete."""
-        why = dead_letter_headers(record, stage, error, self._settings.group.id)
-        letter = dead_letter(record, why, self._settings.limits.dead_letter_bytes, is_whole=is_whole)
-        self._log.produce(self._settings.log.dlq, letter.value, key=letter.key, headers=letter.headers)
-        state.counters.bad += 1
-        self.refused[error.reason] += 1
-
     # --- the parts, in order ------------------------------------------------------------------------------------------
-
-    def _without_tombstones(self, records: list[Record]) -> list[Record]:
-        kept = [record for record in records if record.value is not None]
-        self.n_tombstones += len(records) - len(kept)
-        return kept
-
-    def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], Rows]:
-        """The events, and their features as the models take them, or raw ones; refuse the other records."""
-        found: list[Event | BadRecord] = [self._read(record, state.classes) for record in records]
-        places = [i for i, event in enumerate(found) if isinstance(event, Event)]
-        rows = self._rows([event.x for event in found if isinstance(event, Event)], state)
-        unusable = {} if isinstance(rows, RawRows) else self._unusable(rows, [records[i] for i in places], state)
-        for i, problem in unusable.items():
-            found[places[i]] = problem
-        decoded = []
-        for record, event in zip(records, found, strict=True):
-            if isinstance(event, BadRecord):
-                self.refuse(record, "decode", event, state)
-            else:
-                decoded.append(Decoded(record, event, record.key if self._is_keyed else None))
-        state.breaker.observe([isinstance(event, BadRecord) for event in found])
-        self._count_empty([item.event for item in decoded])
-        if isinstance(rows, NamedRows):
-            rows = rows.take([i for i in range(len(rows)) if i not in unusable])
-        return decoded, rows
-
-    def _count_empty(self, events: Sequence[Event]) -> None:
-        """Count the events without features, and warn of the first one."""
-        empty = [event.id for event in events if not event.x]
-        if empty and not self.n_empty:
-            logger.warning(
-                "partition %d: event %r has no features, and a model learns nothing from such events; "
-                "features.raw = true makes features of texts and other fields",
-                *(self._number, empty[0]),
-            )
-        self.n_empty += len(empty)
-
-    def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
-        """What is wrong with the rows that their models cannot take, by their places."""
-        unusable: dict[int, BadRecord] = {}
-        for entity, own in by_owner(
-            {i: record.key if self._is_keyed else None for i, record in enumerate(records)}
-        ).items():
-            problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
-            unusable |= {own[i]: problem for i, problem in problems.items()}
-        return unusable
-
-    def _read(self, record: Record, classes: KnownClasses) -> Event | BadRecord:
-        try:
-            event = self._codec.decode(record)
-            if event.y is not None:
-                classes.admit(event.y)
-            return event
-        except BadRecord as error:
-            return error
-
-    def _rows(self, xs: Sequence[Mapping[str, Any]], state: State) -> Rows:
-        """Features as the models take them, made once for all that is done with them; those of raw events are not."""
-        return RawRows(xs) if self._settings.features.raw else state.rows(xs, None)
-
-    def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label | ClassChange]]:
-        """The labels and the changes of classes, with their records; refuse the other records."""
-        decoded: list[tuple[Record, Label | ClassChange]] = []
-        are_bad = [False] * len(records)
-        for i, record in enumerate(records):
-            try:
-                change = self._codec.decode_change(record)
-                if change is not None:
-                    state.admit(change)
-                    decoded.append((record, change))
-                    continue
-                label = self._codec.decode_label(record)
-                if label.y is not None:
-                    state.classes.admit(label.y)
-                decoded.append((record, label))
-            except BadRecord as error:
-                self.refuse(record, "decode", error, state)
-                are_bad[i] = True
-        state.breaker.observe(are_bad)
-        return decoded
 
     def _steps_and_changes(
         self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
@@ -370,7 +269,7 @@ class Processor:
             row_of = {place: row for place, (row, _) in taken.items()}
             said, refused = predicted(state.models.trained(entity), own, row_of, to_be_learned=self._joins)
             for place, problem in refused.items():
-                self.refuse(decoded[place].record, "predict", problem, state)
+                self.decoder.refuse(decoded[place].record, "predict", problem, state)
             found |= said
         said_of = {place: found[place] for place in decoded if place in found}
         seen = []
@@ -401,7 +300,7 @@ class Processor:
         problems = unusable_rows(numbers, state.models.to_predict(entity))
         for row, item in enumerate(decoded.values()):
             if row in problems:
-                self.refuse(item.record, "predict", problems[row], state)
+                self.decoder.refuse(item.record, "predict", problems[row], state)
         return {place: (row, item) for row, (place, item) in enumerate(decoded.items()) if row not in problems}, numbers
 
     def _own_labels(self, here: list[tuple[int, Decoded, Said]], join: Join) -> list[Task]:
@@ -464,7 +363,7 @@ class Processor:
                         continue
                     known = row_of[lesson.value] = len(rows) + len(earlier) - 1
             tasks.append(Task(lesson, known, state.join.clock - lesson.waited))
-        more: Any = self._rows(earlier, state)
+        more: Any = self.decoder.rows(earlier, state)
         return tasks, rows.beside(more)
 
     def _decided(self, record: Record, label: Label, state: State) -> Label | None:
@@ -482,7 +381,7 @@ class Processor:
         if lesson:
             return lesson
         late = join.without_event(label.key)
-        return late and late._replace(entity=record.key if self._is_keyed else None)
+        return late and late._replace(entity=self.decoder.entity(record))
 
     def _learn(self, tasks: list[Task], rows: Rows, state: State) -> tuple[list[Task], NamedRows]:
         """Teach the models; return the tasks of one model, and the rows of numbers that they refer to."""
@@ -525,7 +424,7 @@ class Processor:
         """Send events aside that their model cannot learn."""
         for (lesson, _, when, record), error in refused:
             kept = Record(self._settings.log.topic, self._number, lesson.at, when, lesson.entity, lesson.value, ())
-            self.refuse(record or kept, "learn", error, state, is_whole=record is not None)
+            self.decoder.refuse(record or kept, "learn", error, state, is_whole=record is not None)
         if refused:
             logger.warning("%d events are set aside, not learned; the first: %s", len(refused), refused[0][1].detail)
 

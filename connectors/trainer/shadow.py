@@ -134,7 +134,7 @@ class Shadow:
 
     def attend(self, state: State) -> None:
         """Hear which events the join forgets from now on."""
-        state.join.when_forgotten = self._forgotten.append
+        state.join.when_forgotten.append(self._forgotten.append)
 
     @property
     def is_behind(self) -> bool:

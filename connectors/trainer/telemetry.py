@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.validation import Interval
+
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
@@ -23,7 +25,7 @@ from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 from .state.models import SingleModel
-from .state.quality.arms import Arms
+from .state.quality.arms import Arm
 from .state.quality.multiclass import ClassPrequential, Confusion
 from .state.state import State
 
@@ -31,6 +33,7 @@ _MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _LABELS = {metric.name: metric.labels for metric in METRICS}
 _OUTCOMES = {"n": "labelled", "decided": "decided", "wrong": "wrong"}  # of decisions, by the fields of a tally
 _ODD_TIMES = ("cut", "doubted", "unknown")
+Gauge = tuple[str, float, dict[str, str]]  # its name, its value, and its labels beside the partition
 _TIMED = ("streamsvm_cut_seconds", "streamsvm_checkpoint_seconds", "streamsvm_label_delay_seconds")
 
 
@@ -135,14 +138,21 @@ class Telemetry:
         self._n_strangers = self._codec.n_strangers
 
     def _measure(self, partition: Partition) -> None:
-        state, number = partition.state, partition.number
         for topic, lag in partition.lag.items():
-            self._metrics.set("streamsvm_lag_records", lag, topic=topic, partition=number)
+            self._metrics.set("streamsvm_lag_records", lag, topic=topic, partition=partition.number)
+        state = partition.state
         if state is None:
             return
         self._metrics.observe("streamsvm_label_delay_seconds", partition.processor.take_waits())
+        if state.challengers.all:  # the one that serves now may have been one of them
+            self._metrics.drop(partition=partition.number, challenger=state.challengers.serving)
+        for name, value, labels in self._gauges(partition, state):
+            self._metrics.set(f"streamsvm_{name}", value, partition=partition.number, **labels)
+
+    def _gauges(self, partition: Partition, state: State) -> Iterator[Gauge]:
+        """What the gauges of a partition show."""
         sizes = state.models.sizes()
-        gauges = {
+        found = {
             "pending_events": state.join.n_entries,
             "pending_bytes": state.join.nbytes,
             "models": len(state.models),
@@ -153,74 +163,40 @@ class Telemetry:
             "inputs_muted": state.alarms.inputs.muted,
         }
         if state.records is not None:
-            gauges["fields"] = state.records.n_fields
+            found["fields"] = state.records.n_fields
         if state.labelling:
-            gauges |= _annotators(state.labelling)
+            found |= _annotators(state.labelling)
         if state.estimates:
-            gauges["estimates_share"] = state.estimates.share
-            self._measure_estimates(state.estimates, number)
-        for name, value in gauges.items():
-            self._metrics.set(f"streamsvm_{name}", value, partition=number)
-        self._measure_decisions(state, number)
-        self._measure_challengers(state, number)
+            found["estimates_share"] = state.estimates.share
+            yield from _of_estimates(state.estimates)
+        yield from ((name, value, {}) for name, value in found.items())
+        yield from self._of_decisions(state)
+        yield from _of_challengers(state)
+        yield from _of_answers(state.challengers.arms or ())
         if isinstance(state.metrics, ClassPrequential):
-            self._measure_classes(state.metrics.rolling(), number)
+            yield from self._of_classes(state.metrics.rolling())
 
-    def _measure_decisions(self, state: State, number: int) -> None:
+    def _of_decisions(self, state: State) -> Iterator[Gauge]:
         """How the decisions on each class fared, and how many may be wrong if one model makes them."""
         decider = state.models.decider(None) if isinstance(state.models, SingleModel) else None
         tallies = state.decided.tallies
         for label, name in self._names(tallies).items():
-            counts: dict[str, float] = {_OUTCOMES[outcome]: n for outcome, n in tallies[label]._asdict().items()}
+            for outcome, n in tallies[label]._asdict().items():
+                yield f"decisions_{_OUTCOMES[outcome]}", n, {"class": name}
             if decider is not None:
-                counts["promised"] = decider.promised(tallies[label].n)
-            for outcome, n in counts.items():
-                self._metrics.set(f"streamsvm_decisions_{outcome}", n, partition=number, **{"class": name})
+                yield "decisions_promised", decider.promised(tallies[label].n), {"class": name}
 
-    def _measure_classes(self, confusion: Confusion, number: int) -> None:
+    def _of_classes(self, confusion: Confusion) -> Iterator[Gauge]:
         """The metrics of each class, and the confusion matrix if it is small enough to be looked at."""
         names = self._names(confusion.labels)
         for label, scores in confusion.of_classes().items():
             for name in ("n", "precision", "recall"):
-                self._metrics.set(
-                    f"streamsvm_class_{name}", getattr(scores, name), partition=number, **{"class": names[label]}
-                )
+                yield f"class_{name}", getattr(scores, name), {"class": names[label]}
         if len(confusion.labels) > _MOST_CLASSES:
             return
         for (row, column), n in np.ndenumerate(confusion.counts):
             labels = {"class": names[confusion.labels[row]], "predicted": names[confusion.labels[column]]}
-            self._metrics.set("streamsvm_confusion", int(n), partition=number, **labels)
-
-    def _measure_challengers(self, state: State, number: int) -> None:
-        """How each challenger does beside the model that serves."""
-        challengers = state.challengers
-        serving = {"partition": number, "challenger": challengers.serving}
-        if challengers.all:
-            self._metrics.drop(**serving)
-            self._metrics.set("streamsvm_challenger_serving", 1.0, **serving)
-        for challenger in challengers.all:
-            where = {"partition": number, "challenger": challenger.name}
-            self._metrics.set("streamsvm_challenger_serving", 0.0, **where)
-            self._metrics.set("streamsvm_challenger_active", float(not challenger.dropped), **where)
-            behind = 0 if challenger.caught_up is None else state.offset - challenger.caught_up
-            self._metrics.set("streamsvm_challenger_behind", behind, **where)
-            self._metrics.set("streamsvm_challenger_labels", challenger.comparison.n, **where)
-            for difference in challenger.comparison.differences():
-                for bound, value in difference.gain._asdict().items():
-                    labels = {**where, "metric": difference.metric, "bound": bound}
-                    self._metrics.set("streamsvm_challenger_gain", value, **labels)
-        if challengers.arms is not None:
-            self._measure_answers(challengers.arms, number)
-
-    def _measure_answers(self, arms: Arms, number: int) -> None:
-        """How each model does on what it has answered."""
-        for arm in arms:
-            where = {"partition": number, "challenger": arm.name}
-            self._metrics.set("streamsvm_answers_events", arm.n_events, **where)
-            self._metrics.set("streamsvm_answers_labels", arm.n_labels, **where)
-            for metric, mean in arm.metrics.items():
-                for bound, value in mean._asdict().items():
-                    self._metrics.set("streamsvm_answers_mean", value, **where, metric=metric, bound=bound)
+            yield "confusion", int(n), labels
 
     def _names(self, labels: Iterable[ClassLabel]) -> dict[ClassLabel, str]:
         """What classes are called: a class that came with a label has a number instead of its name."""
@@ -232,15 +208,6 @@ class Telemetry:
             for label in labels
         }
 
-    def _measure_estimates(self, estimates: Estimates, number: int) -> None:
-        for kind, estimate in estimates.latest.items():
-            for name in ("error", "g_mean", "prbep"):
-                of_bounds = getattr(estimate, name)._asdict()
-                if name == "prbep" and math.isnan(of_bounds["value"]):
-                    continue  # there are more than two classes
-                for bound, value in of_bounds.items():
-                    self._metrics.set(f"streamsvm_estimated_{name}", value, partition=number, kind=kind, bound=bound)
-
     def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:
         """The figures of the status line."""
         states = [partition.state for partition in partitions if partition.state]
@@ -251,6 +218,43 @@ class Telemetry:
         if tallies:
             shown["decided"] = f"{shares(tallies, self._audit)[0]:.1%}"
         return {**shown, "support_vectors": n_support}
+
+
+def _of_challengers(state: State) -> Iterator[Gauge]:
+    """How each challenger does beside the model that serves."""
+    challengers = state.challengers
+    if challengers.all:
+        yield "challenger_serving", 1.0, {"challenger": challengers.serving}
+    for challenger in challengers.all:
+        where = {"challenger": challenger.name}
+        yield "challenger_serving", 0.0, where
+        yield "challenger_active", float(not challenger.dropped), where
+        yield "challenger_behind", 0 if challenger.caught_up is None else state.offset - challenger.caught_up, where
+        yield "challenger_labels", challenger.comparison.n, where
+        for difference in challenger.comparison.differences():
+            yield from _bounds("challenger_gain", difference.gain, {**where, "metric": difference.metric})
+
+
+def _of_answers(arms: Iterable[Arm]) -> Iterator[Gauge]:
+    """How each model does on what it has answered."""
+    for arm in arms:
+        where = {"challenger": arm.name}
+        yield "answers_events", arm.n_events, where
+        yield "answers_labels", arm.n_labels, where
+        for metric, mean in arm.metrics.items():
+            yield from _bounds("answers_mean", mean, {**where, "metric": metric})
+
+
+def _of_estimates(estimates: Estimates) -> Iterator[Gauge]:
+    for kind, estimate in estimates.latest.items():
+        for name in ("error", "g_mean", "prbep"):
+            interval = getattr(estimate, name)
+            if name != "prbep" or not math.isnan(interval.value):  # else there are more than two classes
+                yield from _bounds(f"estimated_{name}", interval, {"kind": kind})
+
+
+def _bounds(name: str, interval: Interval, labels: dict[str, str]) -> Iterator[Gauge]:
+    return ((name, value, {**labels, "bound": bound}) for bound, value in interval._asdict().items())
 
 
 def _annotators(labelling: Labelling) -> dict[str, float]:
@@ -283,7 +287,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
     counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
     counts["streamsvm_unfit_values_total", ""] = state.records.n_unfit if state.records else 0
-    counts["streamsvm_events_without_features_total", ""] = processor.n_empty
+    counts["streamsvm_events_without_features_total", ""] = processor.decoder.n_empty
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n
     if state.labelling:
@@ -291,9 +295,9 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
             counts["streamsvm_questions_total", outcome] = n
     counts["streamsvm_alarms_total", ERRORS] = state.alarms.errors.n_alarms
     counts["streamsvm_alarms_total", INPUTS] = state.alarms.inputs.n_alarms
-    counts["streamsvm_tombstones_total", ""] = processor.n_tombstones
+    counts["streamsvm_tombstones_total", ""] = processor.decoder.n_tombstones
     for outcome, n in partition.odd_times.items():
         counts["streamsvm_odd_times_total", outcome] = n
-    for reason, n in processor.refused.items():
+    for reason, n in processor.decoder.refused.items():
         counts["streamsvm_bad_records_total", reason] = n
     return counts

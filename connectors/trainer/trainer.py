@@ -244,7 +244,7 @@ class Trainer(Loop[dict[int, State]]):
         for partition in self._partitions.values() if not n_records else ():
             partition.work(_SHADOW_SECONDS)
         is_behind = any(partition.is_behind for partition in self._partitions.values())
-        self._is_busy = n_records > 0 or is_behind or self._begin_earlier()
+        self._is_busy = n_records > 0 or is_behind or any(each.step() for each in self._catching_up.values())
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
         is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
@@ -279,10 +279,6 @@ class Trainer(Loop[dict[int, State]]):
                 self._telemetry.took(n_taken, time.perf_counter() - started)
             n_records += n_taken
         return n_records
-
-    def _begin_earlier(self) -> bool:
-        """Let a challenger that begins earlier read on for a moment; return whether there is more to read at once."""
-        return any(catching_up.step() for catching_up in self._catching_up.values())
 
     def _swap(self, partition: Partition, swap: Swap) -> None:
         """Go on with a rebuilt state; a trainer that has to end leaves that to its next run.

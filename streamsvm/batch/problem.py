@@ -22,9 +22,8 @@ import numpy as np
 from streamsvm.batch.solution import Solution
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN
+from streamsvm.core.rounding import DUST, PRECISION
 
-DUST = 1e-13  # of the largest coefficient; the rounding of sums
-PRECISION = 2.0**-24  # of float32
 FRACTION = 0.5  # of the tolerance, that rounding may take
 
 

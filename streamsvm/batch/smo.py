@@ -71,6 +71,7 @@ from streamsvm.batch.steps.pairs import (
 from streamsvm.batch.working_set import single_precision
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
+from streamsvm.core.rounding import SUM_ROUNDING
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two attempts to shrink
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
@@ -264,9 +265,9 @@ def _feasible(alpha: Any, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     if alpha.shape != lo.shape:
         raise ValueError(f"start has shape {alpha.shape}; {len(lo)} coefficients are needed")
     inside = np.clip(alpha, lo, hi)
-    scale = np.abs(alpha).sum() + np.finfo(float).tiny
+    rounding = SUM_ROUNDING * (np.abs(alpha).sum() + np.finfo(float).tiny)
     outside = np.abs(alpha - inside).sum()
-    if not (outside <= 1e-9 * scale and abs(inside.sum()) <= 1e-9 * scale):
+    if not (outside <= rounding and abs(inside.sum()) <= rounding):
         raise ValueError(
             f"start is not feasible: it is outside its box by {outside:.3g} and sums to {alpha.sum():.3g}; "
             "every coefficient must be inside its box, and their sum 0"
@@ -276,12 +277,19 @@ def _feasible(alpha: Any, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
 
 def _gradient(store: RowStore, y: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     support, g = np.flatnonzero(alpha), y.copy()
-    if len(support) == 0:
-        return g
-    store.fill(support)
-    view = _Training(store, alpha, alpha, alpha, g, DEFAULTS).view
-    subtract_rows(store.data, view, support, alpha[support])
+    subtract(store, support, alpha[support], g)
     return g
+
+
+def subtract(store: RowStore, ids: np.ndarray, change: np.ndarray, g: np.ndarray) -> None:
+    """Bring the gradients g of all examples up to date with a change of some coefficients."""
+    store.fill(ids)
+    subtract_rows(store.data, view_of(store, g), ids, change)
+
+
+def view_of(store: RowStore, g: np.ndarray) -> View:
+    """A view of all examples, for changes of g only."""
+    return View(np.arange(len(g)), g, g, g, g, g, g, store.diagonal, np.empty(2), NO_ROWS, True)
 
 
 def solve(

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from river import base
-from river.utils import dataframe
 
 from streamsvm.conformal import saving
 from streamsvm.conformal.decision import Decision
@@ -17,7 +16,7 @@ from streamsvm.conformal.probabilities import said_of, takes_margins
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.inputs.checks import array_of_labels, is_frame, label_of, n_rows, series_like
+from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Saved
 from streamsvm.validation.streaming.wrapper import Rows
@@ -176,10 +175,7 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
         found = [said.p for said in self.decide_many(X)]
         labels = list(found[0]) if found else []
         values = np.array([[p[label] for label in labels] for p in found]).reshape(n_rows(X), len(labels))
-        if not is_frame(X):
-            return values
-        columns = {label: values[:, k] for k, label in enumerate(labels)}
-        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+        return frame_like(X, labels, values)
 
     # ------------------------------------------------------------------------------------------------------- learning
 

@@ -11,9 +11,10 @@ A missing value moves nothing.  A row of the state has the five numbers of one f
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.scaling.gaps import RATE
+from streamsvm.core.scaling.state import MEMORY
 
 N, MEAN, LAST, ERROR_OF_MEAN, ERROR_OF_LAST, NUMBERS = range(6)
-RATE_OF_ERRORS, RATE_OF_MEAN = 1.0 / 200.0, 1.0 / 2000.0
 
 
 @compiled
@@ -26,10 +27,10 @@ def learn_values(state, values):
         own = state[f]
         own[N] += 1.0
         if own[N] > 1.0:
-            rate = max(RATE_OF_ERRORS, 1.0 / own[N])
+            rate = max(RATE, 1.0 / own[N])
             own[ERROR_OF_MEAN] += rate * ((v - own[MEAN]) ** 2 - own[ERROR_OF_MEAN])
             own[ERROR_OF_LAST] += rate * ((v - own[LAST]) ** 2 - own[ERROR_OF_LAST])
-        own[MEAN] += max(RATE_OF_MEAN, 1.0 / own[N]) * (v - own[MEAN])
+        own[MEAN] += max(1.0 / MEMORY, 1.0 / own[N]) * (v - own[MEAN])
         own[LAST] = v
 
 

@@ -21,6 +21,7 @@ before   what the model said of each example before it was learned:   (B, 1 + k)
 c        the scale of the features, see `scaling`                     `Scaling`
 own_id   whether the user gave the id: a member that has it already   bool
          makes the example a repetition
+clock    of a window, see `removal.window`; empty without one         (3,) int64
 ======== ============================================================ ================
 """
 
@@ -56,6 +57,8 @@ from streamsvm.core.storage import reserve
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 NOTHING_BEFORE = np.zeros((0, 0))
+SPAN, LATEST, DUE = range(3)  # of a clock
+NO_CLOCK = np.empty(0, np.int64)  # of a learner without a window
 
 
 class Example(NamedTuple):
@@ -89,9 +92,10 @@ class Features(NamedTuple):
 
 @by_reference
 class Notes(NamedTuple):
-    """What learning one example writes: the calibration, and the example's margin before, (1,) float64."""
+    """What learning one example writes: the calibration, the clock, and the example's margin before, (1,) float64."""
 
     calibration: np.ndarray
+    clock: np.ndarray
     margin: np.ndarray
 
 
@@ -143,6 +147,31 @@ def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, calibration
     raise NotImplementedError
 
 
+def forget_old(rule: Any, s: Any, kernel: Any, clock: Any, now: Any) -> None:
+    """Let the members leave that are too old for a window by now; see `removal.window`."""
+    raise NotImplementedError
+
+
+@inner
+def is_due(clock, born):
+    """Whether a member may be too old before an example of this number or time."""
+    return clock.shape[0] > 0 and max(born, clock[LATEST]) >= clock[DUE]
+
+
+@inner
+def make_way(rule, s, kernel, clock, born):
+    """Before an example of this number or time is learned, let the members leave that are too old then."""
+    if is_due(clock, born):
+        forget_old(rule, s, kernel, clock, max(born, clock[LATEST]))
+
+
+@inner
+def pass_on(clock, born):
+    """Note that an example of this number or time has been learned."""
+    if clock.shape[0] > 0:
+        clock[LATEST], clock[DUE] = max(clock[LATEST], born), min(clock[DUE], born + clock[SPAN])
+
+
 @inner
 def lacks_room(s, indices, values):
     """Whether `reserve` must run before an example with these features."""
@@ -175,7 +204,7 @@ def prepare(s, c, columns, x):
 
 @inner
 def arrive(s, c, kernel, columns, x):
-    """Scale and compress one example into the member buffers, and put its kernel row into `scratch`.
+    """Scale and compress one example into the member buffers.
 
     Returns a status, the number of its non-zero features and its squared norm.  LEARNED: the example can be learned.
     NO_ROOM: call `reserve`, then this again.  NOT_FINITE: a feature.  OVERFLOW: the kernel's value.  The model has not
@@ -186,10 +215,8 @@ def arrive(s, c, kernel, columns, x):
         return NOT_FINITE, nnz, sq
     if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
         return OVERFLOW, nnz, sq
-    indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-    if lacks_room(s, indices, values):
+    if lacks_room(s, s.member_indices[:nnz], s.member_values[:nnz]):
         return NO_ROOM, nnz, sq
-    kernel_row(s, kernel, indices, values, sq, 0, s.counts[SLOTS], s.scratch)
     return LEARNED, nnz, sq
 
 
@@ -233,8 +260,14 @@ def learn_example(s, c, kernel, rule, features, lo, hi, id, born, own_id, notes)
     columns, x = features.columns, features.values
     status, nnz, sq = arrive(s, c, kernel, columns, x)
     if status == LEARNED:
-        e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
+        if is_due(notes.clock, born):
+            make_way(rule, s, kernel, notes.clock, born)
+            prepare(s, c, columns, x)  # members may have been gathered where it was
+        indices, values = s.member_indices[:nnz], s.member_values[:nnz]
+        kernel_row(s, kernel, indices, values, sq, 0, s.counts[SLOTS], s.scratch)
+        e = Example(indices, values, sq, label_of(hi), lo, hi, id, born)
         notes.margin[0], slot = learn_query(rule, s, kernel, e, own_id, notes.calibration)
+        pass_on(notes.clock, born)
         if slot >= 0 and s.raw.shape[1] > 0:
             store_raw(s, slot, c.place[columns], x)
         if lo < hi:
@@ -243,10 +276,10 @@ def learn_example(s, c, kernel, rule, features, lo, hi, id, born, own_id, notes)
 
 
 @compiled
-def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limit, margins, before):
+def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, clock, limit, margins, before):
     """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many.
 
-    Without rows, `before` notes nothing.
+    Members that are too old leave in between.  Without rows, `before` notes nothing.
     """
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
@@ -254,12 +287,21 @@ def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limi
         e = example_of(block, t)
         if not has_room(s, e, limit):
             return t
+        notes, due = before.shape[0] > 0, is_due(clock, e.born)
+        if notes and due:  # what it says with the members that leave now
+            evaluations = s.counts[EVALUATIONS]
+            row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
+            only = Example(e.indices, e.values, e.sq, e.y, 0.0, 0.0, e.id, e.born)
+            before[t, 0], _ = learn_query(rule, s, kernel, only, own_ids, calibration)
+            s.counts[EVALUATIONS] = evaluations  # a model does not depend on what is asked of it
+        make_way(rule, s, kernel, clock, e.born)
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
-        if before.shape[0] > 0:
+        if notes:
             for k in range(1, before.shape[1]):
                 before[t, k] = calibration[k - 1]
         margins[t], slot = learn_query(rule, s, kernel, e, own_ids, calibration)
-        if before.shape[0] > 0:
+        pass_on(clock, e.born)
+        if notes and not due:
             before[t, 0] = margins[t]
         if slot >= 0:
             arrivals[slot - first] = t

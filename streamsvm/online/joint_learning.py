@@ -15,6 +15,7 @@ tables       where each learner's arrays are: its expansion's, then its seat's; 
 place        the learner whose turn it is, and its next example                      (2,) int64
 slots        the union's slot of each of a learner's slots                           (N,) int64
 calibration  what the learner notes of margins, see `outputs.calibration`            (n,) float64
+clock        of the learner's window, see `removal.window`; empty without one        (3,) int64
 counts       examples that the learner has learned, negative and positive; all of    (6,) int64
              them; the number of the newest; examples that it is being taught,
              negative and positive
@@ -27,11 +28,9 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference, keep_reference, n_words, reference_at
-from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, find_extremes
+from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.rows import first_from, kernel_row
-from streamsvm.online.arrival import Example, lacks_room, learn_query, store_raw_of
-from streamsvm.online.finish import MIN_CHUNK, STEPS_PER_MEMBER, is_balanced, solve_active
-from streamsvm.online.removal.forget import HANDED_BACK, TOO_MANY, forget_here, note_steps
+from streamsvm.online.arrival import Example, lacks_room, learn_query, make_way, pass_on, store_raw_of
 
 ALL = -1  # all learners have learned all examples
 LEARNED, NEWEST, TAUGHT = range(2, 5)
@@ -44,6 +43,7 @@ class Seat(NamedTuple):
 
     slots: np.ndarray
     calibration: np.ndarray
+    clock: np.ndarray
     counts: np.ndarray
 
 
@@ -93,7 +93,8 @@ def _example(block, t, box, positive):
 
 @inner
 def _learn_one(course, s, seat, kernel, rule, block, t, box, positive):
-    """Let a learner learn the block's t-th example."""
+    """Let a learner learn the block's t-th example, after the members that are too old for it have left."""
+    make_way(rule, s, kernel, seat.clock, block.born[t])
     e, n, W = _example(block, t, box, positive), s.counts[SLOTS], course.W
     if W.shape[0] > 0:
         own, row, out = seat.slots[:n], W[t], s.scratch[:n]
@@ -102,6 +103,7 @@ def _learn_one(course, s, seat, kernel, rule, block, t, box, positive):
     else:
         kernel_row(s, kernel, e.indices, e.values, e.sq, 0, n, s.scratch)
     _, slot = learn_query(rule, s, kernel, e, False, seat.calibration)
+    pass_on(seat.clock, block.born[t])
     if slot >= 0:
         seat.slots[slot] = course.at[t]
         store_raw_of(s, slot, block, t)
@@ -131,12 +133,13 @@ def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos
         while begin + place[example] < end:
             t = begin + place[example]
             sign = signs[course.classes[t]]
-            if sign != 0:
+            if sign != 0 or (arriving and seat.clock.shape[0] > 0):  # a clock goes on with all examples
                 if _lacks_room(s, block, t, n_features):
                     return place[learner]
-                if course.boxes[t] > 0.0:
+                box = course.boxes[t] if sign != 0 else 0.0
+                if box > 0.0:
                     counts[counted + int(sign > 0)] += 1
-                box = _box(course.boxes[t], pos_weight, counts, sign > 0)
+                box = _box(box, pos_weight, counts, sign > 0)
                 _learn_one(course, s, seat, kernel, rule, block, t, box, sign > 0)
                 if arriving:
                     counts[LEARNED] += 1
@@ -145,50 +148,6 @@ def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos
         # 3. The next learner begins with the first example.
         counts[TAUGHT:] = 0
         place[learner], place[example] = place[learner] + 1, 0
-    return ALL
-
-
-@inner
-def _oldest(s, none):
-    """The number of the oldest member; `none` if there is none."""
-    oldest, found = none, False
-    for t in range(s.counts[SLOTS]):
-        if s.y[t] != 0 and (s.born[t] < oldest or not found):
-            oldest, found = s.born[t], True
-    return oldest
-
-
-@inner
-def _forget_old(s, kernel, born, tol):
-    """Let the members leave that are not younger; whether it was done, and the violation that is good enough."""
-    leaving = np.flatnonzero((s.y[: s.counts[SLOTS]] != 0) & (s.born[: s.counts[SLOTS]] <= born))
-    how, tol, expected = forget_here(s, kernel, True, leaving, tol)
-    if how == TOO_MANY or (how == HANDED_BACK and not is_balanced(s.alpha[: s.counts[SLOTS]])):
-        return False, tol
-    steps = 0
-    if s.extremes[G_UP] - s.extremes[G_DOWN] > tol:
-        steps = solve_active(s, kernel, tol, max(MIN_CHUNK, STEPS_PER_MEMBER * s.counts[SLOTS]))
-        find_extremes(s)
-    if how == HANDED_BACK:
-        note_steps(s, steps, expected)
-    return s.extremes[G_UP] - s.extremes[G_DOWN] <= tol, tol
-
-
-@compiled
-def forget_old_together(like, kernel, tables, edge, early, tols, oldest):
-    """Let members of learners with a bias leave if one is as old as `edge`, and those that will be it `early` with it.
-
-    Returns ALL, or the first learner that Python has to do this for, or to solve again up to its tolerance in `tols`.
-    `oldest` receives the number of the oldest member of each.
-    """
-    for k in range(tables.shape[0]):
-        s = reference_at(like, tables[k, :OF_EXPANSION])
-        oldest[k] = _oldest(s, oldest[k])
-        if oldest[k] <= edge:
-            done, tols[k] = _forget_old(s, kernel, edge + early, tols[k])
-            if not done:
-                return k
-            oldest[k] = _oldest(s, edge + early)
     return ALL
 
 

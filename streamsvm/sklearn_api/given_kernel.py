@@ -69,7 +69,7 @@ class KernelMachines:
         self._pairs = trained(found, used, np.bincount(places).tolist(), [0] * self.n_classes)
 
     def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        return [(pair.numbers, pair.alpha, pair.bias) for pair in self._pairs]
+        return [pair.function for pair in self._pairs]
 
     def pair_values_many(self, K: np.ndarray) -> np.ndarray:
         """f(x) of each pair, (m, n_pairs), from kernel values with the training set, (m, n)."""

@@ -75,11 +75,10 @@ def cross_validate(full, folds, seed, C):
             yield smo.train(full.store, full.y, lower, upper), None
             continue
         if seed in CHAINED:
-            entering = np.flatnonzero((previous.lo == previous.hi) & (lower < upper))
-            start = seeding.SEEDS[seed](previous, fold, entering, lower, upper)
+            start = seeding.SEEDS[seed](previous, lower, upper)
         else:
             more = {"factor": beginning} if seed == "path" and beginning is not None else {}
-            start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper, **more)
+            start = seeding.SEEDS[seed](full, lower, upper, **more)
         check(start, previous, lower, upper, K)
         solution = seeding.solve_from(full, start, lower, upper)
         assert (
@@ -240,7 +239,7 @@ def test_a_start_needs_the_rows_of_what_changes_only():
         fold = np.arange(20)
         lower, upper = boxes(y, 1.0, fold)
         before = full.store.rows_computed
-        start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper)
+        start = seeding.SEEDS[seed](full, lower, upper)
         support = np.count_nonzero((full.dual_coef != 0) | (start.alpha != 0))
         assert full.store.rows_computed <= before + support
 
@@ -255,7 +254,7 @@ def test_sir_hands_coefficients_to_the_most_similar_of_the_label():
     lower, upper = boxes(y, 5.0, [3, 4, 5])
     previous = smo.train(previous.store, y, lower, upper)
     after = boxes(y, 5.0, [0, 1])
-    start = chains.sir(previous, np.array([0, 1]), np.array([3, 4, 5]), *after)
+    start = chains.sir(previous, *after)
     expected = previous.dual_coef.copy()
     expected[[3, 4]] = previous.dual_coef[[0, 1]]
     expected[[0, 1]] = 0.0
@@ -267,7 +266,7 @@ def test_sir_has_an_answer_where_a_label_has_run_out():
     enter, leave = np.flatnonzero(y < 0)[:3], np.flatnonzero(y > 0)[:5]
     previous = smo.train(RowStore(X, RBF(0.5)), y, *boxes(y, 1.0, enter))
     lower, upper = boxes(y, 1.0, leave)
-    check(chains.sir(previous, leave, enter, lower, upper), previous, lower, upper, gram(previous))
+    check(chains.sir(previous, lower, upper), previous, lower, upper, gram(previous))
 
 
 def test_mir_solves_its_least_squares_problem():
@@ -277,7 +276,7 @@ def test_mir_solves_its_least_squares_problem():
     K, T, R = gram(previous), np.arange(6), previous.support[:3]
     lower, upper = np.full(60, -1e6), np.full(60, 1e6)
     lower[R] = upper[R] = 0.0
-    start = chains.mir(previous, R, T, lower, upper)
+    start = chains.mir(previous, lower, upper)
     V = T[y[T] * (previous.g[T] - previous.bias) > 0]
     assert len(V) > 1
     M = np.setdiff1d(np.flatnonzero(previous.free), R)
@@ -300,11 +299,11 @@ def test_top_gives_to_the_most_similar_first_and_avg_to_all_alike():
         taken = np.clip(expected[j] + expected[r], lower[j], upper[j]) - expected[j]
         expected[j] += taken
         expected[r] -= taken
-    np.testing.assert_allclose(full_seeds.top(full, np.array([r]), NOBODY, lower, upper).alpha, expected, atol=1e-12)
+    np.testing.assert_allclose(full_seeds.top(full, lower, upper).alpha, expected, atol=1e-12)
     shifted = full.dual_coef.copy()
     shifted[r] = 0.0
     shifted[M] = naive.shift(full.dual_coef[M], lower[M], upper[M], full.dual_coef[r])
-    np.testing.assert_allclose(full_seeds.avg(full, np.array([r]), NOBODY, lower, upper).alpha, shifted, atol=1e-12)
+    np.testing.assert_allclose(full_seeds.avg(full, lower, upper).alpha, shifted, atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
@@ -312,9 +311,9 @@ def test_top_gives_to_the_most_similar_first_and_avg_to_all_alike():
 def test_forced_steps_are_those_of_the_slow_twin(data, r, C):
     X, y = problem(data, 40)
     full = full_of(X, y, C, RBF(0.4))
-    leaving = np.random.default_rng(data).permutation(40)[:r]
+    leaving = np.sort(np.random.default_rng(data).permutation(40)[:r])
     lower, upper = boxes(y, C, leaving)
-    found = greedy_seeds.greedy(full, leaving, NOBODY, lower, upper)
+    found = greedy_seeds.greedy(full, lower, upper)
     mass = leaving[full.dual_coef[leaving] != 0]
     expected = naive.forced_steps(full.dual_coef, y, gram(full), lower, upper, mass) if len(mass) else full.dual_coef
     np.testing.assert_allclose(found.alpha, expected, atol=1e-10 * C)
@@ -344,7 +343,7 @@ def test_best_is_the_better_of_two():
         full = full_of(X, y, 5.0, RBF(0.3))
         fold = folds_of(60, 5, data)[0]
         lower, upper = boxes(y, 5.0, fold)
-        values = [seeding.SEEDS[s](full, fold, NOBODY, lower, upper).objective(y) for s in ("avg", "greedy", "best")]
+        values = [seeding.SEEDS[s](full, lower, upper).objective(y) for s in ("avg", "greedy", "best")]
         assert values[2] == max(values)
 
 
@@ -429,7 +428,7 @@ def test_the_path_is_that_of_the_slow_twin(data, r, C, gamma, tol):
     leaving = np.random.default_rng(data).permutation(50)[:r]
     lower, upper = boxes(y, C, leaving)
     beginning = exact.factor_of(full)
-    start = exact.path(full, leaving, NOBODY, lower, upper, beginning)
+    start = exact.path(full, lower, upper, beginning)
     staying = np.setdiff1d(np.flatnonzero(full.free), leaving)
     if start.seed != "path" or len(staying) == 0:
         return
@@ -474,7 +473,7 @@ def test_ato_takes_the_printed_steps(data):
     boxes_before, (lower, upper) = boxes(y, 5.0, first), boxes(y, 5.0, second)
     previous = smo.train(full.store, y, *boxes_before, options=SolverOptions(tol=1e-9))
     K = gram(full)
-    start = seeding.SEEDS["ato"](previous, second, first, lower, upper)
+    start = seeding.SEEDS["ato"](previous, lower, upper)
     alpha = previous.dual_coef
     expected, steps = naive.eta_steps(alpha, y, K, lower, upper, previous.bias, second.tolist(), first.tolist())
     assert (start.events, start.seed) == (steps, "ato")
@@ -510,8 +509,8 @@ def test_a_path_that_is_too_long_is_replaced_by_best():
     full = full_of(X, y, 5.0, RBF(0.3))
     fold = folds_of(120, 5)[0]
     lower, upper = boxes(y, 5.0, fold)
-    start = exact.path(full, fold, NOBODY, lower, upper, max_events=2)
-    best = full_seeds.best(full, fold, NOBODY, lower, upper)
+    start = exact.path(full, lower, upper, max_events=2)
+    best = full_seeds.best(full, lower, upper)
     assert (start.seed, start.events) == (best.seed, 3)
     np.testing.assert_array_equal(start.alpha, best.alpha)
 
@@ -523,7 +522,7 @@ def test_without_room_for_the_rows_of_the_free_examples_there_is_no_path():
     assert np.count_nonzero(full.free) > store.capacity
     assert exact.factor_of(full) is None
     fold = np.arange(12)
-    assert exact.path(full, fold, NOBODY, *boxes(y, 5.0, fold)).seed in ("avg", "greedy")
+    assert exact.path(full, *boxes(y, 5.0, fold)).seed in ("avg", "greedy")
 
 
 def test_with_no_free_example_the_bias_moves_until_one_is():
@@ -536,7 +535,7 @@ def test_with_no_free_example_the_bias_moves_until_one_is():
     for fold in ([3], [12], [3, 12], [1, 2, 3]):
         fold = np.array(fold)
         lower, upper = boxes(y, 1e-2, fold)
-        start = exact.path(full, fold, NOBODY, lower, upper)
+        start = exact.path(full, lower, upper)
         assert start.seed == "path"
         assert seeding.solve_from(full, start, lower, upper).iterations == 0
         check(start, full, lower, upper, gram(full))
@@ -602,7 +601,7 @@ def test_a_finished_start_is_what_training_from_it_gives():
     full = full_of(X, y, 10.0, RBF(0.03))
     fold = folds_of(len(y), 10)[0]
     lower, upper = boxes(y, 10.0, fold)
-    start = exact.path(full, fold, NOBODY, lower, upper)
+    start = exact.path(full, lower, upper)
     found, trained = (
         seeding.solve_from(full, start, lower, upper),
         smo.train(full.store, y, lower, upper, start.alpha, start.g),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from queries import from_dense, from_sparse, queries
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.core import blocks
@@ -25,7 +26,7 @@ def learned(X, y, **parameters):
     """A model that has learned the rows of X, its kernel and its expansion."""
     model = LASVM(**parameters)
     model.learn_many(X, y)
-    return model, model._state.kernel, model._state.expansion
+    return model, naive.kernel_of(model), state_of(model).expansion
 
 
 def decide(s, kernel, q, b):

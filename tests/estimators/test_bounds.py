@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from river import datasets
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
@@ -150,15 +151,15 @@ def check(model):
         numbers, _ = model._members()
         assert set(numbers.tolist()) <= set(model._union.numbers[model._union.live_slots()].tolist())
         return
-    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, storage.live_slots(state_of(model).expansion)
     alpha, y = s.alpha[live], s.y[live].astype(float)
     assert s.counts[HOLES] == s.counts[SLOTS] - len(live)
     assert ((s.lo[live] <= alpha) & (alpha <= s.hi[live])).all()
     assert np.count_nonzero(s.alpha) == np.count_nonzero(alpha)
     if isinstance(model, LASVM):
         assert abs(alpha.sum()) <= 1e-9 * (1.0 + np.abs(alpha).sum())
-    X = storage.rows_of(s, live, len(model._features)).toarray().astype(float)
-    K = naive.gram(model._state.kernel, X, X)
+    X = storage.rows_of(s, live, len(model.feature_names)).toarray().astype(float)
+    K = naive.gram(naive.kernel_of(model), X, X)
     rounding = 1e-4 * (1.0 + np.abs(alpha).sum() * np.abs(K).max(initial=0.0))
     np.testing.assert_allclose(s.g[live], y - K @ alpha, rtol=0, atol=rounding)
 

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from river import datasets, metrics
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, SnapshotError, WarmupScaler
 from streamsvm.core import blocks, storage
@@ -119,7 +120,7 @@ def test_margins_are_those_of_prediction():
     for x, label in zip(X, y, strict=True):
         margins.append(model.decision_function_one(dict(enumerate(x))))
         loop(model, x[None], [label])
-    in_blocks = learn_batch(LASVM(C=10.0)._state, X, y, None, None)
+    in_blocks = learn_batch(state_of(LASVM(C=10.0)), X, y, None, None)
     np.testing.assert_allclose(in_blocks, margins, atol=1e-9)
 
 
@@ -152,7 +153,7 @@ def test_the_size_of_the_row_cache_changes_nothing(algorithm, d, finish_at):
         if finish_at:
             model.finish()
         model.learn_many(X[400:], y[400:])
-    assert models[0]._state.expansion.counts[ROWS] <= 16 < models[2]._state.expansion.counts[ROWS]
+    assert state_of(models[0]).expansion.counts[ROWS] <= 16 < state_of(models[2]).expansion.counts[ROWS]
     assert len({model.digest() for model in models}) == 1
     assert models[0].kernel_evaluations > models[2].kernel_evaluations
 
@@ -177,7 +178,7 @@ def test_a_copy_continues_as_the_original_does(algorithm, how, at, d):
     other = COPIES[how](model)
     assert other.digest() == model.digest()
     loop(model, X[at:], y[at:])
-    assert other._state.n_seen == at  # the original's further life is not the copy's
+    assert other.n_seen == at  # the original's further life is not the copy's
     loop(other, X[at:], y[at:])
     assert other.digest() == model.digest()
     model.finish()
@@ -250,7 +251,7 @@ def test_the_same_example_again_changes_nothing(algorithm):
     ids = 10**12 + np.arange(200)
     model = algorithm(C=10.0, gamma=1.0)  # an example that comes again moves a running scale
     model.learn_many(X, y, ids=ids)
-    members = set(model._state.expansion.ids[model._state.expansion.y != 0].tolist())
+    members = set(state_of(model).expansion.ids[state_of(model).expansion.y != 0].tolist())
     inside = np.isin(ids, sorted(members))
     before = coefficients(model)
     model.learn_many(X[inside], y[inside], ids=ids[inside])
@@ -285,7 +286,7 @@ def test_an_example_takes_the_place_of_the_member_with_its_id(algorithm, change,
     else:
         model.learn_many(new, label, w=w, ids=[number])
     assert model.digest() == expected.digest()
-    assert (model._state.expansion.ids[model._state.expansion.y != 0] == number).sum() <= 1
+    assert (state_of(model).expansion.ids[state_of(model).expansion.y != 0] == number).sum() <= 1
 
 
 @every_algorithm
@@ -326,7 +327,7 @@ def test_ids_that_return_in_batches_are_those_of_a_loop(algorithm, bounds, cut):
         part = slice(b, b + cut)
         many.learn_many(X[part], y[part], w=w[part], ids=ids[part])
     assert many.digest() == one.digest()
-    members = one._state.expansion.ids[one._state.expansion.y != 0]
+    members = state_of(one).expansion.ids[state_of(one).expansion.y != 0]
     assert len(np.unique(members)) == len(members) > 5
 
 
@@ -376,7 +377,7 @@ def test_two_members_with_one_id_from_an_old_snapshot_are_both_corrected():
     X, _ = problem(33, 2)
     model = FullSVM()
     model.learn_many(X, [True, False])
-    model._state.expansion.ids[:2] = 7
+    state_of(model).expansion.ids[:2] = 7
     assert model.relabel(7, True) == 1
     assert model.n_members == 2
     assert (model.dual_coef > 0).all()
@@ -388,7 +389,7 @@ def test_an_id_that_has_left_may_come_back():
     y = X[:, 0] > 0
     model = LASVM(C=10.0, gamma=0.3, reprocess=1)
     model.learn_many(X, y, ids=np.arange(1000))
-    s = model._state.expansion
+    s = state_of(model).expansion
     gone = int(s.ids[: s.counts[SLOTS]][s.y[: s.counts[SLOTS]] == 0][-1])  # a hole has kept its number
     loop(model, X[[gone]], ~y[[gone]], ids=[gone])
     assert gone in model.support_ids
@@ -813,7 +814,7 @@ def test_an_interrupted_batch_was_learned_up_to_a_block(algorithm, place, monkey
     monkeypatch.setattr(*place, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.learn_many(np.pad(X[50:], ((0, 0), (0, 100))), y[50:])
-    n = model._state.n_seen
+    n = model.n_seen
     assert 50 < n < 700
     expected.learn_many(np.pad(X[50:n], ((0, 0), (0, 100))), y[50:n])
     assert model.digest() == expected.digest()

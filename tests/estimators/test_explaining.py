@@ -29,7 +29,7 @@ def taught(model):
 def terms_of(model, x):
     """alpha_s k(x_s, x) by id, from what the model tells of itself."""
     vectors = model.support_vectors.toarray().astype(float)
-    k = naive.gram(model._state.kernel, vectors, [naive.scaled_example(model, x)])[:, 0]
+    k = naive.gram(naive.kernel_of(model), vectors, [naive.scaled_example(model, x)])[:, 0]
     return dict(zip(model.support_ids.tolist(), (model.dual_coef * k).tolist(), strict=True))
 
 

@@ -5,6 +5,7 @@ import datetime
 import naive
 import numpy as np
 import pytest
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
 from streamsvm.core.saving.snapshot import pack, unpack
@@ -47,7 +48,7 @@ def test_the_boxes_are_those_of_the_class_ratios_so_far():
     X, y = ring(300)
     model = FullSVM(C=2.0, gamma=0.5, pos_weight="balanced")
     model.learn_many(X, y)
-    s = model._state.expansion
+    s = state_of(model).expansion
     boxes = (s.hi - s.lo)[:300][np.argsort(s.ids[:300])]
     np.testing.assert_allclose(boxes, 2.0 * np.array(naive.balanced_weights(y.tolist())))
     assert model.class_counts == ((~y).sum(), y.sum())
@@ -97,17 +98,17 @@ def test_forgetting_and_correcting_do_not_change_the_counts():
     model.learn_many(X, y)
     negatives, positives = counts = model.class_counts
     rare = int(np.flatnonzero(y)[-1])
-    slot = slots_of(model._state, rare)
-    before = float((model._state.expansion.hi - model._state.expansion.lo)[slot][0])
+    slot = slots_of(state_of(model), rare)
+    before = float((state_of(model).expansion.hi - state_of(model).expansion.lo)[slot][0])
     assert model.relabel(rare, False) == 1
-    s = model._state.expansion
-    slot = slots_of(model._state, rare)
+    s = state_of(model).expansion
+    slot = slots_of(state_of(model), rare)
     assert (s.hi - s.lo)[slot][0] == pytest.approx(before / np.sqrt(negatives / positives))
     model.forget(range(20))
     assert model.class_counts == counts
     assert model.relabel(rare, True) == 1
-    s = model._state.expansion
-    assert (s.hi - s.lo)[slots_of(model._state, rare)][0] == pytest.approx(before)
+    s = state_of(model).expansion
+    assert (s.hi - s.lo)[slots_of(state_of(model), rare)][0] == pytest.approx(before)
 
 
 def test_leaving_out_takes_the_weights_of_now():
@@ -116,7 +117,7 @@ def test_leaving_out_takes_the_weights_of_now():
     model.learn_many(X, y)
     rest, slots = model.leave_out(dicts(0.1 * X[:2]), [True, False], ids=[1001, 1002])
     assert (rest.s.y[slots] > 0).tolist() == [True, False]
-    assert (rest.s.hi - rest.s.lo)[slots].tolist() in ([class_weight(model._state, True), 1.0], [0.0, 1.0])
+    assert (rest.s.hi - rest.s.lo)[slots].tolist() in ([class_weight(state_of(model), True), 1.0], [0.0, 1.0])
 
 
 def test_a_rare_class_is_found():
@@ -192,11 +193,11 @@ def test_the_digest_holds_the_counts_and_the_margins():
     model = LASVM(C=1.0, gamma=0.5, **RARE)
     model.learn_many(X, y)
     before = model.digest()
-    model._state.class_counts = (1, 1)
+    state_of(model).class_counts = (1, 1)
     assert model.digest() != before
     model = LASVM(C=1.0, gamma=0.5, **RARE)
     model.learn_many(X, y)
-    model._state.calibration[-BINS] += 1.0
+    state_of(model).calibration[-BINS] += 1.0
     assert model.digest() != before
 
 

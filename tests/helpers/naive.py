@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsvm.core import scaling
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, self_products
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, make_kernel, self_products
 from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
 from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.online.arrival import MAX_REPROCESS
@@ -28,6 +28,11 @@ def kernel_value(kernel, x, z):
     if kernel.kind == SIGMOID_KIND:
         return np.tanh(kernel.gamma * (x @ z) + kernel.coef0)
     raise NotImplementedError(f"the twin has no formula for {kernel}")
+
+
+def kernel_of(model):
+    """The kernel that a learner uses at present, by its public names."""
+    return make_kernel(model.kernel, gamma=model.gamma_in_use, degree=model.degree, coef0=model.coef0)
 
 
 def gram(kernel, X, Z):
@@ -1281,7 +1286,7 @@ def faults_of_rows(starts, columns, values, n_features):
 
 def decision_value(model, z):
     """f of an example as the kernel sees it, from what a learner of two labels tells of itself, in double precision."""
-    kernel = model._state.kernel
+    kernel = kernel_of(model)
     return model.dual_coef @ gram(kernel, model.support_vectors.toarray().astype(float), [z])[:, 0] + model.bias
 
 

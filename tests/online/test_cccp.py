@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core.expansion import HOLES, NEGATIVE, POSITIVE, SLOTS
@@ -35,10 +36,10 @@ def learned(learner, X, y, **parameters):
 
 def by_member(model, X, y):
     """Of the members in their order: signs, alpha, lo, hi, and y f(x) computed anew with the kernel in float64."""
-    s, live = model._state.expansion, live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, live_slots(state_of(model).expansion)
     ids = s.ids[live]
     signs = np.where(y[ids], 1.0, -1.0)
-    K = naive.gram(model._state.kernel, X[ids], X[ids])
+    K = naive.gram(naive.kernel_of(model), X[ids], X[ids])
     return signs, s.alpha[live], s.lo[live], s.hi[live], signs * (K @ s.alpha[live]), K
 
 
@@ -60,7 +61,7 @@ def assert_settled(model, X, y, ramp_s, tol):
     assert ((lo <= alpha) & (alpha <= hi)).all()
     assert naive.box_violation(alpha, naive.gradient(alpha, signs, K), lo, hi) <= tol + float32
 
-    s = model._state.expansion
+    s = state_of(model).expansion
     assert s.counts[HOLES] == 0
     assert s.counts[POSITIVE] == np.sum((alpha != 0) & (signs > 0))
     assert s.counts[NEGATIVE] == np.sum((alpha != 0) & (signs < 0))
@@ -264,7 +265,7 @@ def test_learning_goes_on(learner):
     signs, alpha, lo, hi, z, K = by_member(model, X, y)
     assert ((lo <= alpha) & (alpha <= hi)).all()
     float32 = rounding(alpha, K)
-    s = model._state.expansion
+    s = state_of(model).expansion
     np.testing.assert_allclose(signs - signs * z, s.g[live_slots(s)], rtol=0, atol=float32)
     assert s.counts[POSITIVE] == np.sum((alpha != 0) & (signs > 0))
     model.sparsify(-1.0)
@@ -301,10 +302,10 @@ def test_the_gradient_is_that_of_the_coefficients(offset):
     model = LASVMG(C=100.0)
     model.learn_many(X + offset, y)
     model.sparsify(tol=0.1)
-    s = model._state.expansion
+    s = state_of(model).expansion
     alpha, g = s.alpha[: s.counts[SLOTS]].copy(), s.g[: s.counts[SLOTS]].copy()
     s.g[: s.counts[SLOTS]] = s.y[: s.counts[SLOTS]]
-    add_to_gradient(s, model._state.kernel, np.flatnonzero(alpha), alpha[alpha != 0], 0, int(s.counts[SLOTS]))
+    add_to_gradient(s, naive.kernel_of(model), np.flatnonzero(alpha), alpha[alpha != 0], 0, int(s.counts[SLOTS]))
     np.testing.assert_allclose(s.g[: s.counts[SLOTS]], g, rtol=0, atol=1e-9 * np.abs(alpha).sum())
 
 

@@ -12,6 +12,7 @@ from river import datasets
 from sklearn.datasets import load_breast_cancer, make_classification, make_moons
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.core.expansion import HOLES, SLOT_DOWN, SLOT_UP, SLOTS
@@ -37,9 +38,9 @@ def learned(X, y, w=None, epochs=1, **parameters):
 
 def restricted(model, X, y):
     """The problem over the members, in their order: K, signs, box, and the members' numbers."""
-    s, live = model._state.expansion, live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, live_slots(state_of(model).expansion)
     members = s.ids[live]
-    K = naive.gram(model._state.kernel, X[members], X[members])
+    K = naive.gram(naive.kernel_of(model), X[members], X[members])
     return K, np.where(y[members], 1.0, -1.0), s.lo[live].copy(), s.hi[live].copy(), members
 
 
@@ -51,7 +52,7 @@ def noise(alpha, K):
 def gap(model, X, y):
     """The violation among the members, computed anew in float64."""
     K, signs, lo, hi, _ = restricted(model, X, y)
-    alpha = model._state.expansion.alpha[: model.n_members]
+    alpha = state_of(model).expansion.alpha[: model.n_members]
     return naive.violation(alpha, naive.gradient(alpha, signs, K), lo, hi), noise(alpha, K)
 
 
@@ -92,7 +93,7 @@ def test_no_pair_violates_by_more_than_the_tolerance(seed, n, kernel, C, tol, ga
     X[n // 2 :] = X[: n - n // 2]  # duplicates, with their own labels
     model = learned(X, y, C=C, kernel=kernel, gamma=gamma, degree=2)
     model.finish(tol)
-    s, n = model._state.expansion, model.n_members
+    s, n = state_of(model).expansion, model.n_members
     alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
     assert s.counts[SLOTS] == n
     assert s.counts[HOLES] == 0

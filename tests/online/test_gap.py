@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from queries import from_dense
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import blocks, storage
@@ -395,13 +396,15 @@ WEIGHTS = st.sampled_from([None, (0.5, 1.0, 2.0), (0.0, 1.0)])
 
 def assert_equal_run(model, X, y, w=None, ids=None):
     """The engine and its twin learn a stream; afterwards they agree in every slot."""
-    K, diagonal = engine_kernel(X, model._state.kernel)
-    twin = naive.NaiveGap(K, diagonal, model._state.rule, model.C, model.pos_weight, dot, sums=sums)
+    K, diagonal = engine_kernel(X, naive.kernel_of(model))
+    twin = naive.NaiveGap(K, diagonal, state_of(model).rule, model.C, model.pos_weight, dot, sums=sums)
     for t, label in enumerate(y):
         w_t, id_t = 1.0 if w is None else w[t], None if ids is None else ids[t]
         margin = twin.learn(1 if label else -1, w_t, id_t)
-        assert margin == learn_batch(model._state, X[t : t + 1], y[t : t + 1], w_t, None if ids is None else [id_t])[0]
-    s = model._state.expansion
+        assert (
+            margin == learn_batch(state_of(model), X[t : t + 1], y[t : t + 1], w_t, None if ids is None else [id_t])[0]
+        )
+    s = state_of(model).expansion
     n, live = int(s.counts[SLOTS]), live_slots(s)
     np.testing.assert_array_equal(s.y[:n], twin.y)
     np.testing.assert_array_equal(s.ids[:n], twin.ids)
@@ -412,7 +415,7 @@ def assert_equal_run(model, X, y, w=None, ids=None):
     assert tuple(s.losses) == (twin.gap, twin.loss, twin.squares, twin.boxes)
     assert model.n_reprocess == twin.n_reprocess
     assert s.counts[ADMITTED] == twin.n_admitted
-    np.testing.assert_allclose(model._state.sigmoid[[0, 2]], naive.slopes(twin.margins), rtol=1e-9)
+    np.testing.assert_allclose(model.slopes, naive.slopes(twin.margins), rtol=1e-9)
     return twin
 
 
@@ -468,7 +471,7 @@ def rounding(model, K):
 
 def consistent_dual(model, y, K, w=1.0):
     """The dual, after a check that all that is kept up to date is what it would be if it were computed anew."""
-    s, live = model._state.expansion, live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, live_slots(state_of(model).expansion)
     alpha, g, lo, hi = (a[live] for a in state(s))
     examples, holes = s.ids[live], np.setdiff1d(np.arange(s.counts[SLOTS]), live)
     signs, K = np.where(y[examples], 1.0, -1.0), K[np.ix_(examples, examples)]
@@ -508,7 +511,7 @@ def test_the_state_is_consistent_and_the_dual_never_falls(learner, parameters, s
     y = {"learned": y, "one class": np.ones_like(y), "flipping": np.arange(len(y)) % 2 == 0}[labels]
     w = np.ones(len(y)) if weights is None else np.resize(weights, len(y))
     model, best = made(learner, parameters), 0.0
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     for t in range(len(y)):
         learn(model, X[t : t + 1], y[t : t + 1], w[t : t + 1])
         dual = consistent_dual(model, y, K, w)
@@ -531,11 +534,11 @@ def test_an_example_ends_when_the_gap_is_small_or_nothing_violates(learner, para
     X, y = problem(*stream)
     model = made(learner, parameters)
     for t in range(len(y)):
-        s, steps = model._state.expansion, model.n_reprocess
+        s, steps = state_of(model).expansion, model.n_reprocess
         box = model.C * (model.pos_weight if y[t] else 1.0)
         admitted, enough = int(s.counts[ADMITTED]), small_gap(s, box)
         learn(model, X[t : t + 1], y[t : t + 1])
-        s, steps = model._state.expansion, model.n_reprocess - steps
+        s, steps = state_of(model).expansion, model.n_reprocess - steps
         closed = model.gap <= enough * (1 + 1e-9) or naive.box_violation(*state(s)) <= model.tol
         assert closed or steps == gap.MAX_REPROCESS or s.counts[ADMITTED] == admitted
         assert steps <= gap.MAX_REPROCESS
@@ -546,7 +549,7 @@ def test_reprocess_goes_on_until_the_gap_is_small_and_no_longer():
     X, y = problem(6, 400, 3, noise=0.2)
     model, worked = LASVMG(C=10.0, gamma=0.3), 0
     for t in range(400):
-        before, enough, steps = model.gap, small_gap(model._state.expansion, model.C), model.n_reprocess
+        before, enough, steps = model.gap, small_gap(state_of(model).expansion, model.C), model.n_reprocess
         f = model.decision_function_many(X[t : t + 1])[0]
         learn(model, X[t : t + 1], y[t : t + 1])
         worked += model.n_reprocess > steps
@@ -569,7 +572,7 @@ def test_an_example_takes_no_more_than_so_many_steps():
 def test_clean_changes_neither_coefficients_nor_gap():
     X, y = problem(8, 500, 3)
     model = learn(LASVMG(C=10.0, gamma=0.3), X, y)
-    s, before, support = model._state.expansion, model.gap, (model.support_ids, model.dual_coef)
+    s, before, support = state_of(model).expansion, model.gap, (model.support_ids, model.dual_coef)
     f = model.decision_function_many(X)
     gap.clean(s, 3)
     assert model.n_members < 300
@@ -587,9 +590,9 @@ def test_clean_comes_every_so_many_admitted_examples(learner, clean_every, max_n
     X, y = problem(9, 1000, 3)
     model = learner(C=10.0, gamma=0.3, clean_every=clean_every, max_non_sv=max_non_sv)
     for t in range(1000):
-        before, admitted = model.n_members, model._state.expansion.counts[ADMITTED]
+        before, admitted = model.n_members, state_of(model).expansion.counts[ADMITTED]
         learn(model, X[t : t + 1], y[t : t + 1])
-        s = model._state.expansion
+        s = state_of(model).expansion
         if s.counts[ADMITTED] > admitted and s.counts[ADMITTED] % clean_every == 0:
             live = live_slots(s)
             alpha, g, lo, hi = (a[live] for a in state(s))
@@ -597,15 +600,15 @@ def test_clean_comes_every_so_many_admitted_examples(learner, clean_every, max_n
             assert np.sum(alpha == 0) <= max(max_non_sv, np.sum(may_move))
         else:
             assert model.n_members == before + s.counts[ADMITTED] - admitted
-    assert model._state.expansion.counts[ADMITTED] > model.n_members + 20
+    assert state_of(model).expansion.counts[ADMITTED] > model.n_members + 20
 
 
 def test_full_never_forgets():
     X, y = problem(10, 700, 3)
     model = learn(FullSVM(C=10.0, gamma=0.3), X, y)
     for _ in range(2):
-        assert model._state.expansion.counts[HOLES] == 0
-        np.testing.assert_array_equal(np.sort(model._state.expansion.ids[: model.n_members]), np.arange(700))
+        assert state_of(model).expansion.counts[HOLES] == 0
+        np.testing.assert_array_equal(np.sort(state_of(model).expansion.ids[: model.n_members]), np.arange(700))
         model.finish()
 
 
@@ -614,13 +617,13 @@ def test_full_never_forgets():
 
 def is_active(model):
     """Whether the ramp is: by the examples that were admitted, and the support vectors of both classes."""
-    both = {-1, 1} <= set(model._state.expansion.y[np.flatnonzero(model._state.expansion.alpha)])
-    return both and model._state.expansion.counts[ADMITTED] >= model.ramp_warmup
+    both = {-1, 1} <= set(state_of(model).expansion.y[np.flatnonzero(state_of(model).expansion.alpha)])
+    return both and state_of(model).expansion.counts[ADMITTED] >= model.ramp_warmup
 
 
 def learned_state(model):
     """All that was learned but the sigmoid, and the kernel values computed so far."""
-    arrays = dumping.dump(model._state.expansion, len(model._features), 0)
+    arrays = dumping.dump(state_of(model).expansion, len(model.feature_names), 0)
     arrays["counts"][EVALUATIONS] = 0
     return arrays, model.kernel_evaluations
 
@@ -642,7 +645,7 @@ def test_i_ignores_the_flat_parts_of_the_ramp(ramp_s, ramp_warmup, steps):
         noise.append(z < ramp_s and is_active(model))
         before, evaluations = learned_state(model)
         learn(model, X[t : t + 1], y[t : t + 1])
-        s = model._state.expansion
+        s = state_of(model).expansion
         assert s.counts[ADMITTED] == before["counts"][ADMITTED] + (not (known[-1] or noise[-1]))
         if known[-1] or noise[-1]:
             after, evaluations_after = learned_state(model)
@@ -664,9 +667,9 @@ def test_nc_gives_noise_the_box_of_the_concave_part(ramp_s, ramp_warmup, steps):
         sign, C = (1, 20.0) if y[t] else (-1, 10.0)
         f = model.decision_function_many(X[t : t + 1])[0]
         noise = sign * f < ramp_s and is_active(model)
-        before, steps_before, gap_before = model._state.expansion.alpha[:t].copy(), model.n_reprocess, model.gap
+        before, steps_before, gap_before = state_of(model).expansion.alpha[:t].copy(), model.n_reprocess, model.gap
         learn(model, X[t : t + 1], y[t : t + 1])
-        s = model._state.expansion
+        s = state_of(model).expansion
         assert (s.lo[t], s.hi[t]) == tuple(sorted((0.0, -sign * C if noise else sign * C)))
         shifted += noise
         if noise and model.n_reprocess == steps_before:
@@ -681,7 +684,7 @@ def test_a_coefficient_in_the_concave_box_has_the_other_sign():
     """It appears where f has moved beyond 1 since: the linear part that was subtracted then pays."""
     X, y = problem(13, 800, 2, noise=0.3)
     model = learn(LASVMNC(C=10.0, gamma=1.0, ramp_s=0.5, ramp_warmup=20, clean_every=10**6), X, y)
-    s = model._state.expansion
+    s = state_of(model).expansion
     n = int(s.counts[SLOTS])
     shifted = s.y[:n] * (s.lo[:n] + s.hi[:n]) < 0
     assert (s.y[:n] * s.alpha[:n])[shifted].max() <= 0
@@ -851,10 +854,10 @@ def test_a_step_moves_two_members_or_one():
     for steps, most in (("pair", 2), ("single", 1)):
         model, changed = FullSVM(C=10.0, gamma=0.3, steps=steps), []
         for t in range(300):
-            before, worked = model._state.expansion.alpha[:t].copy(), model.n_reprocess
+            before, worked = state_of(model).expansion.alpha[:t].copy(), model.n_reprocess
             learn(model, X[t : t + 1], y[t : t + 1])
             if model.n_reprocess == worked:
-                alpha = model._state.expansion.alpha[: t + 1]
+                alpha = state_of(model).expansion.alpha[: t + 1]
                 changed.append(np.count_nonzero(alpha != np.append(before, 0.0)))
         assert max(changed) == most
         assert changed.count(most) > 10
@@ -873,7 +876,7 @@ def test_one_class_is_predicted_while_there_is_no_other(learner, steps, label):
     assert set(model.dual_coef > 0) == {label}
     assert (model.predict_many(X) == label).all()
     assert model.bias == 0.0
-    assert model._state.expansion.counts[POSITIVE if label else NEGATIVE] == model.n_support
+    assert state_of(model).expansion.counts[POSITIVE if label else NEGATIVE] == model.n_support
     learn(model, X[:1], [not label])
     assert set(model.dual_coef > 0) == {True, False}
 
@@ -910,7 +913,7 @@ def test_a_zero_vector_under_the_linear_kernel_goes_to_its_bound(learner, steps)
     learn(model, X, y)
     coefficients = dict(zip(model.support_ids.tolist(), model.dual_coef.tolist(), strict=True))
     assert [coefficients[t] for t in range(0, 80, 5)] == [2.0 if label else -2.0 for label in y[::5]]
-    consistent_dual(model, y, naive.gram(model._state.kernel, X, X))
+    consistent_dual(model, y, naive.gram(naive.kernel_of(model), X, X))
     assert model.decision_function_one({0: 0.0, 1: 0.0, 2: 0.0}) == 0.0
 
 
@@ -939,8 +942,8 @@ def test_weights_scale_the_box(learner):
 
 def finished_problem(model, y, K):
     """The problem over the members in their order, and where the model ended: K, signs, lo, hi and alpha."""
-    alpha, _, lo, hi = state(model._state.expansion)
-    ids = model._state.expansion.ids[: len(alpha)]
+    alpha, _, lo, hi = state(state_of(model).expansion)
+    ids = state_of(model).expansion.ids[: len(alpha)]
     return K[np.ix_(ids, ids)], np.where(y[ids], 1.0, -1.0), lo, hi, alpha
 
 
@@ -959,7 +962,7 @@ def test_the_solution_is_that_of_coordinate_ascent(learner, kernel, C):
     model = made(learner, {**parameters, "max_non_sv": 10**6, "ramp_s": 0.5, "ramp_warmup": 40})
     model.learn_many(X, y)
     model.finish(1e-5)
-    K, signs, lo, hi, finished = finished_problem(model, y, naive.gram(model._state.kernel, X, X))
+    K, signs, lo, hi, finished = finished_problem(model, y, naive.gram(naive.kernel_of(model), X, X))
     assert (signs * (lo + hi) < 0).any() == (learner is LASVMNC)  # boxes of the concave part
     alpha, _ = naive.solve_box(K, signs, lo, hi, 1e-5)
     open_ = (2e-5 + 10 * noise_of(alpha, K)) * np.abs(hi - lo).sum()  # the gap that the violations of both may leave
@@ -977,11 +980,13 @@ def test_no_member_violates_by_more_than_the_tolerance(learner, parameters, seed
     X, y = X[:n], y[:n]
     X[n // 2 :] = X[: n - n // 2]
     model = made(learner, {**parameters, "C": min(parameters["C"], 1e3)})
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     model.learn_many(X, y)
-    tol = max(tol, noise_of(model._state.expansion.hi - model._state.expansion.lo, K))  # float32 may allow no less
+    tol = max(
+        tol, noise_of(state_of(model).expansion.hi - state_of(model).expansion.lo, K)
+    )  # float32 may allow no less
     model.finish(tol)
-    s = model._state.expansion
+    s = state_of(model).expansion
     assert s.counts[HOLES] == 0
     assert naive.box_violation(*state(s)) <= tol
     K_s, signs, lo, hi, alpha = finished_problem(model, y, K)
@@ -1057,7 +1062,7 @@ def test_learning_goes_on_after_finish(learner):
     """The state stays consistent, and the margins are those of a restored model."""
     X, y = problem(30, 240, 3)
     model = made(learner, {**FORGETFUL, "gamma": 0.3, "ramp_warmup": 50})
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     for begin in (0, 80, 160):
         model.learn_many(X[begin : begin + 80], y[begin : begin + 80])
         model.finish(1e-4)

@@ -9,6 +9,7 @@ from numba import njit
 from queries import from_dense
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.core.blocks import expansion_sum
@@ -167,27 +168,27 @@ WEIGHTS = st.sampled_from([None, (0.5, 1.0, 2.0), (0.0, 1.0)])
 def assert_equal_run(configuration, X, y, w=None):
     """The engine and its twin learn a stream; afterwards they agree in every slot."""
     model = LASVM(**configuration)
-    s, K = candidates(X, y, model._state.kernel)
+    s, K = candidates(X, y, naive.kernel_of(model))
     diagonal = s.self_k[: len(y)]
     kind = naive.PrintedLASVM if model.admission == "all" else naive.NaiveLASVM
-    twin = kind(K, diagonal, model._state.rule, model.C, model.pos_weight, dot)
+    twin = kind(K, diagonal, state_of(model).rule, model.C, model.pos_weight, dot)
     w = np.ones(len(y)) if w is None else w
     margins = [twin.learn(1 if label else -1, weight) for label, weight in zip(y, w, strict=True)]
     assert margins == learn_and_predict(model, X, y, w)
-    s = model._state.expansion
+    s = state_of(model).expansion
     n = int(s.counts[SLOTS])
     np.testing.assert_array_equal(s.y[:n], twin.y)
     np.testing.assert_array_equal(s.ids[:n], twin.ids)
     np.testing.assert_array_equal(s.alpha[:n], twin.alpha)
     np.testing.assert_array_equal(s.g[live_slots(s)], twin.g[twin.y != 0])
-    np.testing.assert_allclose(model._state.sigmoid[[0, 2]], naive.slopes(twin.margins), rtol=1e-9)
+    np.testing.assert_allclose(model.slopes, naive.slopes(twin.margins), rtol=1e-9)
     return twin
 
 
 def learn_and_predict(model, X, y, w):
     """Margins of the examples before they were learned."""
     return [
-        float(learn_batch(model._state, x[None], [label], [weight], None)[0])
+        float(learn_batch(state_of(model), x[None], [label], [weight], None)[0])
         for x, label, weight in zip(X, y, w, strict=True)
     ]
 
@@ -260,7 +261,7 @@ def test_the_matrix_that_the_twin_was_given_is_the_kernel(kernel):
 
 def consistent_dual(model, y, K):
     """The dual, after a check that all that is kept up to date is what it would be if it were computed anew."""
-    s = model._state.expansion
+    s = state_of(model).expansion
     n, live = int(s.counts[SLOTS]), live_slots(s)
     assert s.counts[HOLES] == n - len(live)
     alpha, lo, hi, members = s.alpha[live], s.lo[live], s.hi[live], s.ids[live]
@@ -291,7 +292,7 @@ def test_the_state_is_consistent_and_the_dual_never_falls(configuration, stream,
     X, y = X[:60], y[:60]
     y = {"learned": y, "one class": np.ones_like(y), "flipping": np.arange(len(y)) % 2 == 0}[labels]
     model, best = LASVM(**configuration), 0.0
-    K = naive.gram(model._state.kernel, X, X)
+    K = naive.gram(naive.kernel_of(model), X, X)
     for t in range(len(y)):
         learn(model, X[t : t + 1], y[t : t + 1])
         dual = consistent_dual(model, y, K)
@@ -306,10 +307,10 @@ def test_the_state_is_consistent_after_blocks_with_matrix_products(kernel, cut):
     """Whose rows are put together from products with old members and within the block."""
     X, y = problem(10, 300, 40)
     model = LASVM(C=1.0, kernel=kernel, gamma=0.02, degree=2, coef0=0.5)
-    K, best = naive.gram(model._state.kernel, X, X), 0.0
+    K, best = naive.gram(naive.kernel_of(model), X, X), 0.0
     for b in range(0, 300, cut):
         old = model.decision_function_many(X[b : b + 1])
-        margins = learn_batch(model._state, X[b : b + cut], y[b : b + cut], None, None)
+        margins = learn_batch(state_of(model), X[b : b + cut], y[b : b + cut], None, None)
         assert margins[0] == pytest.approx(old[0], abs=1e-4)
         dual = consistent_dual(model, y, K)
         assert dual > best
@@ -322,7 +323,7 @@ def test_adaptive_reprocessing_stops_at_delta_max(delta_max):
     model = LASVM(C=100.0, gamma=0.3, delta_max=delta_max)
     for t in range(300):
         learn(model, X[t : t + 1], y[t : t + 1])
-        assert delta(model._state.expansion) <= (1.75 if delta_max is None else delta_max)
+        assert delta(state_of(model).expansion) <= (1.75 if delta_max is None else delta_max)
 
 
 def test_reprocess_0_only_processes():

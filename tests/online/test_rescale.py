@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.core import storage
@@ -17,7 +18,7 @@ def test_members_of_scaled_features_only_are_the_rows_that_any_members_are(n):
     model = LASVM(C=1.0, scaling="standard")
     for t, x in enumerate(rng.normal(size=(n, 5)) * (rng.random((n, 5)) < 0.8)):
         model.learn_one(dict(enumerate(x.tolist())), bool(t % 2))
-    s, c = storage.copy(model._state.expansion), model._state.scale.state
+    s, c = storage.copy(state_of(model).expansion), state_of(model).scale.state
     s = storage.keep(s, storage.live_slots(s))
     assert (c.place[:5] >= 0).all(), "every feature has a place"
     raw, rows = rescale._unscaled(s, c, int(c.counts[PLACES]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.core import storage
@@ -29,14 +30,14 @@ def naive_gradient(X, y, alpha, gamma):
 @pytest.mark.parametrize("gamma", [0.125, 0.5, 2.0])
 def test_its_gradient_is_that_of_its_coefficients(factor, gamma):
     X, model = parent()
-    live = storage.live_slots(model._state.expansion)
+    live = storage.live_slots(state_of(model).expansion)
     before = model.digest()
-    s = descendant(model._state.expansion, live, make_kernel("rbf", gamma), WithBias(), factor)
+    s = descendant(state_of(model).expansion, live, make_kernel("rbf", gamma), WithBias(), factor)
     n = int(s.counts[SLOTS])
     assert n == len(live)
-    np.testing.assert_array_equal(s.ids[:n], model._state.expansion.ids[live])
+    np.testing.assert_array_equal(s.ids[:n], state_of(model).expansion.ids[live])
     np.testing.assert_array_equal(s.hi[:n] - s.lo[:n], factor * 2.0)
-    np.testing.assert_allclose(s.alpha[:n], model._state.expansion.alpha[live] * min(1.0, factor), atol=1e-12)
+    np.testing.assert_allclose(s.alpha[:n], state_of(model).expansion.alpha[live] * min(1.0, factor), atol=1e-12)
     np.testing.assert_allclose(s.g[:n], naive_gradient(X[s.ids[:n]], s.y[:n], s.alpha[:n], gamma), atol=1e-5)
     assert model.digest() == before
 
@@ -44,8 +45,8 @@ def test_its_gradient_is_that_of_its_coefficients(factor, gamma):
 @pytest.mark.parametrize("kept", [1, 2, 20, 60])
 def test_the_coefficients_of_some_members_still_sum_to_0_within_their_boxes(kept):
     X, model = parent()
-    slots = storage.live_slots(model._state.expansion)[-kept:]
-    s = descendant(model._state.expansion, slots, make_kernel("rbf", 2.0), WithBias(), 0.1)
+    slots = storage.live_slots(state_of(model).expansion)[-kept:]
+    s = descendant(state_of(model).expansion, slots, make_kernel("rbf", 2.0), WithBias(), 0.1)
     n = int(s.counts[SLOTS])
     assert n == kept
     assert abs(s.alpha[:n].sum()) < 1e-12
@@ -55,7 +56,7 @@ def test_the_coefficients_of_some_members_still_sum_to_0_within_their_boxes(kept
 
 def test_members_of_one_class_begin_with_coefficients_of_0():
     _, model = parent()
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     s = descendant(s, live[s.y[live] > 0], make_kernel("rbf", 2.0), WithBias(), 10.0)
     assert not s.alpha.any()

@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from states import binaries_of
 
 from streamsvm import LASVM, OneVsOne
 from streamsvm.sklearn_api import LASVMClassifier
@@ -250,7 +251,7 @@ def test_the_models_of_pairs_are_made_when_they_are_needed_and_say_the_same(blob
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
     for (first, second), values in zip(model.model_.pairs, pairs.T, strict=True):
-        alone = model.model_._binary((first, second))
+        alone = binaries_of(model.model_)[first, second]
         np.testing.assert_array_equal(alone.decision_function_many(X), values)
     assert early.model_.digest() == model.model_.digest() == OneVsOne.from_bytes(model.model_.to_bytes()).digest()
     assert_same(early.partial_fit(X, y), model.partial_fit(X, y), X)

@@ -362,9 +362,9 @@ def test_a_chain_starts_from_the_fold_before(monkeypatch):
     assert [part.start for part in result.per_fold] == ["cold", "sir", "sir", "sir"]
     assert result.first is None
     tests = [test[w[test] > 0] for test in result.folds.tests]
-    for i, (_, leaving, entering, _, _) in enumerate(calls):
-        np.testing.assert_array_equal(leaving, tests[i + 1])
-        np.testing.assert_array_equal(entering, tests[i])
+    for i, (before, lo, hi) in enumerate(calls):
+        np.testing.assert_array_equal(np.flatnonzero((before.lo < before.hi) & (lo >= hi)), tests[i + 1])
+        np.testing.assert_array_equal(np.flatnonzero((before.lo >= before.hi) & (lo < hi)), tests[i])
 
 
 def test_a_path_that_cannot_begin_is_said(monkeypatch):

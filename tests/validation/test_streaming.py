@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.core.saving.snapshot import SnapshotError
@@ -491,7 +492,7 @@ def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
     fold_of = np.array([folds.fold_of(i) for i in range(len(X))])
     for fold in range(5):
         rest = copy.copy(folds.model)
-        rest._state.reservoir = Reservoir(0)
+        state_of(rest).reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         forgetting[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     remembering = folds.estimate().error.value

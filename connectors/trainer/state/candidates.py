@@ -187,7 +187,7 @@ class Labelling:
             is_alive=lambda key: join.awaiting(key) is not None,
             is_several=is_multiclass,
         )
-        join.when_forgotten = self._candidates.discard
+        join.when_forgotten.append(self._candidates.discard)
 
     def offer(self, event: Event, now: int) -> None:
         """Offer an event as a candidate, if it has no label yet and a question has room for its features."""

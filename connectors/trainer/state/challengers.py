@@ -220,13 +220,25 @@ class Challengers:
                 each.caught_up = each.begun
         return any(each.settings.begin != NOW for each in new)
 
-    def swap(self, name: str, champion: Challenger, request: int) -> Challenger:
-        """Begin a term of this challenger, with the present champion in its place; return the challenger."""
+    def swap(self, name: str, models: SingleModel, counters: Counters, offset: int, request: int) -> Challenger:
+        """Begin a term of this challenger, with the model that serves in its place; return the challenger.
+
+        Parameters
+        ----------
+        name
+            Of the challenger.
+        models, counters, offset
+            Those of the model that serves.
+        request
+            Offset of the record that calls it; -1: none did.
+        """
+        own = self._settings.models()[self.serving]
+        champion = Challenger(own, models.with_records(None), self._compared(), replace(counters), offset, begun=0)
         (place,) = (i for i, challenger in enumerate(self.all) if challenger.name == name)
         found = self.all[place]
         champion.said, self.said = self.said, found.said
         self.all[place] = champion
-        self.terms.append(Term(name, champion.offset, request))
+        self.terms.append(Term(name, offset, request))
         for challenger in self.all:
             challenger.comparison = self._compared()
         return found
@@ -251,11 +263,6 @@ class Challengers:
         ]
         rebuilt._settings, rebuilt.next_request, rebuilt.split = self._settings, self.next_request, self.split
         return rebuilt
-
-    def champion(self, models: SingleModel, counters: Counters, offset: int) -> Challenger:
-        """The model that serves as a challenger."""
-        own = self._settings.models()[self.serving]
-        return Challenger(own, models.with_records(None), self._compared(), replace(counters), offset, begun=0)
 
     def _new(self, own: ChallengerSettings) -> Challenger:
         vocabulary = self._settings.label.vocabulary

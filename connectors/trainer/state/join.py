@@ -97,7 +97,7 @@ class Join:
         self._labels = Waiting(label_bytes)
         self._clock = NEVER
         self.counters = JoinCounters()
-        self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each forgotten event
+        self.when_forgotten: list[Callable[[int], object]] = []  # called with the key of each forgotten event
 
     @property
     def n_entries(self) -> int:
@@ -155,7 +155,7 @@ class Join:
                 if key in kept.entries:
                     kept.pop(key)
             self._doubted = [other for other in self._doubted if other != key]
-            self.when_forgotten(key)
+            self._tell_forgotten(key)
 
     def say(self, said: Mapping[int, Said]) -> None:
         """Replace what was said of the events that are here, by key, because another model learns their labels.
@@ -365,7 +365,11 @@ class Join:
         key, entry = kept.pop_oldest()
         self._count_lost(entry, is_expired=is_expired)
         if entry.value is not None:
-            self.when_forgotten(key)
+            self._tell_forgotten(key)
+
+    def _tell_forgotten(self, key: int) -> None:
+        for tell in self.when_forgotten:
+            tell(key)
 
     def _count_lost(self, entry: Entry, *, is_expired: bool) -> None:
         """Count a label, or an event that was never learned."""

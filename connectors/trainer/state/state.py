@@ -128,8 +128,7 @@ class State:
         """
         assert isinstance(self.models, SingleModel)
         records = self.records
-        champion = self.challengers.champion(self.models, self.counters, self.offset)
-        found = self.challengers.swap(name, champion, request)
+        found = self.challengers.swap(name, self.models, self.counters, self.offset, request)
         self.models = found.models.with_records(records)
         self.join.say(found.said)
         self.estimates = _estimates(settings, self.models)

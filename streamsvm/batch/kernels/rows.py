@@ -36,11 +36,11 @@ from streamsvm.core.device.choice import Device, is_worth_it, require_device
 from streamsvm.core.device.gpu import Gpu
 from streamsvm.core.device.gram import Gram
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, largest_self_product, make_kernel
+from streamsvm.core.mixed import DENSE_ENOUGH
 from streamsvm.core.products import products
 from streamsvm.core.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time
-MIN_DENSITY_OF_COLUMNS = 0.15  # of non-zero features; below it, lists of them are faster than columns
 LEAST_OF_PRODUCT = 8  # features, and rows; with fewer, a product of blocks gains nothing over single rows
 DENSITY_FOR_PRODUCT = 0.5  # below it, single rows, which skip zeros, are faster
 ROWS_AT_ONCE = 64  # of a product
@@ -93,7 +93,7 @@ class RowStore:
         sq, diagonal = np.empty(n), np.empty(n)
         self_products(kernel, starts, values, sq, diagonal)
         _require_small(sq, kernel)
-        dense = len(values) >= MIN_DENSITY_OF_COLUMNS * n * D
+        dense = len(values) >= DENSE_ENOUGH * n * D
         self._multiplies = D >= LEAST_OF_PRODUCT and len(values) >= DENSITY_FOR_PRODUCT * n * D
         lists, list_slots, list_values = (
             NO_LISTS if dense else _lists(sp.csr_matrix((values, indices, starts), shape=matrix.shape))

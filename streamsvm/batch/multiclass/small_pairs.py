@@ -25,11 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.problem import DUST, middle, settle
-from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, NO_CURVATURE, TOP, step_along, update
+from streamsvm.batch.problem import middle, settle
+from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, TOP, step_along, update
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
+from streamsvm.core.rounding import DUST, NO_CURVATURE
 
 STAGES = 3  # in which examples arrive: a quarter, half and all of them
 ROUGH = 0.5  # tolerance while examples are still coming; a finer one costs a third more steps

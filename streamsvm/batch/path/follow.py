@@ -65,11 +65,11 @@ from streamsvm.batch.path.events import FREE as FREE
 from streamsvm.batch.path.events import OUT as OUT
 from streamsvm.batch.path.factor import add_multiple, directions, enter, leave
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.rounding import DUST
 
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
 
 PATH_JITTER = 1e-5  # over C, on the diagonal: an error of the path that the end of it takes back
-NOTHING = 1e-13  # of the whole way, and of the coefficients on it: the rounding of sums
 
 
 class State(NamedTuple):
@@ -184,7 +184,7 @@ def follow(store, state, way, beginning):
     while True:
         # 2. Without a free example, the bias moves to where the first one becomes free.
         h = d.sum()
-        if biased and m == 0 and abs(h) > NOTHING * mass:
+        if biased and m == 0 and abs(h) > DUST * mass:
             s = counterpart(g, place, tabu, h < 0.0)
             if s < 0:
                 return STUCK, events
@@ -206,7 +206,7 @@ def follow(store, state, way, beginning):
         events += 1
         if events > limit:
             return TOO_LONG, events
-        if t * left > NOTHING and any_tabu:
+        if t * left > DUST and any_tabu:
             tabu[:] = False
             any_tabu = False
         if what == MET_BOUND:
@@ -228,7 +228,7 @@ def follow(store, state, way, beginning):
                 return SINGULAR, events
             place[i] = FREE
             m += 1
-        if t * left <= NOTHING:
+        if t * left <= DUST:
             tabu[i] = any_tabu = True
         left *= 1.0 - t
     # 5. At the end, the driven examples are exactly where they were to go.

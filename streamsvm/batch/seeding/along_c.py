@@ -7,10 +7,12 @@ those of a pair step.
 
 import numpy as np
 
+from streamsvm.batch.seeding.full import avg
 from streamsvm.batch.seeding.repair import repair
-from streamsvm.batch.seeding.start import Start, better, moved, settled_start, staying, view_of
+from streamsvm.batch.seeding.start import Start, better, moved, settled_start, staying
+from streamsvm.batch.smo import subtract
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps.pairs import subtract_rows
+from streamsvm.core.rounding import NO_CURVATURE
 
 
 def optimal_for_larger_boxes(previous: Solution) -> bool:
@@ -20,8 +22,7 @@ def optimal_for_larger_boxes(previous: Solution) -> bool:
 
 def direct(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """The same coefficients, cut to the boxes if these have shrunk."""
-    alpha = repair(previous.dual_coef, [staying(previous, lo, hi)], lo, hi)
-    return moved(previous, alpha, "direct")
+    return avg(previous, lo, hi)._replace(seed="direct")
 
 
 def scaled(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
@@ -53,11 +54,11 @@ def pairwise(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
         if not w > 0.0:
             break
         row = store.rows(np.array([u]))[0]
-        q = max(diagonal[u] + diagonal[v] - 2.0 * row[v], 1e-12)
+        q = max(diagonal[u] + diagonal[v] - 2.0 * row[v], NO_CURVATURE)
         step = min(w / q, hi[u] - alpha[u], alpha[v] - lo[v])
         alpha[u] += step
         alpha[v] -= step
-        subtract_rows(store.data, view_of(store, g), np.array([u, v]), np.array([step, -step]))
+        subtract(store, np.array([u, v]), np.array([step, -step]), g)
     return settled_start(previous, alpha, g, lo, hi, "pairwise", 0)
 
 
@@ -71,8 +72,7 @@ def averaged(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
         moving = np.concatenate([positive, negative])
         d = np.repeat([1.0 / len(positive), -1.0 / len(negative)], [len(positive), len(negative)])
         K_d = np.zeros(len(g))
-        store.fill(moving)
-        subtract_rows(store.data, view_of(store, K_d), moving, -d)
+        subtract(store, moving, -d, K_d)
         ascent, curvature = float(g[moving] @ d), max(float(K_d[moving] @ d), 1e-300)
         room = np.where(d > 0.0, hi[moving] - alpha[moving], alpha[moving] - lo[moving]) / np.abs(d)
         step = max(0.0, min(ascent / curvature, float(room.min())))

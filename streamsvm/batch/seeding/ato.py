@@ -19,21 +19,18 @@ until something has moved.
 import numpy as np
 
 from streamsvm.batch.seeding.repair import repair
-from streamsvm.batch.seeding.start import Start, moved, staying, violating
+from streamsvm.batch.seeding.start import Start, entering, leaving, moved, staying, violating
 from streamsvm.batch.solution import Solution
-
-NO_LENGTH = 1e-13
-ROUNDING = 1e-9  # of gradients; examples that meet b together must all be seen to meet it
+from streamsvm.core.rounding import DUST, SUM_ROUNDING
 
 
-def ato(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+def ato(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """ATO: step by step towards the optimum of the next problem; `events` is the number of steps."""
     store = previous.store
     alpha, g = previous.dual_coef.copy(), previous.g.copy()
-    entering = np.asarray(entering, np.int64)
     target = np.where(previous.y > 0.0, hi, lo)  # of R: 0
-    R = np.flatnonzero((alpha != 0.0) & (lo >= hi))
-    T, M = violating(previous, entering), staying(previous, lo, hi)
+    R, M, new = leaving(previous, lo, hi), staying(previous, lo, hi), entering(previous, lo, hi)
+    T = violating(previous, new)
     waiting, steps = np.zeros(len(alpha), bool), 0
     while len(R):
         D = np.concatenate([R, T])
@@ -47,18 +44,18 @@ def ato(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
         alpha[M] += eta * d_M
         g += eta * d_g
         steps += 1
-        waiting &= eta <= NO_LENGTH
+        waiting &= eta <= DUST
         if who < 0:
             alpha[D] = target[D]
             break
-        waiting[who] = eta <= NO_LENGTH
+        waiting[who] = eta <= DUST
         if who in M:
             place = int(np.argmax(np.equal(M, who)))
             alpha[who] = hi[who] if d_M[place] > 0.0 else lo[who]
             M = np.delete(M, place)
         else:
             M, T = np.append(M, who), np.setdiff1d(T, who)
-    alpha = repair(alpha, [entering, staying(previous, lo, hi)], lo, hi)
+    alpha = repair(alpha, [new, staying(previous, lo, hi)], lo, hi)
     return moved(previous, alpha, "ato")._replace(events=steps)
 
 
@@ -77,7 +74,8 @@ def _step_size(previous, problem, sets, d_M, d_g, waiting) -> tuple[float, int]:
     side = np.where(alpha >= hi, 1.0, -1.0)  # of b, on which the gradient of a bounded example is
     side[T] = previous.y[T]
     gap, rate = side * (g - previous.bias), side * d_g
-    may_meet = (lo < hi) & (gap > -ROUNDING) & (rate < 0.0) & ~waiting
+    # Examples that meet b together must all be seen to meet it.
+    may_meet = (lo < hi) & (gap > -SUM_ROUNDING) & (rate < 0.0) & ~waiting
     may_meet[M] = False
     eta = np.full(len(alpha), np.inf)
     eta[may_meet] = np.maximum(gap[may_meet], 0.0) / -rate[may_meet]

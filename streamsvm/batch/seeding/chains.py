@@ -12,36 +12,35 @@ Deviations from the source:
 import numpy as np
 
 from streamsvm.batch.seeding.repair import repair
-from streamsvm.batch.seeding.start import Start, moved, staying, violating, with_mass
+from streamsvm.batch.seeding.start import Start, entering, leaving, moved, staying, violating
 from streamsvm.batch.solution import Solution
 
 
-def reuse(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+def reuse(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """REUSE: only the repair, on the entering examples first, then on the free ones, then on all."""
-    groups = [np.asarray(entering, np.int64), staying(previous, lo, hi)]
+    groups = [entering(previous, lo, hi), staying(previous, lo, hi)]
     return moved(previous, repair(previous.dual_coef, groups, lo, hi), "reuse")
 
 
-def sir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+def sir(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """SIR: each leaving support vector hands its coefficient to the most similar entering example of its label."""
     alpha, y = previous.dual_coef.copy(), previous.y
-    entering = np.asarray(entering, np.int64)
-    unused = np.ones(len(entering), bool)
-    R = with_mass(previous, leaving)
-    for r, row in zip(R, previous.store.rows(R)[:, entering], strict=True):
-        partners = unused & (y[entering] == y[r])
+    R, new = leaving(previous, lo, hi), entering(previous, lo, hi)
+    unused = np.ones(len(new), bool)
+    for r, row in zip(R, previous.store.rows(R)[:, new], strict=True):
+        partners = unused & (y[new] == y[r])
         if not unused.any():
             break
         if not partners.any():
             partners = unused
         q = int(np.argmax(np.where(partners, row, -np.inf)))
         unused[q] = False
-        alpha[entering[q]] = y[entering[q]] * abs(previous.dual_coef[r])
-    alpha = repair(alpha, [entering, staying(previous, lo, hi)], lo, hi)
+        alpha[new[q]] = y[new[q]] * abs(previous.dual_coef[r])
+    alpha = repair(alpha, [new, staying(previous, lo, hi)], lo, hi)
     return moved(previous, alpha, "sir")
 
 
-def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+def mir(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """MIR, corrected: entering coefficients that leave f of M where it is and move the violating ones to the margin.
 
     Least squares in alpha_V for the violating V among T, with rows = M and V, Delta f = 0 for M and g - mu for V:
@@ -52,8 +51,8 @@ def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
 
     store = previous.store
     alpha = previous.dual_coef.copy()
-    R, V = with_mass(previous, leaving), violating(previous, entering)
-    M = staying(previous, lo, hi)
+    R, M, new = leaving(previous, lo, hi), staying(previous, lo, hi), entering(previous, lo, hi)
+    V = violating(previous, new)
     if len(V):
         places = np.concatenate([M, V])
         wanted = np.concatenate([np.zeros(len(M)), previous.g[V] - previous.bias])
@@ -64,5 +63,5 @@ def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -
         _, x, failed = lapack.dposv(normal, b)
         if not failed and np.isfinite(x).all():
             alpha[V] = x
-    alpha = repair(alpha, [np.asarray(entering, np.int64), M], lo, hi)
+    alpha = repair(alpha, [new, M], lo, hi)
     return moved(previous, alpha, "mir")

@@ -11,7 +11,8 @@ from streamsvm.batch.path import follow as exact
 from streamsvm.batch.path.factor import factorise
 from streamsvm.batch.problem import survey
 from streamsvm.batch.seeding.full import best
-from streamsvm.batch.seeding.start import Start, settled_start, view_of
+from streamsvm.batch.seeding.start import Start, entering, settled_start
+from streamsvm.batch.smo import view_of
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.steps.pairs import kernel_among
 from streamsvm.core.compiling._jit import compiled
@@ -37,8 +38,6 @@ def factor_of(previous: Solution) -> exact.Factor | None:
 
 def path(
     previous: Solution,
-    leaving,
-    entering,
     lo: np.ndarray,
     hi: np.ndarray,
     factor: exact.Factor | None = None,
@@ -50,8 +49,6 @@ def path(
     ----------
     previous
         The solution to start from.
-    leaving, entering
-        Numbers of the examples that leave and enter the training set.
     lo, hi
         Boxes of the next problem, (n,).
     factor
@@ -62,20 +59,20 @@ def path(
     factor = factor_of(previous) if factor is None else factor
     events = 0
     if factor is not None:
-        outcome, events, alpha, g = _followed(previous, factor, entering, lo, hi, max_events)
+        outcome, events, alpha, g = _followed(previous, factor, lo, hi, max_events)
         if outcome == exact.COMPLETE and np.isfinite(g).all():
             return settled_start(previous, alpha, g, lo, hi, "path", events)
-    return best(previous, leaving, entering, lo, hi)._replace(events=events)
+    return best(previous, lo, hi)._replace(events=events)
 
 
-def _followed(previous, factor: exact.Factor, entering, lo, hi, max_events: int | None):
+def _followed(previous, factor: exact.Factor, lo, hi, max_events: int | None):
     """The path's outcome, its number of events, and alpha and g at its end."""
     store, alpha, g, mu = previous.store, previous.dual_coef.copy(), previous.g.copy(), previous.bias
     place, target = np.empty(len(alpha), np.int8), np.empty(len(alpha))
     _put_places(alpha, lo, hi, place, target)
-    entering = np.asarray(entering, np.int64)
-    y_T = previous.y[entering]
-    V = entering[y_T * (g[entering] - mu) > np.where(y_T > 0.0, factor.above, factor.below)]
+    new = entering(previous, lo, hi)
+    y_T = previous.y[new]
+    V = new[y_T * (g[new] - mu) > np.where(y_T > 0.0, factor.above, factor.below)]
     driven = np.concatenate([np.flatnonzero(target != alpha), V])
     if len(driven) == 0:
         return exact.COMPLETE, 0, alpha, g

@@ -7,7 +7,7 @@ moved.  This may be a leaving example of the other sign.  The positive coefficie
 import numpy as np
 
 from streamsvm.batch.kernels.cache import NO_ROW, diagonal_of, row_at, rows_of
-from streamsvm.batch.seeding.start import Start, settled_start, with_mass
+from streamsvm.batch.seeding.start import Start, leaving, settled_start
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.steps.pairs import BLOCK
 from streamsvm.core.compiling._jit import compiled, inner
@@ -50,17 +50,17 @@ def _receiver(sign, mass, r, g, alpha, lo, hi, diagonal, K_r):
 
 
 @inner
-def _largest(sign, alpha, leaving):
+def _largest(sign, alpha, R):
     """The example with the largest leaving coefficient of this sign; -1 if all are empty."""
     r, largest = -1, 0.0
-    for i in leaving:
+    for i in R:
         if sign * alpha[i] > largest:
             r, largest = i, sign * alpha[i]
     return r
 
 
 @compiled
-def forced_steps(store, alpha, g, lo, hi, leaving):
+def forced_steps(store, alpha, g, lo, hi, R):
     """Empty the leaving coefficients by pair steps, each with the best gain per unit moved.
 
     The leaving boxes must be [0, 0].  Hence a leaving coefficient has room for what brings it nearer to 0.
@@ -75,7 +75,7 @@ def forced_steps(store, alpha, g, lo, hi, leaving):
     diagonal, rows = diagonal_of(store)[: g.shape[0]], rows_of(store)
     for sign in (1.0, -1.0):
         while True:
-            r = _largest(sign, alpha, leaving)
+            r = _largest(sign, alpha, R)
             if r < 0:
                 break
             mass, at_r = abs(alpha[r]), row_at(store, r, NO_ROW)
@@ -92,10 +92,10 @@ def forced_steps(store, alpha, g, lo, hi, leaving):
                 g[i] -= sign * step * (K_j[i] - K_r[i])
 
 
-def greedy(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+def greedy(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """GREEDY: the leaving coefficients go where the objective loses least, in forced pair steps."""
     store = previous.store
-    alpha, g, R = previous.dual_coef.copy(), previous.g.copy(), with_mass(previous, leaving)
+    alpha, g, R = previous.dual_coef.copy(), previous.g.copy(), leaving(previous, lo, hi)
     store.fill(R)
     if len(R):
         forced_steps(store.data, alpha, g, lo, hi, R)

@@ -43,9 +43,8 @@ from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.problem import solution_of, survey, violations
 from streamsvm.batch.seeding.exact import SPARE_ROOM, path
 from streamsvm.batch.seeding.methods import solved
-from streamsvm.batch.seeding.start import Start, view_of
+from streamsvm.batch.seeding.start import Start
 from streamsvm.batch.solution import CONVERGED, Solution
-from streamsvm.batch.steps.pairs import subtract_rows
 from streamsvm.batch.working_set.solver import LOOSE
 
 RECRUITS, RECRUITS_SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
@@ -178,8 +177,7 @@ class _Training:
         M, all_rows = self.members.ids, self.members.all_rows
         change = alpha_M - self.alpha[M]
         moved = np.flatnonzero(change)
-        all_rows.fill(M[moved])
-        subtract_rows(all_rows.data, view_of(all_rows, self.g), M[moved], change[moved])
+        smo.subtract(all_rows, M[moved], change[moved], self.g)
 
     def recruits(self, top: float, bottom: float) -> tuple[np.ndarray, float]:
         """The worst violators among the examples that are no members, and the largest violation."""
@@ -225,7 +223,7 @@ class _Training:
         part, latest = self.members.part(self.solution()), np.arange(len(self.members))[-entering:]
         lo, hi = part.lo.copy(), part.hi.copy()
         lo[latest] = hi[latest] = 0.0
-        return path(replace(part, lo=lo, hi=hi), np.zeros(0, np.int64), latest, part.lo, part.hi)
+        return path(replace(part, lo=lo, hi=hi), part.lo, part.hi)
 
     def solution(self) -> Solution:
         """The problem as it is solved so far."""

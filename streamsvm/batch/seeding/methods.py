@@ -17,10 +17,9 @@ from streamsvm.batch.seeding.greedy import greedy
 from streamsvm.batch.seeding.start import Start
 from streamsvm.batch.solution import CONVERGED, Solution
 
-Seed = Callable[[Solution, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Start]
-CSeed = Callable[[Solution, np.ndarray, np.ndarray], Start]
+Seed = Callable[[Solution, np.ndarray, np.ndarray], Start]  # from a solution and the next boxes
 
-# From a solution, the numbers of the leaving and of the entering examples, and the next boxes.
+# For another training set.
 SEEDS: dict[str, Seed] = {
     "reuse": reuse,
     "sir": sir,
@@ -34,8 +33,8 @@ SEEDS: dict[str, Seed] = {
     "path": path,
 }
 
-# From a solution for another C, and the next boxes.
-C_SEEDS: dict[str, CSeed] = {
+# For another C.
+C_SEEDS: dict[str, Seed] = {
     "direct": direct,
     "scaled": scaled,
     "pairwise": pairwise,

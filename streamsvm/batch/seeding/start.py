@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.kernels.cache import NO_ROWS
-from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.seeding.repair import is_settled, repair
+from streamsvm.batch.smo import subtract
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.steps.pairs import View, subtract_rows
 
 
 class Start(NamedTuple):
@@ -35,17 +33,11 @@ class Start(NamedTuple):
         return 0.5 * float(self.alpha @ (y + self.g))
 
 
-def view_of(store: RowStore, g: np.ndarray) -> View:
-    """A view of all examples, for changes of g only."""
-    return View(np.arange(len(g)), g, g, g, g, g, g, store.diagonal, np.empty(2), NO_ROWS, True)
-
-
 def moved(previous: Solution, alpha: np.ndarray, seed: str) -> Start:
     """The start at alpha, its gradient brought up to date from the previous one's."""
-    store, g, change = previous.store, previous.g.copy(), alpha - previous.dual_coef
+    g, change = previous.g.copy(), alpha - previous.dual_coef
     ids = np.flatnonzero(change)
-    store.fill(ids)
-    subtract_rows(store.data, view_of(store, g), ids, change[ids])
+    subtract(previous.store, ids, change[ids], g)
     return Start(alpha, g, seed, 0)
 
 
@@ -54,14 +46,18 @@ def staying(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     return np.flatnonzero(previous.free & (lo < hi))
 
 
-def with_mass(previous: Solution, leaving: np.ndarray) -> np.ndarray:
-    leaving = np.asarray(leaving, np.int64)
-    return leaving[previous.dual_coef[leaving] != 0.0]
+def leaving(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """R: the support vectors that have no box any more."""
+    return np.flatnonzero((previous.dual_coef != 0.0) & (lo >= hi))
+
+
+def entering(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """The examples that had no box and have one now."""
+    return np.flatnonzero((previous.lo >= previous.hi) & (lo < hi))
 
 
 def violating(previous: Solution, entering: np.ndarray) -> np.ndarray:
-    """The entering examples that 0 is not optimal for."""
-    entering = np.asarray(entering, np.int64)
+    """T: the entering examples that 0 is not optimal for."""
     return entering[previous.y[entering] * (previous.g[entering] - previous.bias) > 0.0]
 
 
@@ -71,7 +67,7 @@ def settled_start(previous, alpha, g, lo, hi, seed: str, events: int) -> Start:
     if not is_settled(alpha, lo, hi, largest):
         old, alpha = alpha, repair(alpha, [staying(previous, lo, hi)], lo, hi, largest)
         ids = np.flatnonzero(alpha != old)
-        subtract_rows(previous.store.data, view_of(previous.store, g), ids, (alpha - old)[ids])
+        subtract(previous.store, ids, (alpha - old)[ids], g)
     return Start(alpha, g, seed, events)
 
 

@@ -29,12 +29,11 @@ import numpy as np
 
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
 from streamsvm.batch.ssvm.systems import NONE, Cholesky, System
+from streamsvm.core.rounding import DUST
 from streamsvm.core.threads import one_blas_thread
 
 DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
-HALVINGS = 40  # of a step, before the search gives up
 MAX_NEWTON_STEPS = 200  # of Newton's method; three to nine are usual
-UNSEEN = 1e-13  # of the objective: a smaller decrease cannot be seen
 ONE_THREAD = 1_000_000  # numbers in D; up to so many, threads cost more than they gain
 RESIDUAL = 1e-8  # relative, about eps |H|: a direction with a larger one is refined, and then computed anew
 
@@ -202,10 +201,10 @@ def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.n
     slope, before = float(g @ z), objective(u, v, trained)
     if not slope < 0.0:
         return 0.0
-    if -slope <= UNSEEN * before:
+    if -slope <= DUST * before:  # a smaller decrease cannot be seen
         return 1.0
     step = 1.0
-    for _ in range(HALVINGS):
+    while step > DUST:
         if objective(u + step * z, v - step * Dz, trained) <= before + DELTA * step * slope:
             return step
         step *= 0.5

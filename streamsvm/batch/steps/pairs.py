@@ -50,8 +50,8 @@ from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
+from streamsvm.core.rounding import NO_CURVATURE
 
-NO_CURVATURE = 1e-12  # of a pair; also of a determinant, relative to its curvatures: below it, two sets are as one
 ETA = 0.9  # the source's
 BLOCK = 64  # examples; the search for an extreme's place covers one block
 TOP, BOTTOM = 0, 1

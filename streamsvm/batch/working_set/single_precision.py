@@ -31,11 +31,12 @@ import numpy as np
 from streamsvm.batch.kernels.features import BLOCK_COLUMNS, BLOCK_ROWS, MAX_COLUMNS, Features
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import PRECISION, violations
+from streamsvm.batch.problem import violations
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import is_positive_semidefinite, kernel_values
+from streamsvm.core.rounding import PRECISION
 from streamsvm.core.threads import one_blas_thread
 
 WORTH_TWICE = 2000  # examples; with fewer, `smo` alone takes about as long

@@ -29,6 +29,10 @@ MIN_SLOTS = 64  # as an odd multiple of 64 is what `room` makes of it
 WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
 SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")  # the arrays of a snapshot
 PER_SLOT = (*SAVED, "serial")
+CHANGING = (  # when members leave
+    *("alpha", "g", "lo", "hi", "up", "down", "y", "row_of", "member_of", "row_length", "recent"),
+    *("counts", "extremes", "losses"),
+)
 
 
 def empty(
@@ -149,22 +153,7 @@ def with_own_coefficients(s: Expansion) -> Expansion:
 
     Both share cached rows and what the members are.  If the copy is given up, `clear_room` of `s` must follow.
     """
-    return s._replace(
-        alpha=s.alpha.copy(),
-        g=s.g.copy(),
-        lo=s.lo.copy(),
-        hi=s.hi.copy(),
-        up=s.up.copy(),
-        down=s.down.copy(),
-        y=s.y.copy(),
-        row_of=s.row_of.copy(),
-        member_of=s.member_of.copy(),
-        row_length=s.row_length.copy(),
-        recent=s.recent.copy(),
-        counts=s.counts.copy(),
-        extremes=s.extremes.copy(),
-        losses=s.losses.copy(),
-    )
+    return s._replace(**{name: getattr(s, name).copy() for name in CHANGING})
 
 
 def clear_room(s: Expansion) -> None:

@@ -7,8 +7,8 @@ other, and the sample depends neither on a random state nor on how the stream wa
 forgotten, or too old for the window, leaves room for the next one of its class.
 
 Examples that come in batches are kept as arrays, in parts.  The parts are joined and cut to size when the sample is
-read, or when they hold twice as many examples as there is room for.  Examples that come one by one, and all examples of
-a window, are objects in a dict.  The arrays of earlier batches then become objects, too.
+read, or when they hold twice as many examples as may stay.  Examples that come one by one are objects in a dict.  So
+are those of a window for which there may be no room.  The arrays of earlier batches then become objects, too.
 
 An interruption may come at any moment.  The interrupted example is then noted again, which changes nothing more.
 """
@@ -50,6 +50,8 @@ class Reservoir:
         Number of examples, half of them for each class; 0 and 1: none.
     span
         The age at which examples leave, as a count or in microseconds; None: they stay.
+    by_time
+        Whether it is in microseconds.
 
     Attributes
     ----------
@@ -57,9 +59,10 @@ class Reservoir:
         How often examples were added: as long as that does not change, examples only leave.
     """
 
-    def __init__(self, size: int, span: int | None = None) -> None:
+    def __init__(self, size: int, span: int | None = None, by_time: bool = True) -> None:
         self._classes = (ClassSample(size // 2), ClassSample(size // 2))
-        self._span = span
+        self._span, self._by_time = span, by_time
+        self._edge = -LARGEST_COUNT  # number or time up to which examples are too old, by the last block
         self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
         self._parts = Parts()  # examples beside those of `_classes`, not all of which stay
         self.n_put = 0
@@ -88,11 +91,11 @@ class Reservoir:
         """Make one part of all, of the examples that stay; only if there are none beside the parts."""
         if any(own.kept for own in self._classes):
             return False
-        every = self._parts.joined()
+        every = self._young()
         stay = np.zeros(every.size, bool)
         for positive, own in enumerate(self._classes):
             places = np.flatnonzero(every.positive == bool(positive))
-            if len(places) >= own.room:
+            if len(places) > own.room or (len(places) == own.room and self._span is None):
                 places = places[np.argsort(every.priority[places])[: own.room]]
                 own.limit = int(every.priority[places[-1]]) if own.room else 0
             own.n_values = 0
@@ -100,13 +103,26 @@ class Reservoir:
         self._parts = Parts(every if stay.all() else every.take(stay))
         return True
 
+    def _young(self) -> Sample:
+        """The examples in parts, without those that are too old."""
+        every = self._parts.joined()
+        stay = every.born > self._edge
+        return every if stay.all() else every.take(stay)
+
     def _settle(self) -> None:
-        """Make objects of the examples in parts."""
+        """Make objects of the examples in parts, and drop those that are too old."""
+        self._drop_old(self._edge)
         if self._parts.size:
-            examples = list(examples_of(self._parts.joined()))
-            for positive, own in enumerate(self._classes):
-                own.put([example for example in examples if example.positive == bool(positive)])
+            self._make_objects(self._young())
             self._parts = Parts()
+
+    def _make_objects(self, sample: Sample) -> None:
+        examples = list(examples_of(sample))
+        for positive, own in enumerate(self._classes):
+            own.put([example for example in examples if example.positive == bool(positive)])
+        if self._span is not None:
+            for example in examples:
+                self._push_age(example.born, example.id)
 
     def holds(self, examples: Sample) -> np.ndarray:
         """Which of these examples are here, (n,) bool."""
@@ -134,7 +150,8 @@ class Reservoir:
         """
         if number < self._n_noted:
             return
-        self._settle()
+        if self._parts.size:
+            self._settle()
         if self._span is not None:
             self._drop_old(now - self._span)
         if box > 0.0:
@@ -159,7 +176,7 @@ class Reservoir:
     ) -> None:
         """Note examples that were learned, from number `first` on, each as `note` would."""
         positive, box, numbers = hi > 0.0, hi - lo, first + np.arange(len(ids))
-        if self._span is None and self._are_new(ids):
+        if self._stay_together() and self._are_new(ids):
             order = priorities(numbers)
             limits = np.array([own.limit for own in self._classes], np.uint64)
             counted = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
@@ -170,11 +187,17 @@ class Reservoir:
                 self.n_put += part.size
                 self._parts.add(part)
                 self._n_noted = max(self._n_noted, first + len(ids))
+                if self._span is not None and len(ids):
+                    self._edge = int(now[-1]) - self._span
                 return
         for t, own_id in enumerate(ids.tolist()):  # Examples leave meanwhile, so there will be more room.
             age, latest, label, largest = born[t].item(), now[t].item(), bool(positive[t]), box[t].item()
             own = slice(rows.indptr[t], rows.indptr[t + 1])
             self.note(first + t, own_id, age, latest, label, largest, rows.columns[own], rows.values[own])
+
+    def _stay_together(self) -> bool:
+        """Whether it does not matter when old examples leave: there is no window, or room for all examples of it."""
+        return self._span is None or (not self._by_time and self._span <= min(own.room for own in self._classes))
 
     def _are_new(self, ids: np.ndarray) -> bool:
         """Whether no example has one of these ids, and none of them is there twice."""
@@ -188,8 +211,8 @@ class Reservoir:
 
         It does not if a class can have more than `MAX_VALUES` features with it.
         """
-        n = self._parts.size + part.size
-        many = n > 2 * sum(own.room for own in self._classes) + MOST_SPARE
+        n, room = self._parts.size + part.size, sum(own.room for own in self._classes)
+        many = n > 2 * (room if self._span is None else min(room, self._span)) + MOST_SPARE
         if (many or not self._fits(part)) and not self._join():
             self._settle()
             for own in self._classes:
@@ -242,11 +265,12 @@ class Reservoir:
 
     def _push_age(self, born: int, id: int) -> None:
         heapq.heappush(self._oldest, (born, id))
-        if len(self._oldest) > 2 * sum(len(own.kept) for own in self._classes) + IDLE:
+        negative, positive = self._classes
+        if len(self._oldest) > 2 * (len(negative.kept) + len(positive.kept)) + IDLE:
             self._oldest = sorted([(born, id), *((example.born, example.id) for example in self._settled())])
 
     def _drop_old(self, edge: int) -> None:
-        """Drop the examples with a number or time up to `edge`."""
+        """Drop the objects with a number or time up to `edge`."""
         while self._oldest and self._oldest[0][0] <= edge:
             for own in self._classes:
                 example = own.kept.get(self._oldest[0][1])
@@ -278,12 +302,7 @@ class Reservoir:
         return [own.limit if n >= own.room else own.most for own, n in zip(self._classes, counts, strict=True)]
 
     def _put(self, sample: Sample) -> None:
-        examples = list(examples_of(sample))
-        for positive, own in enumerate(self._classes):
-            own.put([example for example in examples if example.positive == bool(positive)])
-        if self._span is not None:
-            for example in examples:
-                self._push_age(example.born, example.id)
+        self._make_objects(sample)
         self.n_put += sample.size
 
     # ------------------------------------------------------------------------------------------------------- snapshots

@@ -13,6 +13,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.inputs import APART, is_apart
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, RBF_KIND, Kernel
+from streamsvm.core.rounding import PRECISION
 from streamsvm.core.scaling import CLIP, SPREAD
 from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.core.stream_warning import warn
@@ -22,7 +23,6 @@ from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 EQUAL_PREDICTIONS = 2 * LOOK_EVERY  # so many in a row, while both classes occur: from two looks on it is no chance
 LARGEST_RATIO = 100.0  # of two features' standard deviations: the smaller then has 1e-4 of a squared distance
 CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
-ROUNDING = 2.0**-24  # of a number in single precision, relative to its size
 LARGEST_ERROR = 0.1  # of decision values, by rounding: a tenth of the distance from the boundary to the margin
 
 Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
@@ -43,7 +43,7 @@ def warn_of_lost_digits(vectors: Expansion, kernel: Kernel, size: float) -> bool
     """
     live = storage.live_slots(vectors)
     values = 4.0 * kernel.gamma * vectors.sq[live] if kernel.kind == RBF_KIND else np.abs(vectors.self_k[live])
-    error = ROUNDING * size * float(np.median(values)) if len(live) else 0.0
+    error = PRECISION * size * float(np.median(values)) if len(live) else 0.0
     if not error > LARGEST_ERROR:
         return False
     warn(

@@ -11,6 +11,7 @@ from streamsvm.core.ids import are_among
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.state import State
 from streamsvm.online.removal import bounded
+from streamsvm.online.removal.window import let_old_leave
 
 PREPARED = 16  # With a budget, prepare this many examples together: compiled code then runs for longer than the call,
 PREPARED_FOR_EACH = 2  # or this many for each member that there is still room for: about half become members.
@@ -70,9 +71,9 @@ def until_replaced(state: State, block: Examples, t: int, end: int, returning: n
 
 def age_of(state: State, t: Any) -> tuple[int, int]:
     """The number or time of the next example, and the largest so far with it."""
-    if state.window is None:
+    if state.window is None or not state.window.by_time:
         return state.n_seen, state.n_seen
-    born = arguments.time_of(t) if state.window.by_time else state.n_seen
+    born = arguments.time_of(t)
     return born, max(born, state.window.latest)
 
 
@@ -83,26 +84,30 @@ def ages_of(state: State, t: Any, n: int) -> np.ndarray:
     return np.arange(state.n_seen, state.n_seen + n)
 
 
+def is_full(state: State) -> bool:
+    """Whether the budget is reached: then members leave before the next example."""
+    return state.budget is not None and state.n_members >= state.budget
+
+
 def is_due(state: State, now: int) -> bool:
     """Whether members may have to leave before the next example."""
-    too_many = state.budget is not None and state.n_members >= state.budget
-    return too_many or (state.window is not None and now >= state.window.due)
+    return is_full(state) or (state.window is not None and now >= state.window.due)
 
 
 def make_way(state: State, now: int) -> None:
     """Before an example is learned: let the members that are too old leave, then some more at the budget."""
-    engine = (state.kernel, state.problem, state.tol)
     if state.window and now >= state.window.due:
-        state.expansion = state.window.forget_old(state.expansion, *engine, now)
-        state.window.look(state.expansion)
-    if state.budget is not None and state.n_members >= state.budget:
+        s = storage.with_own_coefficients(state.expansion)
+        let_old_leave(state.rule, s, state.kernel, state.window.clock, now)
+        state.expansion = s
+    if is_full(state):
+        engine = (state.kernel, state.problem, state.tol)
         bounds = (int(state.budget), state.on_budget, len(state.features))
         state.expansion = bounded.reduce_members(state.expansion, *engine, *bounds)
 
 
-def fitting(state: State, born: np.ndarray, now: np.ndarray) -> int:
-    """How many of these examples to prepare: until a member may be too old, or there may be too many."""
-    n = state.window.lasts(born, now) if state.window else len(born)
+def fitting(state: State, n: int) -> int:
+    """How many of n examples to prepare: until there may be too many members."""
     if state.budget is None:
         return n
     return min(n, max(PREPARED, PREPARED_FOR_EACH * (int(state.budget) - state.n_members)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling import NO_ROWS, RawRows
+from streamsvm.estimators.inputs.sample import rows_at
 from streamsvm.online.arrival import Block
 
 
@@ -36,13 +37,6 @@ class Examples(NamedTuple):
     def compiled(self) -> Block:
         """The block for compiled code."""
         return Block(*self.q, self.lo, self.hi, self.ids, self.born, *self.raw[:3])
-
-
-def block_of(
-    q: Queries, rows: slice, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, own_ids: bool, born: np.ndarray
-) -> Examples:
-    """These rows of a batch."""
-    return Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows])
 
 
 class LabelledBlock(NamedTuple):
@@ -83,10 +77,7 @@ class LabelledBlock(NamedTuple):
 
 def chosen_rows(q: Any, rows: np.ndarray) -> tuple[Any, ...]:
     """The fields of these queries, or of these raw rows."""
-    lengths = np.diff(q.indptr)[rows]
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    entries = np.arange(indptr[-1]) + np.repeat(q.indptr[rows] - indptr[:-1], lengths)
-    return indptr, q[1][entries], q[2][entries], q.sq[rows]
+    return *rows_at(q.indptr, q[1], q[2], rows), q.sq[rows]
 
 
 def joined_rows(parts: list[Any]) -> tuple[Any, ...]:

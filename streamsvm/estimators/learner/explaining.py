@@ -20,7 +20,7 @@ import numpy as np
 
 from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import COMPRESSED, SLOTS, STORAGE, WIDTH
-from streamsvm.core.storage.members import feature_matrix
+from streamsvm.core.storage.members import feature_matrix, live_slots
 from streamsvm.estimators.learner.state import State, in_room, notice_lacking
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
 from streamsvm.online.arrival import Features
@@ -120,7 +120,7 @@ class Terms(NamedTuple):
     Attributes
     ----------
     ids, y, c
-        For each slot the id, the label (-1 or 1), and alpha_s k(x_s, x).
+        For each member the id, the label (-1 or 1), and alpha_s k(x_s, x).
     value
         The decision value.
     slopes
@@ -152,23 +152,16 @@ def terms_of(state: State, x: dict) -> Terms:
     else:
         of_members = feature_matrix(s)[: min(int(s.counts[WIDTH]), len(parts.slopes)), :n]
     parts.slopes[: of_members.shape[0]] += of_members @ parts.factors
-    return Terms(s.ids[:n], s.y[:n], parts.terms, value, parts.slopes)
+    live = live_slots(s)
+    return Terms(s.ids[live], s.y[live], parts.terms[live], value, parts.slopes)
 
 
 def of_two_labels(state: State, x: dict, n: int) -> Explanation:
     """Why a state says True or False."""
-    ids, y, c, value, slopes = terms_of(state, x)
-    cut = float(state.calibration[CUT])
-    label = value > cut
-    side = 1.0 if label else -1.0
-    total = float(np.abs(c).sum())
-
-    def influences(places: np.ndarray) -> list[Influence]:
-        return [Influence(int(ids[k]), bool(y[k] > 0), abs(float(c[k])) / total) for k in places.tolist()]
-
-    margin = side * (value - cut)
-    members, against = influences(_largest(c, side, n)), influences(_largest(c, -side, n))
-    return Explanation(label, not label, margin, members, against, _sensitivities(state, slopes, side, margin, n))
+    terms, cut = terms_of(state, x), float(state.calibration[CUT])
+    label = terms.value > cut
+    part = Part(state, 1.0, OWN, RIVALS) if label else Part(state, -1.0, RIVALS, OWN)
+    return _explained([part], [terms], n, (label, not label, None), lambda ids: ids, part.side * cut)
 
 
 def of_classes(
@@ -189,7 +182,18 @@ def of_classes(
     ids_of
         The ids that the user knows members by, from those of the states.
     """
-    terms = [terms_of(part.state, x) for part in duel]
+    return _explained(duel, [terms_of(part.state, x) for part in duel], n, labels, ids_of, 0.0)
+
+
+def _explained(
+    duel: Sequence[Part],
+    terms: Sequence[Terms],
+    n: int,
+    labels: tuple[Hashable, ...],
+    ids_of: Callable[[np.ndarray], np.ndarray],
+    cut: float,
+) -> Explanation:
+    """The explanation by the terms of these parts, whose label is predicted above this cut."""
     numbers, places = np.unique(np.concatenate([of.ids for of in terms]), return_inverse=True)
     c = np.bincount(places, np.concatenate([part.side * of.c for part, of in zip(duel, terms, strict=True)]))
     classes = np.full(len(numbers), NEITHERS)
@@ -201,12 +205,11 @@ def of_classes(
         found = zip(ids_of(numbers[places]).tolist(), classes[places].tolist(), np.abs(c[places]).tolist(), strict=True)
         return [Influence(number, labels[of], size / total) for number, of, size in found]
 
-    margin = sum(part.side * of.value for part, of in zip(duel, terms, strict=True))
+    margin = sum(part.side * of.value for part, of in zip(duel, terms, strict=True)) - cut
     slopes = np.sum([part.side * of.slopes for part, of in zip(duel, terms, strict=True)], axis=0)
     members, against = influences(_largest(c, 1.0, n)), influences(_largest(c, -1.0, n))
-    return Explanation(
-        labels[0], labels[1], margin, members, against, _sensitivities(duel[0].state, slopes, 1.0, margin, n)
-    )
+    label, rival, _ = labels
+    return Explanation(label, rival, margin, members, against, _sensitivities(duel[0].state, slopes, margin, n))
 
 
 def _largest(values: np.ndarray, side: float, n: int) -> np.ndarray:
@@ -215,10 +218,10 @@ def _largest(values: np.ndarray, side: float, n: int) -> np.ndarray:
     return places[: largest(values, side, places)]
 
 
-def _sensitivities(state: State, slopes: np.ndarray, side: float, margin: float, n: int) -> list[Sensitivity]:
+def _sensitivities(state: State, slopes: np.ndarray, margin: float, n: int) -> list[Sensitivity]:
     names, found = state.features.learned(), []
     for column in _largest(np.abs(slopes), 1.0, n).tolist():
-        slope, (_, factor) = side * float(slopes[column]), state.scale.of(column)
+        slope, (_, factor) = float(slopes[column]), state.scale.of(column)
         change = -margin / (slope * factor)
         found.append(Sensitivity(names[column], slope * state.scale.weight_of(column), change))
     return found

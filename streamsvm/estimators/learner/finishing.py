@@ -25,8 +25,8 @@ from streamsvm.estimators.learner.state import Solver, State, in_room, solve
 from streamsvm.online import arrival, cccp
 from streamsvm.online.finish import WithoutBias
 from streamsvm.online.lasvm import keep_block
-from streamsvm.online.removal import bounded
 from streamsvm.online.removal.tracked_values import Beside
+from streamsvm.online.removal.window import FAR
 
 MAX_ROUNDS = 100  # of looking at the reservoir: about 5 are needed, and up to 20 after streams that are sorted by class
 
@@ -230,7 +230,7 @@ def with_examples(state: State, s: Expansion, examples: Sample) -> Expansion:
         products = state.evaluator.products(s, q_part)
         kept = state.scale.kept(raw.part(part.start, part.stop))
         block = Examples(q_part, lo[part], hi[part], examples.id[part], False, examples.born[part], kept).compiled()
-        t += keep_block(s, state.kernel, block, False, *products, False, bounded.FAR, margins[part])
+        t += keep_block(s, state.kernel, block, False, *products, False, FAR, margins[part])
     return s
 
 

@@ -20,10 +20,11 @@ from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
-from streamsvm.estimators.learner.examples import Examples, block_of, n_learned, no_margins
+from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
 from streamsvm.estimators.learner.state import (
     State,
     class_weight,
+    clock_of,
     forget_slots,
     in_room,
     members_of,
@@ -36,7 +37,7 @@ from streamsvm.estimators.learner.state import (
 from streamsvm.online import arrival
 from streamsvm.online.arrival import learn_example
 from streamsvm.online.lasvm import keep_block
-from streamsvm.online.removal import bounded
+from streamsvm.online.removal.window import FAR
 
 # The kernel values of a part of a block with an expansion, if they are known already; see `online.arrival`.
 ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
@@ -72,8 +73,8 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     leaving = eviction.NO_SLOTS
     if id is not None:
         leaving = eviction.replaced(state, number, lo, hi, lambda: _stored(state, columns, values))
-    due = eviction.is_due(state, now)
-    if due or len(leaving):
+    is_full = eviction.is_full(state)
+    if is_full or len(leaving):
         validation.require_learnable(state, x, columns, values)
     # 4. What to note once the margin is there, and what to go back to as long as it is not.
     counts = state.class_counts[False] + (lo < 0.0), state.class_counts[True] + (hi > 0.0)
@@ -91,7 +92,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     try:
         if len(leaving):
             forget_slots(state, leaving)
-        if due:
+        if is_full:
             eviction.make_way(state, now)
         example = (lo, hi, number, born, id is not None)
         status = learn_values(state, scale, columns, values, example, margin)
@@ -123,7 +124,7 @@ def learn_values(
     state: State, scale: Scaling, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray
 ) -> int:
     """Learn one example unless it is refused; return the status of its arrival."""
-    features, notes = arrival.Features(columns, values), arrival.Notes(state.calibration, margin)
+    features, notes = arrival.Features(columns, values), arrival.Notes(state.calibration, clock_of(state), margin)
     given = (scale, state.kernel, state.rule, features, *example, notes)
     if len(state.features.columns) > len(state.expansion.member_indices):
         _make_room(state, values, is_binary(state.expansion))  # If the example is refused, its storage stays.
@@ -184,14 +185,14 @@ def _learn_raw(
     """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
     state.scale.fit_room(state.features)
     done, n = 0, len(raw.sq)
-    lo, hi, *_ = examples
+    lo, hi, ids, own_ids, born = examples
     counted = lo[first : first + n] < hi[first : first + n]
     while done < n:
         rescale_if_due(state)
         q, part, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
         t, done = done, done + len(q.sq)
         given, rows = raw.part(t, done), slice(first + t, first + done)
-        block = block_of(q, rows, *examples)._replace(raw=state.scale.kept(part))
+        block = Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows], state.scale.kept(part))
         margins[rows] = math.nan
         try:
             told = _part_of(before, rows)
@@ -227,7 +228,7 @@ def boxes_of(
     """The boxes and ages of the next examples.  The box is empty if the example came too late for the window."""
     with np.errstate(over="ignore"):  # `arguments.boxes_of` refuses what is too large
         kept = state.C * weights > 0.0
-    if state.window:
+    if state.window and state.window.by_time:
         now = state.window.now(born)
         too_late = now - born >= state.window.span
         kept, born = kept & ~too_late, np.where(too_late, now, born)
@@ -304,7 +305,7 @@ def learn_queries(
                     forget_slots(state, eviction.replaced_by(state, block, done))
                 eviction.make_way(state, int(now[done]))
                 # 3. The part ends before the next one that lets a member leave, and at the next look.
-                end = done + eviction.fitting(state, block.born[done:], now[done:])
+                end = done + eviction.fitting(state, len(margins) - done)
                 end = min(end, done + state.next_look - state.n_seen)
                 end = eviction.until_replaced(state, block, done, end, returning)
                 # 4. Compiled code learns it, or as much as there is room for.
@@ -348,11 +349,11 @@ def _learn_part(
         products = (*state.evaluator.products(state.expansion, part.q), False)
     else:
         products = values_of(state.expansion, slice(first, first + len(margins)))
-    limit = bounded.FAR if state.budget is None else int(state.budget)
+    limit = FAR if state.budget is None else int(state.budget)
     s, block = in_room(state), part.compiled()
     if state.keeps_all and before is None:
         return keep_block(s, state.kernel, block, part.own_ids, *products, limit, margins)
-    noted = arrival.NOTHING_BEFORE if before is None else before
+    notes, noted = (state.calibration, clock_of(state)), arrival.NOTHING_BEFORE if before is None else before
     return arrival.learn_block(
-        s, state.kernel, state.rule, block, part.own_ids, *products, state.calibration, limit, margins, noted
+        s, state.kernel, state.rule, block, part.own_ids, *products, *notes, limit, margins, noted
     )

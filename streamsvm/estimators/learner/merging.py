@@ -31,7 +31,7 @@ import numpy as np
 from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.problem import penalties
-from streamsvm.batch.working_set.solver import optimum
+from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core import sparse as sp
 from streamsvm.core import storage
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, Expansion
@@ -44,7 +44,6 @@ from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 
 SAME = 1e-4  # difference of a feature, relative to its largest value, up to which two examples are the same one
-LOOSE = 0.1  # tolerance before examples of the reservoirs join, which change the solution anyway
 
 
 class Part(NamedTuple):

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from river.utils import dataframe
 
 from streamsvm.core import arguments
 from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.ids import occurrences
 from streamsvm.core.storage import rows_of
-from streamsvm.estimators.inputs.checks import is_frame, n_rows, series_like
+from streamsvm.estimators.inputs.checks import frame_like, n_rows, series_like
 from streamsvm.estimators.learner.explaining import Explanation, of_two_labels
 from streamsvm.estimators.learner.state import State, batches, in_room, notice_lacking
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
@@ -160,9 +159,7 @@ class Predictor:
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""
         p = self.probability(decide(self._state, X))
-        if is_frame(X):
-            return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
-        return np.column_stack([1.0 - p, p])
+        return frame_like(X, [False, True], np.column_stack([1.0 - p, p]))
 
 
 def decide_one(state: State, x: dict) -> float:

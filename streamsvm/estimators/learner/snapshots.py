@@ -24,7 +24,7 @@ from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import THRESHOLD
 from streamsvm.online.outputs.sigmoid import MAX_SLOPE, MIN_SLOPE
 from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
-from streamsvm.online.removal import bounded
+from streamsvm.online.removal.window import FAR, MICROSECOND
 
 
 def dump(state: State, parameters: Mapping[str, Any]) -> Content:
@@ -144,7 +144,7 @@ def _untaught(model: type, text: str, cache_mb: float | None, device: str | None
 def _plain(value: Any) -> Any:
     """A parameter as JSON can hold it: numpy's numbers as Python's, a time span in microseconds."""
     if isinstance(value, datetime.timedelta):
-        return {"microseconds": value // bounded.MICROSECOND}
+        return {"microseconds": value // MICROSECOND}
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -158,7 +158,7 @@ def _given(parameters: Mapping[str, Any], name: str) -> Any:
 def _latest(meta: Mapping[str, Any]) -> int:
     """The number or time of the newest example that a window has seen."""
     latest: int = snapshot.field(meta, "latest", int)
-    require(abs(latest) <= bounded.FAR, f"the latest example has the number or time {latest}")
+    require(abs(latest) <= FAR, f"the latest example has the number or time {latest}")
     return latest
 
 

@@ -21,16 +21,17 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.ids import occurrences
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
+from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
-from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
+from streamsvm.online.arrival import NO_CLOCK
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD, new_calibration
 from streamsvm.online.outputs.threshold import new_threshold
-from streamsvm.online.removal import bounded
 from streamsvm.online.removal.forget import forget
+from streamsvm.online.removal.window import Window
 from streamsvm.online.rescale import rescale
 
 NEVER = 2**62  # more examples than any stream has
@@ -90,8 +91,9 @@ class State:
         self.calibration = new_calibration(learner.threshold)
         self.features = FeatureTable()
         self.features.takes_gaps = self.scale.scales
-        self.window = None if learner.window is None else bounded.Window(learner.window)
-        self.reservoir = Reservoir(int(learner.reservoir), None if self.window is None else self.window.span)
+        self.window = None if learner.window is None else Window(learner.window)
+        bound = () if self.window is None else (self.window.span, self.window.by_time)
+        self.reservoir = Reservoir(int(learner.reservoir), *bound)
         self.n_seen = self.next_id = 0
         self.class_counts: Counts = (0, 0)
         self.next_look = LOOK_EVERY
@@ -144,6 +146,8 @@ class State:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
         for name, value in stored.items():
             setattr(self, name, storage.owned(value))
+        if self.window:
+            self.window.clock = storage.owned(self.window.clock)
 
 
 # ---------------------------------------------------------------------------------------------------------- the members
@@ -208,8 +212,28 @@ def raw_batches(
 
 
 def notice_lacking(state: State, columns: np.ndarray, n: int) -> None:
-    """Look whether n examples that name these columns, and not all features, lack one that matters."""
-    warn_of_lacking(state.features, state.scale, columns, n)
+    """Warn once if one of n examples, which name these columns, lacks a scaled feature that is far from 0.
+
+    A temperature of 0 K among temperatures of 290 K moves the scale, too.  A feature that at least half of the examples
+    have is guessed instead.  Words that a text does not have are no fault, so sparse input is left alone.
+    """
+    features, scale = state.features, state.scale
+    if features.told_of_lacking or not scale.is_active:
+        return
+    far = scale.far_from_0()
+    if not far:
+        return
+    times = np.bincount(columns[columns >= 0], minlength=len(features.columns))
+    lacking = [column for column in far if times[column] < n]
+    if not lacking:
+        return
+    name = list(features.columns)[lacking[0]]
+    features.told_of_lacking = True
+    warn(
+        f"an example lacks the feature {name!r}, which then counts as 0, far from its values, such as "
+        f"{far[lacking[0]]:.3g}: this spoils the prediction, and the scale if the example is learned; give every "
+        "example a value, such as the mean, or 0 if it is meant"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ the scale
@@ -253,13 +277,21 @@ def take_scale(state: State, scale: RunningScale, kernel: Kernel, s: Expansion) 
 
 
 def note(state: State, n_seen: int, counts: Counts, largest_id: int, n_columns: int, oldest: int, latest: int) -> None:
-    """Note how much has been learned.  Noting the same again changes nothing."""
+    """Note how much has been learned.  Noting the same again changes nothing.
+
+    Where compiled code has learned an example, it has set the window's clock.
+    """
     state.n_seen = n_seen
     state.class_counts = int(counts[False]), int(counts[True])
     state.next_id = max(state.next_id, n_seen, largest_id + 1)
     state.features.n_kept = n_columns
-    if state.window:
+    if state.window and latest > state.window.latest:
         state.window.passed(oldest, latest)
+
+
+def clock_of(state: State) -> np.ndarray:
+    """The clock of the window; empty without one."""
+    return state.window.clock if state.window else NO_CLOCK
 
 
 def members_of(state: State) -> tuple[Expansion, int]:

@@ -17,9 +17,7 @@ from streamsvm.estimators.learner.forgetting import forget, leave_out, relabel
 from streamsvm.estimators.learner.sharing import to_the_end
 from streamsvm.estimators.learner.state import State, slots_of
 from streamsvm.estimators.multiclass.learning import JointLearning
-from streamsvm.validation.streaming.held_out_margins import LeftOut, Part
-
-TINY = 1e-12  # the lead of a class that is predicted although another one has the same value or a larger one
+from streamsvm.validation.streaming.held_out_margins import TINY, LeftOut, Part
 
 
 class ForgettingModels(JointLearning):

@@ -9,9 +9,7 @@ import numpy as np
 
 from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling import RawRows
-from streamsvm.core.storage import with_own_coefficients
-from streamsvm.estimators.learner.eviction import is_due, make_way
-from streamsvm.estimators.learner.state import State, interruptible, members_of, note, recover
+from streamsvm.estimators.learner.state import State, clock_of, interruptible, members_of, note, recover
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block
 from streamsvm.online.joint_learning import (
@@ -23,14 +21,11 @@ from streamsvm.online.joint_learning import (
     Course,
     Seat,
     enter,
-    forget_old_together,
     learn_together,
     mark_members,
     mark_used,
     move_slots,
 )
-from streamsvm.online.removal.bounded import EARLY, Window
-from streamsvm.online.removal.forget import mended
 from streamsvm.online.union import Union
 
 
@@ -85,7 +80,6 @@ class JointModels:
         self._seats: list[Seat] = []
         self._seen: list[int] = []
         self._noted: list[int] = []  # how many of the learned examples each model knows of
-        self._due: int | None = None  # number of the example from which on a member may be too old; None: unknown
         for k, (place, state) in enumerate(zip(places, models, strict=True)):
             if before is not None and place >= 0:
                 self._seats.append(before._seats[place])
@@ -162,44 +156,6 @@ class JointModels:
                 note(state, n_seen + learned, (negative, positive), newest, state.features.n_kept, *ages)
                 self._noted[k] = learned
 
-    def lasts(self, born: np.ndarray) -> int:
-        """How many of these examples can be learned before a member may be too old."""
-        self.note()
-        return min(window.lasts(born, window.now(born)) for window in self._windows)
-
-    def make_way(self, now: int, U: Union) -> None:
-        """Let the members leave that are too old before the example with this number."""
-        if self._due is not None and now < self._due:
-            return
-        self.note()
-        if self.models[0].problem.fixed_sum:
-            self._forget_old(now, U)
-        else:
-            for k, state in enumerate(self.models):
-                if is_due(state, now):
-                    make_way(state, now)
-                    self._enter(k, U)
-        self._due = min(min(window.due, now + window.span) for window in self._windows)
-
-    @property
-    def _windows(self) -> list[Window]:
-        return [state.window for state in self.models if state.window]
-
-    def _forget_old(self, now: int, U: Union) -> None:
-        """`make_way` of all models in one call, as long as none needs LAPACK or very many steps."""
-        span, kernel, K = self._windows[0].span, self.models[0].kernel, len(self.models)
-        tols, oldest = np.full(K, self.models[0].tol, float), np.full(K, now)
-        ages = now - span, span // EARLY
-        while (k := forget_old_together(self._like[0], kernel, self._tables, *ages, tols, oldest)) != ALL:
-            state = self.models[k]
-            with interruptible(state):
-                make_way(state, now)
-                s = with_own_coefficients(state.expansion)
-                state.expansion, _ = mended(s, state.kernel, state.problem, float(tols[k]))
-            self._enter(k, U)
-        for window, born in zip(self._windows, oldest.tolist(), strict=True):
-            window.due = born + span
-
     def members(self, U: Union, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
         """The place of the class of each of the union's vectors, -1 for one that is no member; and their ages.
 
@@ -224,7 +180,7 @@ def _seat_of(state: State) -> Seat:
     counts = np.zeros(COUNTS, np.int64)
     counts[:LEARNED] = state.class_counts
     counts[NEWEST] = -1
-    return Seat(np.zeros(len(state.expansion.alpha), np.int64), state.calibration, counts)
+    return Seat(np.zeros(len(state.expansion.alpha), np.int64), state.calibration, clock_of(state), counts)
 
 
 def _n_left(signs: np.ndarray, classes: np.ndarray) -> int:

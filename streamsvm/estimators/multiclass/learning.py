@@ -74,7 +74,7 @@ class JointLearning(BinaryModels):
             room = min(n_fitting, len(self._union.user_ids) - self._union.n_slots)
             numbers, replaced = self._numbered(block.part(0, max(1, room)))
             begins = self._begins(block.labels[: len(numbers)])
-            together = self._can_learn_together(numbers, replaced, block.born[: len(numbers)], bool(begins))
+            together = self._can_learn_together(numbers, replaced)
             if not together:  # the first example of a class alone
                 numbers = numbers[: max(1, begins[0]) if begins else None]
             part, block = block.part(0, len(numbers)), block.part(len(numbers), len(block.labels))
@@ -172,23 +172,18 @@ class JointLearning(BinaryModels):
     def _note(self, lesson: _Lesson, n: int) -> None:
         """Note that the first n examples of a lesson have been learned."""
         if n:
-            born, window = lesson.part.born[:n], self._common.window
-            oldest, latest = int(born.min()), int((window.now(born) if window else born)[-1])
+            born = lesson.part.born[:n]
+            oldest, latest = int(born.min()), int(born.max())
             largest, n_columns = int(lesson.part.ids[:n].max()), int(lesson.part.growth[n - 1])
             note(self._common, lesson.n_seen + n, (0, 0), largest, n_columns, oldest, latest)
 
     # ---------------------------------------------------------------------------------------- all models in one call
 
-    def _can_learn_together(self, numbers: np.ndarray, replaced: np.ndarray, born: np.ndarray, begins: bool) -> bool:
-        """Whether no member has to leave between two examples: none is one too many, or too old, or replaced."""
+    def _can_learn_together(self, numbers: np.ndarray, replaced: np.ndarray) -> bool:
+        """Whether compiled code can let members leave between two examples: none is one too many, or replaced."""
         if self._common.budget is not None or len(replaced) or (numbers < self._common.n_seen).any():
             return False
-        window = self._common.window
-        if window is None:
-            return True
-        if window.by_time or begins or not self._signs().all():  # a model's clock must go on with all examples
-            return False
-        return len(numbers) == 1 or self._all_jointly().lasts(born) >= len(numbers)
+        return self._common.window is None or not self._common.window.by_time  # which refuses late examples
 
     def _have_learn_together(self, lesson: _Lesson) -> None:
         """Let all models learn the examples of a lesson that they have not learned yet."""
@@ -203,8 +198,6 @@ class JointLearning(BinaryModels):
                 part.q, part.raw, lesson.numbers, part.born, lesson.W, boxes, classes, at
             )
         try:
-            if self._common.window:
-                self._all_jointly().make_way(int(part.born[0]), self._union)
             for t in lesson.begins:
                 self._have_learn_until(lesson, learned, t)
                 self._begin(lesson, t)

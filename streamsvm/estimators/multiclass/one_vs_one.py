@@ -268,7 +268,7 @@ class OneVsOne(MulticlassSVM):
 
     def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
         if self._trained is not None:
-            return [(pair.numbers, pair.alpha, pair.bias) for pair in self._trained]
+            return [pair.function for pair in self._trained]
         return super()._parts()
 
     # ------------------------------------------------------------------------------------------------------ prediction

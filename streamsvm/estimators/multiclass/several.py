@@ -5,22 +5,23 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from river.utils import dataframe
 
 from streamsvm.core import arguments
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require
 from streamsvm.estimators.inputs.checks import (
+    PLAIN,
     array_of_labels,
+    frame_like,
     is_frame,
     label_of,
     labels_of,
     n_rows,
+    require_plain,
     series_like,
     too_large,
 )
-from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner import snapshots
 from streamsvm.estimators.learner.copies import Content
@@ -163,7 +164,7 @@ class MulticlassSVM(ForgettingModels):
 
         A dataframe for a dataframe, otherwise an array (n, n_classes).
         """
-        return self._frame_like(X, self._values(self._decide_many(X)))
+        return frame_like(X, self.labels, self._values(self._decide_many(X)))
 
     def predict_many(self, X: Any) -> Any:
         """The predicted classes of all rows: a series for a dataframe, otherwise an array (n,)."""
@@ -176,13 +177,7 @@ class MulticlassSVM(ForgettingModels):
 
         A dataframe for a dataframe, otherwise an array (n, n_classes).
         """
-        return self._frame_like(X, self._probabilities(self._decide_many(X)))
-
-    def _frame_like(self, X: Any, values: np.ndarray) -> Any:
-        if not is_frame(X):
-            return values
-        columns = {label: values[:, k] for k, label in enumerate(self.labels)}
-        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+        return frame_like(X, self.labels, self._probabilities(self._decide_many(X)))
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
@@ -220,11 +215,7 @@ class MulticlassSVM(ForgettingModels):
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def _content(self) -> Content:
-        for label in [*self.labels, *(self.classes or ())]:
-            if type(label) not in PLAIN:
-                raise SnapshotError(
-                    f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
-                )
+        require_plain("label", [*self.labels, *(self.classes or ())])
         common, _ = snapshots.dump(self._common, self.model._get_params())
         states, arrays = self._states()
         scale = self._common.scale.dump(len(self._features))

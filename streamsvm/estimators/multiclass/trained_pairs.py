@@ -23,54 +23,50 @@ class TrainedPair(NamedTuple):
 
     Attributes
     ----------
-    numbers, places, alpha, g
-        The members: the numbers by which the union knows them, their places among the pair's examples, coefficients and
-        gradients.
-    bias
-        The constant of f(x).
-    positive, decision_values
-        The labels of examples, and f(x) of each by a model that had not seen it: its probabilities rest on them.
+    optimum
+        Its solution.
+    numbers
+        The numbers by which the union knows the members.
     counts
         Numbers of negative and of positive examples.
     largest
         The largest number of an example.
     """
 
+    optimum: PairOptimum
     numbers: np.ndarray
-    places: np.ndarray
-    alpha: np.ndarray
-    g: np.ndarray
-    bias: float
-    positive: np.ndarray
-    decision_values: np.ndarray
     counts: Counts
     largest: int
+
+    @property
+    def function(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """The numbers and the coefficients of the members, and the constant of f(x)."""
+        return self.numbers, self.optimum.alpha, self.optimum.bias
 
     @property
     def calibration(self) -> np.ndarray:
         """What the margins told; see `online.outputs.calibration`."""
         calibration = new_calibration(0.0)
-        note_margins(calibration, self.positive, self.decision_values)
+        note_margins(calibration, self.optimum.positive, self.optimum.decision_values)
         return calibration
 
 
 def trained(found: Iterable[PairOptimum], ids: np.ndarray, counts: list[int], largest: list[int]) -> list[TrainedPair]:
     """Solved pairs; `counts` and `largest` have the number of examples and the largest id of each class."""
-    pairs = []
-    for pair in found:
-        of_members = ids[pair.members], pair.places, pair.alpha, pair.g
-        of_examples = (counts[pair.second], counts[pair.first]), max(largest[pair.first], largest[pair.second])
-        pairs.append(TrainedPair(*of_members, pair.bias, pair.positive, pair.decision_values, *of_examples))
-    return pairs
+    return [
+        TrainedPair(p, ids[p.members], (counts[p.second], counts[p.first]), max(largest[p.first], largest[p.second]))
+        for p in found
+    ]
 
 
 def give_solution(state: State, pair: TrainedPair, U: Union) -> None:
     """Let a new model be this solution, whose members are in the union."""
     slots, n_features = U.slots_of(pair.numbers), len(state.features)
     box = arguments.boxes_of(state.C, U.weights[slots], np.ones(len(slots)))
-    positive = pair.places < pair.counts[True]
+    places = pair.optimum.places
+    positive = places < pair.counts[True]
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-    members = Members(lo, hi, pair.alpha, pair.g, pair.numbers, pair.places)
+    members = Members(lo, hi, pair.optimum.alpha, pair.optimum.g, pair.numbers, places)
     state.expansion = with_members(state.expansion, state.kernel, [U.queries(slots)], n_features, members)
     state.calibration = pair.calibration
     n = sum(pair.counts)

@@ -1,6 +1,6 @@
-"""Bounded streams: which members leave when they are too many or too old.
+"""Budgets: which members leave when they are too many.
 
-*Too many*: when `budget` is reached, a twentieth of the members leaves at once.  Members with alpha = 0 leave first,
+When `budget` is reached, a twentieth of the members leaves at once.  Members with alpha = 0 leave first,
 beginning with those that are farthest from becoming violators; nothing else changes.  If more have to leave:
 
 - *remove* takes the members farthest on the wrong side (y f(x) smallest), and forgets them exactly, see `forget`.
@@ -18,9 +18,6 @@ Among equals, the oldest leave first.  Each class keeps at least a tenth of the 
 For the RBF kernel, the maximised term is m kappa^((1-h)^2) + (1-m) kappa^(h^2) with kappa = K_ij.  For the linear
 kernel h = m, and w does not move.  The sums of coefficients and boxes stay the same.  So the model remains a support
 vector machine, over weighted examples, some of which never occurred.  The steps for the next examples re-balance it.
-
-*Too old*: members whose `born` is `span` or more behind the newest example leave.  Members that will soon be as old
-leave with them.
 
 ======== ============================================================ ================
 symbol   name                                                         shape, dtype
@@ -42,7 +39,6 @@ gradient descent for large-scale SVM training", JMLR 13 (2012).  Deviations:
   noise.
 """
 
-import datetime
 import math
 
 import numpy as np
@@ -52,7 +48,6 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import COMPRESSED, G_DOWN, G_UP, SLOTS, STORAGE, Expansion, append, bury, set_penalties
 from streamsvm.core.kernels import LINEAR_KIND, Kernel
 from streamsvm.core.rows import gather, kernel_row, member_row, store_row
-from streamsvm.core.saving.snapshot import LARGEST_COUNT
 from streamsvm.core.storage import copy, live_slots, n_members, reserve, with_own_coefficients
 from streamsvm.online.finish import Problem
 from streamsvm.online.lasvm import midpoint
@@ -60,65 +55,10 @@ from streamsvm.online.removal.forget import forget
 
 REMOVE, MERGE = "remove", "merge"  # or "project"
 AT_ONCE = 20  # a full budget loses one member in 20
-EARLY = 50  # a fiftieth of a window is forgotten early, so that many members leave at once
 WRONG_SHARE = 0.25  # of the support vectors that merge, those farthest on the wrong side; the others are the lightest
 OF_A_CLASS = 10  # each class keeps at least a tenth of the members, if it has as many
-MICROSECOND = datetime.timedelta(microseconds=1)
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 SECTIONS = 25  # of an interval of length 1/2: h to 3e-6
-FAR = LARGEST_COUNT  # from any number or time
-
-
-class Window:
-    """The age at which members leave, and the time from which on one may have it.
-
-    Parameters
-    ----------
-    window
-        The age: a number of examples, or a time span.
-
-    Attributes
-    ----------
-    by_time
-        Whether examples need a time.
-    span
-        The window, as a count or in microseconds.
-    latest
-        The largest number or time so far.
-    due
-        The number or time from which on a member may be too old.
-    """
-
-    def __init__(self, window: int | datetime.timedelta) -> None:
-        self.by_time = isinstance(window, datetime.timedelta)
-        self.span = min(window // MICROSECOND if isinstance(window, datetime.timedelta) else int(window), FAR // 4)
-        self.latest = self.due = -FAR
-
-    def now(self, born: np.ndarray) -> np.ndarray:
-        """Return the largest number or time up to each of these examples."""
-        return np.maximum(np.maximum.accumulate(born), self.latest)
-
-    def lasts(self, born: np.ndarray, now: np.ndarray) -> int:
-        """Return how many of these examples can be learned before a member may be too old."""
-        due = np.minimum.accumulate(np.append(self.due, born[:-1] + self.span))
-        late = now >= due
-        return int(np.argmax(late)) if late.any() else len(born)
-
-    def passed(self, born: int, now: int) -> None:
-        """Note the oldest and the latest of the examples that were learned."""
-        self.latest, self.due = now, min(self.due, born + self.span)
-
-    def forget_old(self, s: Expansion, kernel: Kernel, problem: Problem, tol: float, now: int) -> Expansion:
-        """If a member is too old, return the expansion without it and without those that will be too old soon."""
-        live = live_slots(s)
-        born, edge = s.born[live], now - self.span
-        if not (born <= edge).any():
-            return s
-        return forget(with_own_coefficients(s), kernel, problem, live[born <= edge + self.span // EARLY], tol)[0]
-
-    def look(self, s: Expansion) -> None:
-        """Note the time from which on a member may be too old again."""
-        self.due = int(s.born[live_slots(s)].min(initial=FAR)) + self.span
 
 
 # --------------------------------------------------------------------------------------------------------- which leave

@@ -62,6 +62,7 @@ LOOKED_UP, FOLLOWED, HANDED_BACK, TOO_MANY = range(4)  # how members left; or th
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `note_steps`
+FEWEST = 0.05  # of the steps to 1e-3, that a tolerance of 1 needs
 NO_FACTOR = np.empty((0, 0)), np.empty(0)
 UNIT, REMOVALS = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
@@ -103,7 +104,7 @@ def seconds_along(n: int, m: int, events: float) -> float:
 
 def expected_steps(m: int, r: int, tol: float) -> float:
     """How many steps it is expected to take to solve again to `tol` after r members have left, with m free ones."""
-    digits = max(1.0, -math.log10(tol) / 3.0)
+    digits = max(FEWEST, -math.log10(tol) / 3.0)
     return digits * math.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
 
 

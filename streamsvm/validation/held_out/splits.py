@@ -147,11 +147,9 @@ def _chained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str,
 
 
 def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
-    trained, trained_before = lo < hi, source.lo < source.hi
-    leaving, entering = np.flatnonzero(trained_before & ~trained), np.flatnonzero(trained & ~trained_before)
     if plan.factor is not None:
-        return seeds.exact.path(source, leaving, entering, lo, hi, plan.factor, plan.max_events)
-    return seeds.SEEDS[plan.seeding](source, leaving, entering, lo, hi)
+        return seeds.exact.path(source, lo, hi, plan.factor, plan.max_events)
+    return seeds.SEEDS[plan.seeding](source, lo, hi)
 
 
 def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:

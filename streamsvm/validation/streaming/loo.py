@@ -42,10 +42,9 @@ from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.ranking import prbep_score
 from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, mean_recall
-from streamsvm.validation.streaming.held_out_margins import LeftOut
+from streamsvm.validation.streaming.held_out_margins import TINY, LeftOut
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
-TINY = 1e-12  # the margin of an example of which only the sign is known
 OUTCOMES = 200  # outcomes that measure how good the guesses are
 FEWEST_REMOVED = 10  # support vectors that the smallest estimate leaves out
 

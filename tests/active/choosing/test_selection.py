@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from river import preprocessing
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
 from streamsvm.active import (
@@ -281,7 +282,7 @@ def test_a_pipeline_of_a_learner_alone():
 @pytest.mark.parametrize("n", [1, 20, 60, 200])
 def test_delta_is_the_largest_violation_among_the_members(learner, n):
     model = trained(learner, seed=n, n=n)
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = np.flatnonzero(s.y)
     problem_of_members = s.alpha[live], s.g[live], s.lo[live], s.hi[live]
     violation = naive.violation if learner is LASVM else naive.box_violation

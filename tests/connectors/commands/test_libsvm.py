@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import _libsvm
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, SnapshotError, WarmupScaler, save
 from streamsvm.connectors.commands.shared.saved_model import read_model
@@ -186,7 +187,7 @@ def test_wide_and_sparse_members(tmp_path, monkeypatch, decide):
     assert {
         feature["number"] - feature["name"] for feature in json.loads(legend.read_text(encoding="utf-8"))["features"]
     } == {1}
-    assert model._state.expansion.counts[STORAGE] == COMPRESSED
+    assert state_of(model).expansion.counts[STORAGE] == COMPRESSED
     assert_close(decide(path, X), model.decision_function_many(X))
 
 

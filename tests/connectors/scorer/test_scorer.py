@@ -11,6 +11,7 @@ from asked import until
 from fuse import Fuse, Killed
 from logged import change, read, read_json
 from logged import configure as small
+from states import state_of
 
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -410,7 +411,7 @@ def test_a_committee_s_label_and_score_agree():
     for label, slope, C in ((True, 0.05, 10.0), (False, 50.0, 0.1)):
         model = LASVM(C=C, gamma=1.0)
         model.learn_many([x, {"u": -1.0}], [label, not label])
-        model._state.sigmoid[[0, 2]] = slope
+        state_of(model).sigmoid[[0, 2]] = slope
         members.append(Member(model, None, ModelVersion(1, 1), 0.0))
     (said,) = Committee(members).predict([x])
     assert said.margin > 0.0

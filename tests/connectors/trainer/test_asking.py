@@ -257,9 +257,10 @@ def test_an_event_that_the_join_has_forgotten_is_not_asked_about(tmp_path):
     assert {question["id"] for question in world.open()} <= newest
 
 
-def test_events_that_the_join_has_forgotten_take_no_room(tmp_path):
+@pytest.mark.parametrize("challengers", [(), (ChallengerSettings("other", model=ModelSettings(gamma=2.0)),)])
+def test_events_that_the_join_has_forgotten_take_no_room(tmp_path, challengers):
     conf = configure(tmp_path, reservoir=15, open=1)
-    conf = replace(conf, join=replace(conf.join, ttl_seconds=600.0))  # ten events
+    conf = replace(conf, join=replace(conf.join, ttl_seconds=600.0), challenger=challengers)  # ten events
     state = World(conf, n=150).run()
     loop = state.labelling.loop
     assert len(loop.state()["pool"]["keys"]) + loop.counts.n_open == state.join.n_entries

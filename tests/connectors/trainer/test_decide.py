@@ -16,6 +16,7 @@ from streamsvm.connectors.logs.transport import TopicMismatch
 from streamsvm.connectors.records.classes import KnownClasses
 from streamsvm.connectors.records.decisions import from_json, to_json
 from streamsvm.connectors.report.decisions import decisions_panels
+from streamsvm.connectors.report.drawing import picture
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
@@ -118,7 +119,7 @@ def test_each_key_decides_for_itself_and_raw_events_are_decided(tmp_path):
             whole_of[label] += tally
     assert state.decided.tallies == {label: Tally(*counts) for label, counts in whole_of.items()}
     assert [point.n for point in other.decided.course.rows] == [64, 128, 192]
-    assert [point.n for point in state.decided.course] == [64, 120, 184, 240]
+    assert [point.n for point in state.decided.course.rows] == [64, 120, 184, 240]
     panel, _ = decisions_panels(read_state(settings.daemon.state_dir)[0])
     assert panel.table[0] == ("class", "labelled", "decided", "wrong")
 
@@ -233,9 +234,10 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
     row = next(row for row in panel.table if row[0] == "positive")
     assert row[1:3] == (f"{tally.n}", f"{tally.decided} ({tally.decided / tally.n:.1%})")
     assert row[3] == f"{tally.wrong} ({tally.wrong / tally.n:.2%})"
-    assert "% decided" in course.picture
-    assert "% of class wrong" in course.picture
-    assert f"{100 * state.models.decider(None).would_decide(0.1):.0f} % at 10.0%" in would.picture
+    drawn = picture(course.plot, "course", "")
+    assert "% decided" in drawn
+    assert "% of class wrong" in drawn
+    assert f"{100 * state.models.decider(None).would_decide(0.1):.0f} % at 10.0%" in would.alt
 
 
 def test_settings_that_contradict_it(tmp_path):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from logged import append_at as append
 from logged import change, predictions, read
 from logged import configure as base
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.connectors.commands.doctor.state import check_state
@@ -198,7 +199,7 @@ def test_a_window_of_the_events_own_time(tmp_path, labels):
         rows["labels"].append((START, None, {"id": i, "y": y}))
     append(settings, rows)
     model = trainer.run(settings)[0].model
-    s = model._state.expansion
+    s = state_of(model).expansion
     latest = 1000 * (START + 500 * 199)
     assert 55 <= model.n_members <= 60
     assert (latest - s.born[: s.counts[0]][s.y[: s.counts[0]] != 0] < 30e6).all()

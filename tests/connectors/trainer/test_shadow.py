@@ -14,13 +14,13 @@ from streamsvm.connectors.commands import cli
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.erasures import Erasure
 from streamsvm.connectors.report.page import write_report
+from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer import shadow, trainer
 from streamsvm.connectors.trainer.erasing import erase
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.digests import digests
-from streamsvm.connectors.trainer.telemetry import Telemetry
 
 
 def run(settings):
@@ -259,7 +259,8 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     fill(settings)
     monkeypatch.setattr(shadow, "_GRACE_SECONDS", 0.0)
     slow, sharing = replace(SHADOWS[0], slowdown=1e-9), replace(SHADOWS[1], share=0.3)
-    state = run(replace(settings, challenger=(slow, sharing)))
+    settings = replace(settings, challenger=(slow, sharing))
+    run(settings)
     assert cli.main(["challengers", str(settings.daemon.state_dir)]) == 0
     out = capsys.readouterr().out
     assert "events-0: 'model' serves, at offset 200" in out
@@ -269,10 +270,10 @@ def test_the_table_the_panel_and_the_metrics(tmp_path, capsys, monkeypatch):
     assert "c1 was dropped: it took " in out
     path, _ = write_report(settings.daemon.state_dir)
     assert all(title in path.read_text() for title in ("Challengers", "Answers by model"))
-    metrics = Metrics()
-    telemetry = Telemetry(metrics, settings.codec())
-    telemetry._measure_challengers(state, 0)
-    text = metrics.render()
+    metrics, shown = Metrics(), []
+    with LocalLog(settings.log.dir) as log:
+        trainer.Trainer(settings, log, lambda: shown.append(metrics.render()), Health(), metrics).run()
+    text = shown[-1]
     assert 'streamsvm_challenger_active{challenger="c1",partition="0"} 0.0' in text
     assert 'streamsvm_answers_mean{bound="low",challenger="wide",metric="error",partition="0"} 0' in text
     assert re.search(

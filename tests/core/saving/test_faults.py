@@ -4,6 +4,7 @@ import fuzz_snapshot
 import naive
 import numpy as np
 import pytest
+from states import state_of
 
 from streamsvm import LASVM
 from streamsvm.core import storage
@@ -50,10 +51,10 @@ def first_of(messages, texts):
 def test_what_is_wrong_with_an_expansion_is_what_the_twin_finds(kind):
     model, rng = KINDS[kind], np.random.default_rng(0)
     features = (
-        {"sparse_values"} if model._state.expansion.counts[STORAGE] == COMPRESSED else {"columns", "bits", "starts"}
+        {"sparse_values"} if state_of(model).expansion.counts[STORAGE] == COMPRESSED else {"columns", "bits", "starts"}
     )
     for turn in range(400):
-        s = storage.copy(model._state.expansion)
+        s = storage.copy(state_of(model).expansion)
         used = [getattr(s, name) for name in (*SPOILED, *features)]
         own = [array[..., : s.counts[SLOTS]] if array.shape[-1] == len(s.alpha) else array for array in used]
         for _ in range(turn % 3):
@@ -61,14 +62,14 @@ def test_what_is_wrong_with_an_expansion_is_what_the_twin_finds(kind):
             if array.size:
                 spoil(rng, array)
         with np.errstate(all="ignore"):
-            expected = naive.faults_of_expansion(s, model._state.kernel)
-        found = min(faults.fault_of_coefficients(s), faults.fault_of_examples(s, model._state.kernel))
+            expected = naive.faults_of_expansion(s, naive.kernel_of(model))
+        found = min(faults.fault_of_coefficients(s), faults.fault_of_examples(s, naive.kernel_of(model)))
         assert found == first_of(expected, faults.FAULTS), (turn, expected, (*faults.FAULTS, "sound")[found])
 
 
 def test_what_is_wrong_with_a_scale_is_what_the_twin_finds():
     rng = np.random.default_rng(1)
-    state = fuzz_snapshot.learned(LASVM(C=10.0), *fuzz_snapshot.late_feature())._state.scale.state
+    state = state_of(fuzz_snapshot.learned(LASVM(C=10.0), *fuzz_snapshot.late_feature())).scale.state
     told = set()
     for turn in range(2000):
         c = copy_of_scale(state)

@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, merge
 from streamsvm.active import MaxLabels, label_pool
@@ -99,7 +100,7 @@ def test_a_block_wakes_at_the_value_at_which_an_example_does():
         for x, label in zip(rows_of(X), y, strict=True):
             alone.learn_one(x, label)
         batch.learn_many(X, y)
-        assert alone._state.scale.tracks == batch._state.scale.tracks == (float(value) ** 2 > FAR / 0.5)
+        assert state_of(alone).scale.tracks == state_of(batch).scale.tracks == (float(value) ** 2 > FAR / 0.5)
         assert alone.digest() == batch.digest()
 
 
@@ -107,7 +108,7 @@ def test_near_0_nothing_is_kept_for_it():
     X, y = ball()
     model = LASVM(C=10, gamma=0.5)
     model.learn_many(X, y)
-    assert not model._state.scale.tracks
+    assert not state_of(model).scale.tracks
     assert not [name for name in model._content()[1] if name.startswith("scale.")]
 
 
@@ -116,8 +117,8 @@ def test_an_outlier_alone_shifts_nothing():
     model = LASVM(C=10, gamma=0.5)
     model.learn_many(X[:100], y[:100])
     model.learn_one({0: 1e7, 1: -1e7, 2: 1e7}, True)
-    assert model._state.scale.tracks
-    assert not model._state.scale.is_active or np.abs(model._state.scale.state.shift[:3]).max() < 1e6
+    assert state_of(model).scale.tracks
+    assert not model.is_scaling or np.abs(state_of(model).scale.state.shift[:3]).max() < 1e6
     model.learn_many(X[100:], y[100:])
     assert accuracy(model, X, y) > 0.93
 
@@ -127,7 +128,7 @@ def test_the_moments_begin_with_those_of_the_members():
     model = FullSVM(C=10, gamma=0.5)
     model.learn_many(X[:30], y[:30])
     model.learn_one({0: 100.0, 1: 0.5, 2: -60.0}, True)
-    c = model._state.scale.state
+    c = state_of(model).scale.state
     assert (c.counts[SEEN], c.counts[TRACKS], c.counts[PLACES]) == (31, 1, 3)
     np.testing.assert_allclose(c.m[:3], X[:30].mean(axis=0), atol=0.5)  # the last one is cut
 
@@ -171,7 +172,7 @@ def test_merging_pools_what_was_near_with_what_was_far():
         part.learn_many(X[own], y[own])
     for of in (parts, parts[::-1]):
         assert accuracy(merge(of, renumber=True), X, y) > 0.9
-    assert not merge([parts[0], parts[0].clone()], renumber=True)._state.scale.tracks
+    assert not state_of(merge([parts[0], parts[0].clone()], renumber=True)).scale.tracks
 
 
 @pytest.mark.parametrize("sparse", [False, True])

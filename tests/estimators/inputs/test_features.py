@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import feature_extraction, preprocessing
+from states import state_of
 
 from streamsvm import LASVM, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core.expansion import is_binary
@@ -64,7 +65,7 @@ def test_every_form_of_a_batch_is_learned_and_predicted_alike(form, binary):
     X = np.float64(np.float32(X))
     X[0] = 1.0  # so that all features are met at once, and get the same columns
     expected, model = learned(X, y), learned(FORMS[form](X), y)
-    assert is_binary(model._state.expansion) == binary
+    assert is_binary(state_of(model).expansion) == binary
     assert model.digest() == expected.digest()
     np.testing.assert_array_equal(model.decision_function_many(FORMS[form](X)), expected.decision_function_many(X))
     assert [model.decision_function_one(x) for x in dicts(X[:50])] == expected.decision_function_many(X[:50]).tolist()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from states import state_of
 
 from streamsvm import LASVM, AutoLASVM, OneVsOne, OneVsRest, merge
 from streamsvm.core.saving import snapshot
@@ -124,7 +125,7 @@ def test_merged_models_guess():
     for model, own in zip(parts, (slice(0, 300), slice(300, 600)), strict=True):
         model.learn_many(rows[own], y[own])
     merged = merge(parts, renumber=True)
-    state = merged._state.scale.state
+    state = state_of(merged).scale.state
     assert state.counts[-1] == 1
     assert np.isfinite(merged.decision_function_many(rows)).all()
     assert np.mean(merged.predict_many(rows) == (y == 1)) > 0.85

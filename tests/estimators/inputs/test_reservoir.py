@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
 from streamsvm.core import storage
@@ -48,7 +49,7 @@ def by_class(n=3000, seed=0):
 
 
 def member_ids(model):
-    return set(model._state.expansion.ids[storage.live_slots(model._state.expansion)].tolist())
+    return set(state_of(model).expansion.ids[storage.live_slots(state_of(model).expansion)].tolist())
 
 
 def accuracy(model, X, y):
@@ -98,10 +99,16 @@ def test_it_is_its_slow_twin(notes, size, span, max_values):
 
 
 @settings(max_examples=150)
-@given(NOTES, st.lists(st.integers(1, 40), max_size=8), st.integers(0, 15), st.sampled_from([10, 25, 10**6]))
-def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
+@given(
+    NOTES,
+    st.lists(st.integers(1, 40), max_size=8),
+    st.integers(0, 15),
+    st.one_of(st.none(), st.integers(1, 10)),
+    st.sampled_from([10, 25, 10**6]),
+)
+def test_blocks_are_its_slow_twin(notes, cuts, size, span, max_values):
     """Blocks and single examples by turns; what is forgotten or relabelled comes before a block."""
-    fast, slow = Reservoir(size), naive.NaiveReservoir(size, None, max_values)
+    fast, slow = Reservoir(size, span, by_time=False), naive.NaiveReservoir(size, span, max_values)
     ends = [*np.minimum(np.cumsum(cuts), len(notes)).tolist(), len(notes)]
     with pytest.MonkeyPatch.context() as patch:
         for module in (reservoir, class_sample):
@@ -149,9 +156,9 @@ def test_it_is_uniform_over_each_class():
     for number in range(0, 60_000, 1000):
         positive = rng.random(1000) < 0.3
         block = (np.arange(number, number + 1000), *[np.full(1000, number)] * 2, -1.0 * ~positive, 1.0 * positive)
-        model._state.reservoir.note_block(number, *block, ones)
+        state_of(model).reservoir.note_block(number, *block, ones)
     for positive in (False, True):
-        numbers = np.array([example.number for example in model._state.reservoir if example.positive == positive])
+        numbers = np.array([example.number for example in state_of(model).reservoir if example.positive == positive])
         counts = np.histogram(numbers, 10, (0, 60_000))[0]
         assert len(numbers) == 5000
         assert np.abs(counts - 500).max() < 4 * 20
@@ -187,9 +194,9 @@ def test_batches_sample_as_a_loop_does(seed, cuts, form, window, own_ids, size):
         part = slice(b, e)
         own = None if ids is None else ids[part]
         many.learn_many(FORMS[form](X[part]), y[part], w[part], own, None if t is None else t[part])
-    assert contents(one._state.reservoir) == contents(many._state.reservoir)
+    assert contents(state_of(one).reservoir) == contents(state_of(many).reservoir)
     assert one.digest() == many.digest()
-    assert len(one._state.reservoir) <= size
+    assert len(state_of(one).reservoir) <= size
     again = LASVM.from_bytes(many.to_bytes())
     for model in (again, one):
         model.learn_many(X[:40], y[:40], t=None if t is None else [times[-1]] * 40)
@@ -200,7 +207,7 @@ def test_batches_sample_as_a_loop_does(seed, cuts, form, window, own_ids, size):
 def test_it_holds_the_features_as_they_were_given():
     model = LASVM()
     model.learn_one({"b": 1.0 + 1e-12, "a": 0.0, 3: -2.0}, True, w=0.5)
-    example = next(iter(model._state.reservoir))
+    example = next(iter(state_of(model).reservoir))
     names = model.feature_names
     assert {names[d]: v for d, v in zip(example.columns, example.values, strict=True)} == {"b": 1.0 + 1e-12, 3: -2.0}
     assert (example.positive, example.box, example.id, example.number) == (True, 5.0, 0, 0)
@@ -216,10 +223,10 @@ def test_copies_share_nothing_that_changes():
     X, y = problem(100)
     model = LASVM(gamma=0.3, reservoir=40)
     model.learn_many(X[:50], y[:50])
-    other, before = copy.deepcopy(model), contents(model._state.reservoir)
+    other, before = copy.deepcopy(model), contents(state_of(model).reservoir)
     other.learn_many(X[50:], y[50:])
-    assert contents(model._state.reservoir) == before != contents(other._state.reservoir)
-    assert len(model.clone()._state.reservoir) == 0
+    assert contents(state_of(model).reservoir) == before != contents(state_of(other).reservoir)
+    assert len(state_of(model.clone()).reservoir) == 0
 
 
 # ----------------------------------------------------------------------------------------------------------- snapshots
@@ -265,9 +272,9 @@ def test_a_snapshot_without_one_has_an_empty_one():
     meta, arrays = snapshot.unpack(model.to_bytes(), "LASVM")
     arrays = {name: array for name, array in arrays.items() if not name.startswith("reservoir.")}
     old = LASVM.from_bytes(snapshot.pack("LASVM", meta, arrays))
-    assert len(old._state.reservoir) == 0
+    assert len(state_of(old).reservoir) == 0
     old.learn_many(X, y)
-    assert len(old._state.reservoir) == 60
+    assert len(state_of(old).reservoir) == 60
 
 
 # -------------------------------------------------------------------------------------------------------------- finish
@@ -298,12 +305,12 @@ def test_after_finish_no_example_of_the_reservoir_violates(learner):
     model.learn_many(X, y, w=np.linspace(0.5, 1.5, len(y)))
     model.finish()
     members, least, late = member_ids(model), getattr(model, "ramp_s", -np.inf), 0
-    assert len(model._state.reservoir) == 600
-    for example in model._state.reservoir:
+    assert len(state_of(model).reservoir) == 600
+    for example in state_of(model).reservoir:
         margin = (1 if example.positive else -1) * model.decision_function_many(X[[example.id]])[0]
         late += not (example.id in members or margin >= 1.0 - model.tol or margin < least)
     assert late == 0
-    s = model._state.expansion
+    s = state_of(model).expansion
     for slot in storage.live_slots(s):  # what came back has its own box, age and features
         number = int(s.ids[slot])
         full = 10.0 * np.linspace(0.5, 1.5, len(y))[number]
@@ -340,9 +347,9 @@ def test_finish_leaves_the_sigmoid_and_the_reservoir_alone():
     X, y, *_ = by_class(1500)
     model = LASVM(C=10.0, gamma=0.5)
     model.learn_many(X, y)
-    slopes, sample = model.slopes, contents(model._state.reservoir)
+    slopes, sample = model.slopes, contents(state_of(model).reservoir)
     model.finish()
-    assert (model.slopes, contents(model._state.reservoir)) == (slopes, sample)
+    assert (model.slopes, contents(state_of(model).reservoir)) == (slopes, sample)
 
 
 @pytest.mark.parametrize("how", ["remove", "project", "merge"])
@@ -361,9 +368,9 @@ def test_what_comes_back_leaves_the_window_in_time():
     model.finish()
     for b in range(700, 900, 10):
         model.learn_many(X[b : b + 10], y[b : b + 10])
-        live = storage.live_slots(model._state.expansion)
-        assert model._state.expansion.born[live].min() > b + 9 - 500
-        assert min(example.born for example in model._state.reservoir) > b + 9 - 500
+        live = storage.live_slots(state_of(model).expansion)
+        assert state_of(model).expansion.born[live].min() > b + 9 - 500
+        assert min(example.born for example in state_of(model).reservoir) > b + 9 - 500
 
 
 def test_finish_that_is_interrupted_leaves_a_model_that_can_finish(monkeypatch):
@@ -394,7 +401,7 @@ def test_classes_and_fit_have_none():
     classes.finish()
     assert all(len(state.reservoir) == 0 for state in classes._models.values())
     fitted = LASVMClassifier(gamma=0.5).fit(X, y)
-    assert len(fitted.model_._state.reservoir) == 0
+    assert len(state_of(fitted.model_).reservoir) == 0
 
 
 # -------------------------------------------------------------------------------------------------- forget and relabel
@@ -409,7 +416,7 @@ def test_what_is_forgotten_never_comes_back(learner):
     gone = np.arange(0, 600, 7)
     model.forget(gone)
     model.finish()
-    assert not set(gone.tolist()) & (member_ids(model) | {example.id for example in model._state.reservoir})
+    assert not set(gone.tolist()) & (member_ids(model) | {example.id for example in state_of(model).reservoir})
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -443,7 +450,7 @@ def test_what_is_kept_between_two_removals_changes_no_bit(learner):
     for turn in range(40):
         gone = rng.choice(model.support_ids, 1 + turn % 3)
         again = learner.from_bytes(model.to_bytes())
-        assert again._state.watched is None
+        assert state_of(again).watched is None
         assert again.forget(gone) == model.forget(gone)
         assert again.digest() == model.digest()
         if turn == 10:
@@ -510,9 +517,9 @@ def test_a_corrected_label_is_corrected_in_the_reservoir():
     model.learn_many(X, y)
     positives = np.flatnonzero(y)[:20]
     model.relabel(positives, False)
-    kept = {example.id: example for example in model._state.reservoir}
+    kept = {example.id: example for example in state_of(model).reservoir}
     assert not any(kept[i].positive for i in positives.tolist())
     assert all(kept[i].box == pytest.approx(10.0) for i in positives.tolist())
     model.relabel(positives, True)
-    kept = {example.id: example for example in model._state.reservoir}
+    kept = {example.id: example for example in state_of(model).reservoir}
     assert all(kept[i].box == pytest.approx(30.0) for i in positives.tolist())

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from queries import from_dense
+from states import state_of
 
 from streamsvm import LASVM, FullSVM, OneVsRest
 from streamsvm.core import storage
@@ -59,7 +60,7 @@ def learned(rows, y, cut=None, **parameters):
 
 
 def kind(model):
-    return int(model._state.expansion.counts[STORAGE])
+    return int(state_of(model).expansion.counts[STORAGE])
 
 
 def members(s):
@@ -90,11 +91,11 @@ def test_members_are_the_same_before_and_after(narrow_limit, binary):
     rows, y = stream(120, binary=binary)
     model, kinds = LASVM(C=10.0, gamma=0.02), []
     for x, label in zip(rows, y, strict=True):
-        before = members(model._state.expansion)
-        slots = int(model._state.expansion.counts[SLOTS])
+        before = members(state_of(model).expansion)
+        slots = int(state_of(model).expansion.counts[SLOTS])
         model.learn_one(x, label)
-        entries = slots * int(model._state.expansion.counts[WIDTH])  # of this example, too
-        after = members(model._state.expansion)
+        entries = slots * int(state_of(model).expansion.counts[WIDTH])  # of this example, too
+        after = members(state_of(model).expansion)
         np.testing.assert_array_equal(after[: len(before), : before.shape[1]], before)
         assert (kind(model) == COMPRESSED) == (entries > 20_000)
         kinds.append(kind(model))
@@ -106,7 +107,7 @@ def test_dense_features_are_never_compressed(narrow_limit):
     X = np.random.default_rng(0).normal(size=(500, 100)) * (np.random.default_rng(1).random((500, 100)) < 0.1)
     model = LASVM()
     model.learn_many(X, np.arange(500) % 2 == 0)
-    assert model._state.expansion.counts[SLOTS] * 100 > model._state.expansion.counts[WIDE]
+    assert state_of(model).expansion.counts[SLOTS] * 100 > state_of(model).expansion.counts[WIDE]
     assert kind(model) == COLUMNS
 
 
@@ -118,13 +119,13 @@ def test_dense_features_are_never_compressed(narrow_limit):
 def test_the_decision_is_the_sum_over_the_members(narrow_limit, kernel, binary):
     rows, y = stream(250, binary=binary)
     model = learned(rows, y, kernel=kernel, degree=2, coef0=0.5, C=1.0)
-    s = model._state.expansion
+    s = state_of(model).expansion
     assert kind(model) == COMPRESSED
     queries = [*rows[:40], {"w1": 0.5, "w2": -2.0, "never seen": 3.0}, {}]
     names = list(model._features.columns)
     X = np.array([[x.get(name, 0.0) for name in [*names, "never seen"]] for x in queries])
     Z = np.pad(members(s), ((0, 0), (0, len(names) + 1 - s.counts[WIDTH])))
-    expected = naive.gram(model._state.kernel, X, Z) @ s.alpha[: s.counts[SLOTS]] + model.bias
+    expected = naive.gram(naive.kernel_of(model), X, Z) @ s.alpha[: s.counts[SLOTS]] + model.bias
     tolerance = 1e-5 * max(1.0, np.abs(s.alpha).sum() * np.abs(s.self_k).max())
     np.testing.assert_allclose(model.decision_function_many(queries), expected, atol=tolerance)
     np.testing.assert_allclose([model.decision_function_one(x) for x in queries], expected, atol=tolerance)
@@ -141,7 +142,7 @@ def test_a_compressed_model_learns_what_a_feature_major_one_does(monkeypatch, bi
         assert (kind(wide), kind(compressed)) == (BITS if binary else COLUMNS, COMPRESSED)
         np.testing.assert_array_equal(compressed.support_ids, wide.support_ids)
         np.testing.assert_array_equal(compressed.dual_coef, wide.dual_coef)
-        np.testing.assert_array_equal(members(compressed._state.expansion), members(wide._state.expansion))
+        np.testing.assert_array_equal(members(state_of(compressed).expansion), members(state_of(wide).expansion))
         np.testing.assert_array_equal(compressed.decision_function_many(rows), wide.decision_function_many(rows))
         for model in (wide, compressed):
             model.finish()
@@ -159,19 +160,19 @@ def test_rows_from_lists_and_from_members_are_alike(narrow_limit, listed):
     rows, y = stream(400)
     model = FullSVM(gamma=0.02)  # which keeps every example
     model.learn_many(rows, y)
-    s, n = model._state.expansion, 400
+    s, n = state_of(model).expansion, 400
     assert s.counts[SLOTS] == n
     columns, values = model._features.example(rows[0], learning=False)
     order = np.argsort(columns)
     query = columns[order].astype(np.int32), values[order].astype(np.float32), np.float32(values @ values)
     expected, found = np.empty(n, np.float32), np.empty(n, np.float32)
-    row_of(s, model._state.kernel, *query, 0, n, expected)
+    row_of(s, naive.kernel_of(model), *query, 0, n, expected)
     s.counts[SLOTS] = listed
     s = storage.list_features(s)
     s.counts[SLOTS] = n
     assert s.counts[LISTED] == listed
     for begin, end in itertools.pairwise([0, 1, 37, 150, 151, 399, 400]):
-        row_of(s, model._state.kernel, *query, begin, end, found)
+        row_of(s, naive.kernel_of(model), *query, begin, end, found)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -180,13 +181,13 @@ def test_many_queries_have_the_bits_of_a_single_one(narrow_limit):
     rows, y = stream(400)
     model = FullSVM(gamma=0.02)
     model.learn_many(rows, y)
-    listed = model._state.expansion.counts[LISTED]
-    assert listed < model._state.expansion.counts[SLOTS]
+    listed = state_of(model).expansion.counts[LISTED]
+    assert listed < state_of(model).expansion.counts[SLOTS]
     expected = [model.decision_function_one(x) for x in rows]
     for at_once in (1, 10, 400):
         found = [f for t in range(0, 400, at_once) for f in model.decision_function_many(rows[t : t + at_once])]
         assert found == expected
-    assert model._state.expansion.counts[LISTED] == listed
+    assert state_of(model).expansion.counts[LISTED] == listed
 
 
 # --------------------------------------------------------------------------------------------------------- same history
@@ -267,10 +268,10 @@ def test_a_compressed_model_is_finished_to_its_optimum(narrow_limit):
     rows, y = stream(500)
     model = learned(rows, y, tol=1e-4)
     model.finish()
-    s = model._state.expansion
+    s = state_of(model).expansion
     n = int(s.counts[SLOTS])
     signs = np.where(s.y[:n] > 0, 1.0, -1.0)
-    K = naive.gram(model._state.kernel, members(s), members(s))
+    K = naive.gram(naive.kernel_of(model), members(s), members(s))
     np.testing.assert_allclose(s.g[:n], naive.gradient(s.alpha[:n], signs, K), atol=1e-4)
     assert kind(model) == COMPRESSED
     assert np.diff(s.starts[: n + 1]).min() > 0
@@ -303,7 +304,7 @@ def test_names_that_come_after_the_switch_get_room(narrow_limit):
     assert model.decision_function_one({"late3": 1.0, "w1": 1.0}) == pytest.approx(
         model.decision_function_many([{"w1": 1.0, "late3": 1.0}])[0]
     )
-    assert members(model._state.expansion).shape[1] > 4000
+    assert members(state_of(model).expansion).shape[1] > 4000
 
 
 # -------------------------------------------------------------------------------------------------------------- memory
@@ -323,12 +324,12 @@ def test_memory_follows_the_non_zero_features():
     largest = 0
     for b in range(0, 2000, 100):
         model.learn_many(X[b : b + 100], rng.random(100) < 0.5)
-        largest = max(largest, nbytes(model._state.expansion))
+        largest = max(largest, nbytes(state_of(model).expansion))
     assert model.n_members > 1900
     assert kind(model) == COMPRESSED
-    assert nbytes(model._state.expansion) < 20e6
+    assert nbytes(state_of(model).expansion) < 20e6
     assert largest < 4 * storage.members.WIDE_BYTES
-    assert nbytes(LASVM.from_bytes(model.to_bytes())._state.expansion) < 20e6
+    assert nbytes(state_of(LASVM.from_bytes(model.to_bytes())).expansion) < 20e6
 
 
 def narrow_and_wide(how, model, value):
@@ -363,11 +364,11 @@ def test_one_example_with_many_new_features_costs_what_it_has(monkeypatch, make,
     event, n_members = narrow_and_wide(how, model, value)
     assert n_members > 800
     assert max(sizes) * 4 < 2 * storage.members.WIDE_BYTES  # at no time was there a larger matrix
-    assert nbytes(model._state.expansion) < 12e6
+    assert nbytes(state_of(model).expansion) < 12e6
     data = model.to_bytes()
     assert len(data) < 6e6  # of which 1.1 MB are the names, and 2 MB what the scale notes of each feature
     back = type(model).from_bytes(data)
-    assert nbytes(back._state.expansion) < 12e6
+    assert nbytes(state_of(back).expansion) < 12e6
     queries = [event, {"f1": 1.0}, {"new69999": 2.0, "f2": 1.0}, {"never seen": 1.0}]
     for other in (model, back):
         margins = model.decision_function_many(queries)
@@ -408,19 +409,19 @@ def test_half_a_million_names_in_one_batch_do_not_exhaust_memory():
     model = LASVM(cache_mb=1.0)
     model.learn_many(rows, np.arange(125) % 2 == 0)
     assert kind(model) == COMPRESSED
-    assert nbytes(model._state.expansion) < 30e6
+    assert nbytes(state_of(model).expansion) < 30e6
 
 
 def test_the_scattered_query_is_wiped(narrow_limit):
     rows, y = stream(300)
     model = learned(rows, y)
     model.predict_many(rows[:10])
-    assert not model._state.expansion.query.any()
+    assert not state_of(model).expansion.query.any()
 
 
 def test_a_dense_block_of_queries_takes_no_product(narrow_limit):
     model = learned(*stream(300))
-    assert not prefers_product(model._state.expansion, from_dense(np.ones((20, 64)), np.arange(64)))
+    assert not prefers_product(state_of(model).expansion, from_dense(np.ones((20, 64)), np.arange(64)))
 
 
 def test_entries_of_one_place_add_up():

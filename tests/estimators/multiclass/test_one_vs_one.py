@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from four_classes import ALONE, DATA, NAMES, OF_PAIRS, problem
 from scipy.optimize import minimize
 from sklearn.utils.multiclass import _ovr_decision_function
+from states import binaries_of, state_of
 
 from streamsvm import LASVM, AutoLASVM, OneVsOne, OneVsRest, SnapshotError
 from streamsvm.core import storage
@@ -35,12 +36,12 @@ def alone(model, pair, X, y, w=None, **others):
 
 def same(one, other):
     """Whether two binary models have the same members, coefficients and bias."""
-    a, b = (storage.live_slots(m._state.expansion) for m in (one, other))
+    a, b = (storage.live_slots(state_of(m).expansion) for m in (one, other))
     return (
-        np.array_equal(one._state.expansion.alpha[a], other._state.expansion.alpha[b])
-        and np.array_equal(one._state.expansion.g[a], other._state.expansion.g[b])
+        np.array_equal(state_of(one).expansion.alpha[a], state_of(other).expansion.alpha[b])
+        and np.array_equal(state_of(one).expansion.g[a], state_of(other).expansion.g[b])
         and one.bias == other.bias
-        and np.array_equal(one._state.sigmoid, other._state.sigmoid)
+        and np.array_equal(state_of(one).sigmoid, state_of(other).sigmoid)
     )
 
 
@@ -57,7 +58,7 @@ def test_each_pair_has_the_model_that_it_would_have_alone(model, data):
     values = ovo.pair_values_many(X)
     for k, pair in enumerate(PAIRS):
         binary = alone(model, pair, X, y, w)
-        assert same(ovo._binary(pair), binary)
+        assert same(binaries_of(ovo)[pair], binary)
         assert np.array_equal(values[:, k], binary.decision_function_many(X))
 
 
@@ -79,7 +80,7 @@ def test_the_storage_of_a_pair_changes_while_pairs_learn_together(cut):
     ovo = together(model, sp.csr_matrix(X), y, cut)
     assert any(len(pair.expansion.sparse_values) for pair in ovo._models.values())
     for pair in PAIRS:
-        assert same(ovo._binary(pair), alone(model, pair, sp.csr_matrix(X), y))
+        assert same(binaries_of(ovo)[pair], alone(model, pair, sp.csr_matrix(X), y))
 
 
 def test_a_window_of_time_is_that_of_the_whole_stream():
@@ -89,7 +90,7 @@ def test_a_window_of_time_is_that_of_the_whole_stream():
     t = [datetime.datetime(2026, 1, 1) + datetime.timedelta(seconds=s) for s in seconds.tolist()]
     ovo = together(model, X, y, t=t)
     for pair in PAIRS:
-        assert same(ovo._binary(pair), alone(model, pair, X, y, t=t))
+        assert same(binaries_of(ovo)[pair], alone(model, pair, X, y, t=t))
 
 
 def test_members_that_are_too_old_leave_pairs_whose_classes_no_longer_come():
@@ -101,7 +102,7 @@ def test_members_that_are_too_old_leave_pairs_whose_classes_no_longer_come():
     ovo.learn_many(X[two][:120], y[two][:120])
     assert not len(ovo._members_of_class("gold")[0])
     assert not len(ovo._members_of_class("green")[0])
-    assert ovo._binary(("green", "gold")).n_members == 0
+    assert binaries_of(ovo)[("green", "gold")].n_members == 0
 
 
 def test_kernel_values_are_computed_once():
@@ -139,7 +140,7 @@ def test_the_first_pair_has_learned_its_first_class_from_the_beginning():
     assert (ovo.predict_many(X) == "red").all()
     assert ovo.predict_proba_one(dict(enumerate(X[0]))) == {"red": 1.0}
     ovo.learn_many(X[50:], y[50:])
-    assert same(ovo._binary(("red", "blue")), alone(MODELS["LASVM"], ("red", "blue"), X, y))
+    assert same(binaries_of(ovo)[("red", "blue")], alone(MODELS["LASVM"], ("red", "blue"), X, y))
 
 
 def test_a_class_that_appears_learns_its_example_and_then_the_members_of_the_others():
@@ -156,7 +157,7 @@ def test_a_class_that_appears_learns_its_example_and_then_the_members_of_the_oth
     binary.learn_one(dict(enumerate(X[t])), False, id=t)
     binary.learn_many(X[red], np.ones(len(red), bool), ids=red)
     binary.learn_many(X[t + 1 :], np.zeros(len(X) - t - 1, bool), ids=np.arange(t + 1, len(X)))
-    assert np.array_equal(ovo._binary(("red", "gold")).dual_coef, binary.dual_coef)
+    assert np.array_equal(binaries_of(ovo)[("red", "gold")].dual_coef, binary.dual_coef)
     assert np.mean(ovo.predict_many(X) == y) > 0.95
 
 
@@ -260,7 +261,7 @@ def test_finish_and_forget_are_those_of_each_pair(model):
     for pair, binary in binaries.items():
         binary.finish(1e-4)
         binary.forget(leaving)
-        assert np.array_equal(binary.dual_coef, ovo._binary(pair).dual_coef)
+        assert np.array_equal(binary.dual_coef, binaries_of(ovo)[pair].dual_coef)
 
 
 @pytest.mark.parametrize("name", ["LASVM", "G", "LASVM, window", "LASVM, budget"])

@@ -10,11 +10,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from four_classes import ALONE, DATA, NAMES, OF_CLASSES, problem
+from states import binaries_of, state_of
 
 from streamsvm import LASVM, LASVMG, OneVsRest, SnapshotError
 from streamsvm.core import storage
 from streamsvm.core.expansion import COMPRESSED, HOLES, SLOTS, STORAGE
-from tests.helpers.states import binaries_of
 
 MODELS = OF_CLASSES
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -45,7 +45,7 @@ def test_each_class_has_the_model_that_it_would_have_alone(name, data):
     model, (X, y) = MODELS[name], DATA[data]
     ovr, models = together(model, X, y), separate(model, X, y, NAMES)
     for label, alone in models.items():
-        assert ovr._binary(label).digest() == alone.digest()
+        assert binaries_of(ovr)[label].digest() == alone.digest()
     values = ovr.decision_function_many(X)
     assert np.array_equal(values, np.column_stack([alone.decision_function_many(X) for alone in models.values()]))
     assert ovr._union.vectors.counts[HOLES] < ovr._union.vectors.counts[SLOTS]
@@ -60,7 +60,7 @@ def test_the_text_is_compressed_and_the_holes_are_squeezed():
     ovr = together(LASVMG(**ALONE, C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
     assert ovr._union.vectors.counts[SLOTS] < 4000 * 0.75
     for label, alone in separate(ovr.model, X, y, NAMES).items():
-        assert ovr._binary(label).digest() == alone.digest()
+        assert binaries_of(ovr)[label].digest() == alone.digest()
 
 
 @some_models
@@ -88,7 +88,7 @@ def test_examples_that_come_again_are_known_by_their_ids(model):
     ovr.learn_many(again, y, ids=ids_again)
     for label, alone in models.items():
         alone.learn_many(again, y == label, ids=ids_again)
-        assert np.array_equal(alone.dual_coef, ovr._binary(label).dual_coef)
+        assert np.array_equal(alone.dual_coef, binaries_of(ovr)[label].dual_coef)
     values = np.column_stack([alone.decision_function_many(X) for alone in models.values()])
     assert np.array_equal(ovr.decision_function_many(X), values)
 
@@ -103,7 +103,7 @@ def test_other_labels_and_weights_under_known_ids_are_corrections(model):
     y = np.where(rng.random(len(y)) < 0.2, rng.choice(NAMES, len(y)), y)
     ovr, models = together(model, X, y, 37, ids=ids, w=w), separate(model, X, y, NAMES, ids=ids, w=w)
     for label, alone in models.items():
-        assert np.array_equal(alone.dual_coef, ovr._binary(label).dual_coef)
+        assert np.array_equal(alone.dual_coef, binaries_of(ovr)[label].dual_coef)
     numbers, _ = ovr._members()
     U, live = ovr._union, ovr._union.live_slots()
     members = U.user_ids[live[np.isin(U.numbers[live], numbers)]]
@@ -120,7 +120,7 @@ def test_a_correction_may_begin_a_class():
     assert ovr.predict_one(dict(enumerate(X[number - 70]))) == "new"
     U, live = ovr._union, ovr._union.live_slots()
     for label in NAMES:
-        s = ovr._binary(label)._state.expansion
+        s = state_of(binaries_of(ovr)[label]).expansion
         slots = storage.live_slots(s)
         assert (s.y[slots[np.isin(s.ids[slots], U.numbers[live[U.user_ids[live] == number]])]] < 0).all()
     ovr.learn_one({0: 1.0}, "red")
@@ -137,7 +137,7 @@ def test_weights_and_times(model):
     t = [start + datetime.timedelta(seconds=float(s)) for s in np.arange(len(X)) - 60.0 * (np.arange(len(X)) % 9 == 0)]
     ovr, models = together(model, X, y, w=w, t=t), separate(model, X, y, NAMES, w=w, t=t)
     for label, alone in models.items():
-        assert ovr._binary(label).digest() == alone.digest()
+        assert binaries_of(ovr)[label].digest() == alone.digest()
 
 
 # ---------------------------------------------------------------------------------------------------------- new classes
@@ -158,7 +158,7 @@ def test_a_class_that_appears_learns_its_example_and_then_the_others_members():
     alone.learn_one(dict(enumerate(X[t])), True, id=t)
     alone.learn_many(X[numbers], np.zeros(len(numbers), bool), ids=numbers)
     alone.learn_many(X[t + 1 :], y[t + 1 :] == "gold", ids=np.arange(t + 1, len(X)))
-    assert np.array_equal(ovr._binary("gold").dual_coef, alone.dual_coef)
+    assert np.array_equal(binaries_of(ovr)["gold"].dual_coef, alone.dual_coef)
     assert np.mean(ovr.predict_many(X) == y) > 0.95
 
 
@@ -240,7 +240,7 @@ def test_finish_and_forget_are_those_of_each_class(model):
     for label, alone in models.items():
         alone.forget(leaving)
         alone.learn_many(X[:50], y[:50] == label)
-        assert np.array_equal(alone.dual_coef, ovr._binary(label).dual_coef)
+        assert np.array_equal(alone.dual_coef, binaries_of(ovr)[label].dual_coef)
 
 
 @every_model
@@ -269,7 +269,7 @@ def test_a_label_is_corrected_in_every_class(model):
             if alone.relabel(number, other == label) == 0 and other == label and alone.budget is alone.window is None:
                 alone.learn_one(dict(enumerate(X[number - 1000])), True, id=number)
         if ovr.model.budget is None and ovr.model.window is None:
-            np.testing.assert_array_equal(alone.dual_coef, ovr._binary(label).dual_coef)
+            np.testing.assert_array_equal(alone.dual_coef, binaries_of(ovr)[label].dual_coef)
     assert set(ovr._members()[0]) <= set(ovr._union.numbers[ovr._union.live_slots()])
     for label, of_class in ovr._models.items():
         s = of_class.expansion
@@ -285,7 +285,7 @@ def test_several_classes_can_be_made_sparse():
     ovr.sparsify()
     for label, alone in models.items():
         alone.sparsify()
-        np.testing.assert_array_equal(alone.dual_coef, ovr._binary(label).dual_coef)
+        np.testing.assert_array_equal(alone.dual_coef, binaries_of(ovr)[label].dual_coef)
 
 
 def test_what_a_snapshot_cannot_hold_is_named():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.estimators.inputs.reservoir import Reservoir
@@ -70,7 +71,7 @@ def test_a_model_goes_on(name):
     X, y, queries, times = problem(name)
     compare(model, queries, told, 1e-6)
     if not name.startswith("one-vs-rest"):
-        model._state.reservoir = Reservoir(0)  # as version 0.1.0 had none
+        state_of(model).reservoir = Reservoir(0)  # as version 0.1.0 had none
     model.learn_many(X[FIRST:], y[FIRST:], t=None if times is None else times[FIRST:])
     model.finish()
     after = {key: value for key, value in told["after"].items() if key != "n_members"}  # It left candidates earlier.

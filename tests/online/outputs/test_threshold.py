@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from states import state_of
 
 from streamsvm import LASVM, LASVMG
 from streamsvm.online.outputs.calibration import CUT, THRESHOLD, new_calibration, note_margin
@@ -101,7 +102,7 @@ def test_margins_are_those_before_learning(algorithm):
     margins = []
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         example = dict(enumerate(x))
-        if len(set(np.sign(model._state.expansion.y[model._state.expansion.y != 0]))) == 2:
+        if len(set(np.sign(state_of(model).expansion.y[state_of(model).expansion.y != 0]))) == 2:
             margins.append((model.decision_function_one(example), 1 if label else -1))
         model.learn_one(example, label)
         assert abs(model.decision_threshold) <= LARGEST

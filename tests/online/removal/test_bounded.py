@@ -8,14 +8,17 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import gram
+from naive import gram, kernel_of
+from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.saving.snapshot import pack, unpack
 from streamsvm.estimators.learner.learning import learn_batch
+from streamsvm.online import arrival
 from streamsvm.online.removal import bounded
+from streamsvm.online.removal.window import FAR, MICROSECOND, let_old_leave
 
 LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
 WAYS = ["remove", "project", "merge"]
@@ -53,15 +56,15 @@ def made(learner, **parameters):
 
 
 def members(model):
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     return {name: getattr(s, name)[live] for name in ("alpha", "g", "lo", "hi", "y", "ids", "born")}
 
 
 def features(model):
     """The members' features as a matrix."""
-    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
-    X = np.zeros((len(live), len(model._features)))
+    s, live = state_of(model).expansion, storage.live_slots(state_of(model).expansion)
+    X = np.zeros((len(live), len(model.feature_names)))
     for t, slot in enumerate(live):
         indices, values = storage.features_of(s, slot)
         X[t, indices] = values
@@ -118,7 +121,7 @@ def test_no_member_is_older_than_the_window(seed, learner, window, way, by_time)
         ages = [latest - ts[i] for i in ids] if by_time else (t - ids).tolist()
         assert way in WAYS[1:] or all(age < model.window for age in ages)  # merged ones have the id of a part
         if by_time:
-            edge = bounded.MICROSECOND * int(members(model)["born"].min(initial=bounded.FAR))
+            edge = MICROSECOND * int(members(model)["born"].min(initial=FAR))
             assert edge > latest - START + (START - datetime.datetime(1970, 1, 1)) - model.window
         else:
             assert (members(model)["born"] > t - window).all()
@@ -205,7 +208,7 @@ def test_handing_over_keeps_coefficients_boxes_and_the_gradient(way, learner, fo
         assert (change[:2] < 1e-9).all()
         assert (change[2:] <= boxes_of_idle + 1e-9).all()  # a receiver that was idle becomes a support vector
     of = members(model)
-    K = gram(model._state.kernel, *[features(model)] * 2)
+    K = gram(kernel_of(model), *[features(model)] * 2)
     scale = 1.0 + np.abs(K) @ np.abs(of["alpha"])
     assert (np.abs(of["g"] - (of["y"] - K @ of["alpha"])) / scale < 1e-5).all()
     assert ((of["lo"] <= of["alpha"]) & (of["alpha"] <= of["hi"])).all()
@@ -221,11 +224,11 @@ def test_a_linear_model_merges_without_a_change():
     model.learn_many(X, y)
     model.finish(1e-6)
     before = model.decision_function_many(X)
-    s = storage.copy(model._state.expansion)
+    s = storage.copy(state_of(model).expansion)
     s = storage.reserve(s, 60, 3, False, 0)
     support = np.flatnonzero(s.alpha)
-    assert bounded.hand_over(s, model._state.kernel, support[:20], True) == 20
-    model._state.expansion = s
+    assert bounded.hand_over(s, kernel_of(model), support[:20], True) == 20
+    state_of(model).expansion = s
     assert model.n_members == 40
     np.testing.assert_allclose(model.decision_function_many(X), before, atol=1e-5)
 
@@ -235,7 +238,7 @@ def test_the_best_place_is_the_best_on_a_grid():
     model = made(FullSVM, budget=61, on_budget="merge")
     model.learn_many(X, y)
     grid = np.linspace(0.0, 1.0, 2001)
-    s = storage.reserve(storage.copy(model._state.expansion), 60, 3, False, 0)
+    s = storage.reserve(storage.copy(state_of(model).expansion), 60, 3, False, 0)
     slots = np.flatnonzero(s.alpha)
     for i in slots[:15]:
         n, stays = int(s.counts[SLOTS]), np.flatnonzero(s.y == s.y[i])
@@ -246,7 +249,7 @@ def test_the_best_place_is_the_best_on_a_grid():
         x_i, x_j = s.columns[:3, i].copy(), s.columns[:3, j].copy()
         larger = s.ids[i] if abs(s.alpha[i]) > abs(s.alpha[j]) else s.ids[j]
         born = min(s.born[i], s.born[j])
-        assert bounded.hand_over(s, model._state.kernel, np.array([i]), True) == 1
+        assert bounded.hand_over(s, kernel_of(model), np.array([i]), True) == 1
         z = s.columns[:3, n]
         near = m * kappa ** ((1 - grid) ** 2) + (1 - m) * kappa ** (grid**2)
         reached = m * np.exp(-0.3 * ((x_i - z) ** 2).sum()) + (1 - m) * np.exp(-0.3 * ((x_j - z) ** 2).sum())
@@ -267,7 +270,7 @@ def test_who_leaves_and_who_stays():
     X, y = noisy(300)
     model = made(LASVMG, budget=1000, clean_every=1000)
     model.learn_many(X, y)
-    s, problem = model._state.expansion, model._state.problem
+    s, problem = state_of(model).expansion, state_of(model).problem
     idle = np.count_nonzero(s.alpha[:300] == 0.0)
     leaving = bounded.least_harmful(s, problem, "remove", idle + 30)
     assert (s.alpha[leaving[:idle]] == 0.0).all()
@@ -296,11 +299,41 @@ def test_merging_does_not_fill_the_model_with_noise():
     truth = f > np.quantile(f, 0.9)
     y = truth ^ (rng.random(6000) < 0.1)
     model = LASVM(C=10.0, gamma=0.02, budget=100, on_budget="merge")
-    margins = learn_batch(model._state, X, y, None, None)
+    margins = learn_batch(state_of(model), X, y, None, None)
     assert np.mean((margins[4000:] > 0) == truth[4000:]) > 0.85
 
 
 # -------------------------------------------------------------------------------------------------------------- windows
+
+
+@every_learner
+@pytest.mark.parametrize("finished", [True, False])
+def test_what_is_too_old_leaves_a_model_as_near_to_its_optimum_as_it_was(learner, finished):
+    X, y = noisy(300)
+    model = made(learner, window=200)
+    model.learn_many(X[:200], y[:200])
+    if finished:
+        model.finish()
+    state = model._state
+    before, s, kernel = max(model.delta, model.tol), state.expansion, state.kernel
+    oldest = int(members(model)["born"].min())
+    let_old_leave(state.rule, s, kernel, state.window.clock, oldest + 199)
+    assert (members(model)["born"] == oldest).any()
+    for now in range(oldest + 200, oldest + 300):
+        let_old_leave(state.rule, s, kernel, state.window.clock, now)
+        assert (members(model)["born"] > now - 200).all()
+        assert model.delta <= before + 1e-9
+    K = gram(kernel, X, X)
+    own, alpha = members(model)["ids"], members(model)["alpha"]
+    np.testing.assert_allclose(members(model)["g"], members(model)["y"] - K[np.ix_(own, own)] @ alpha, atol=1e-4)
+
+
+def test_a_window_does_not_cut_a_batch(monkeypatch):
+    X, y = noisy(400)
+    calls, learn_block = [], arrival.learn_block
+    monkeypatch.setattr(arrival, "learn_block", lambda *given: calls.append(1) or learn_block(*given))
+    made(LASVM, window=100).learn_many(X, y)
+    assert len(calls) <= 5
 
 
 @pytest.mark.parametrize("learner", [LASVM, FullSVM])

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import kernel_of
 from sklearn.svm import SVC
+from states import state_of
 from tight import LEARNERS, TIGHT, learned, noisy
 
 from streamsvm import LASVM, LASVMG, FullSVM
@@ -21,7 +23,7 @@ from streamsvm.online.removal import forget as forgetting
 def solved_without(model, ids, tol=TIGHT):
     """The model optimised from 0 over its members but these."""
     again = type(model).from_bytes(model.to_bytes())
-    s = again._state.expansion
+    s = state_of(again).expansion
     for i in storage.live_slots(s):
         s.alpha[i] = 0.0
         if s.ids[i] in ids:
@@ -30,7 +32,7 @@ def solved_without(model, ids, tol=TIGHT):
     s.g[:n] = s.y[:n]
     s.up[:n] = np.where(s.hi[:n] > 0.0, 0.0, -1e30)
     s.down[:n] = np.where(s.lo[:n] < 0.0, 0.0, 1e30)
-    again._state.problem.note(s)
+    state_of(again).problem.note(s)
     again.finish(tol)
     return again
 
@@ -95,7 +97,7 @@ def test_any_of_them_may_leave_together_or_one_by_one(seed, learner, C, count, d
 def test_it_is_what_scikit_learn_trains_without_them():
     X, y = noisy(150)
     model = learned(LASVM, X, y, delta_max=1e-9, tol=1e-6)
-    members = np.array(sorted(model._state.expansion.ids[storage.live_slots(model._state.expansion)].tolist()))
+    members = np.array(sorted(state_of(model).expansion.ids[storage.live_slots(state_of(model).expansion)].tolist()))
     leaving = members[::5]
     model.forget(leaving)
     stay = np.setdiff1d(members, leaving)
@@ -121,7 +123,7 @@ def test_learned_again_it_is_the_old_model(learner):
 def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):
     X, y = noisy()
     model = learned(learner, X, y)
-    prefer(model._state.expansion, how == forgetting.FOLLOWED)
+    prefer(state_of(model).expansion, how == forgetting.FOLLOWED)
     taken = []
     original = forgetting.forget
 
@@ -157,11 +159,11 @@ def test_what_comes_back_is_solved_for_by_both_ways(by_path, monkeypatch):
     monkeypatch.setattr(forgetting, "_enter", watched)
     gone = rng.choice(model.support_ids, 20, replace=False)
     for i in gone.tolist():
-        prefer(model._state.expansion, by_path)
+        prefer(state_of(model).expansion, by_path)
         model.forget(i)
         assert model.delta <= 1e-5 * (1.0 + 1e-3)
     assert set(taken) == {by_path}
-    model._state.reservoir = Reservoir(0)  # `finish` must not look there
+    state_of(model).reservoir = Reservoir(0)  # `finish` must not look there
     assert distance(model, solved_without(model, set()), X) < 1e-3
 
 
@@ -180,7 +182,7 @@ def test_the_steps_after_a_removal_decide_how_the_next_one_is_done(monkeypatch):
         return s, way
 
     monkeypatch.setattr(forgetting, "solve_again", lambda *arguments: (solve(*arguments)[0], 10**8))
-    prefer(model._state.expansion, by_path=False)
+    prefer(state_of(model).expansion, by_path=False)
     monkeypatch.setattr("streamsvm.estimators.learner.state.forget", watched)
     first, second = model.support_ids[np.abs(model.dual_coef) == model.C][:2].tolist()
     model.forget(first)
@@ -232,7 +234,7 @@ def test_a_whole_class_may_leave_and_everybody(learner):
     X, y = noisy(60)
     model = learned(learner, X, y)
     model.forget(np.flatnonzero(y))
-    s = model._state.expansion
+    s = state_of(model).expansion
     assert not (s.y[: s.counts[0]] > 0).any()
     assert np.isfinite(model.decision_function_many(X)).all()
     if learner is LASVM:
@@ -314,7 +316,7 @@ def test_after_forgetting_there_is_room_for_more():
         rows = slice(begin, begin + 10)
         model.learn_many(X[rows], y[rows], ids=np.arange(begin, begin + 10))
         model.forget(np.arange(begin - 10, begin, 3))
-        assert model._state.expansion.rows.shape[1] == len(model._state.expansion.alpha)
+        assert state_of(model).expansion.rows.shape[1] == len(state_of(model).expansion.alpha)
         model.learn_many(X[rows], ~y[rows], ids=np.arange(1000 + begin, 1010 + begin))
 
 
@@ -352,7 +354,7 @@ def test_interrupted_when_others_come_back_it_leaves_nothing_where_the_next_ones
         with pytest.raises(KeyboardInterrupt):
             forget_all()
     model.learn_many(X[900:], y[900:], ids=np.arange(900, 1000))
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     assert (s.ids[live] >= 900).any()
     np.testing.assert_array_equal(storage.rows_of(s, live, 4).toarray(), X[s.ids[live]].astype(np.float32))
@@ -368,12 +370,12 @@ def test_a_corrected_label_is_learned_anew(learner):
     flipped = [3, 17, 40]
     wrong[flipped] = ~wrong[flipped]
     model = learned(learner, X, wrong, pos_weight=3.0)
-    members = set(model._state.expansion.ids[storage.live_slots(model._state.expansion)].tolist())
-    n_seen = model._state.n_seen
+    members = set(state_of(model).expansion.ids[storage.live_slots(state_of(model).expansion)].tolist())
+    n_seen = model.n_seen
     assert model.relabel(flipped, y[flipped]) == len(members & set(flipped))
-    assert model._state.n_seen == n_seen
+    assert model.n_seen == n_seen
     model.finish(TIGHT)
-    s = model._state.expansion
+    s = state_of(model).expansion
     for i in storage.live_slots(s):
         positive = y[s.ids[i]] if s.ids[i] in flipped else wrong[s.ids[i]]
         assert (s.y[i] > 0) == positive
@@ -399,9 +401,9 @@ def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
     X, y = noisy(400)
     for learner in LEARNERS:
         model = learned(learner, X[:200], y[:200], finish_tol=1e-3)
-        prefer(model._state.expansion, by_path=False)
+        prefer(state_of(model).expansion, by_path=False)
         model.forget(model.support_ids[::3])
-        s = model._state.expansion
+        s = state_of(model).expansion
         assert s.rows.shape[1] == len(s.alpha)
         model.learn_many(X[200:], y[200:])
         model.finish(TIGHT)
@@ -418,7 +420,7 @@ def test_gradients_are_right_also_where_a_path_runs_out_of_free_members(seed):
     for begin in range(0, 40, 4):
         model.learn_many(X[begin : begin + 4], y[begin : begin + 4])
         model.forget(rng.permutation(model.support_ids)[:1])
-        s = model._state.expansion
+        s = state_of(model).expansion
         live = storage.live_slots(s)
         members = X[s.ids[live]]
         np.testing.assert_allclose(s.g[live], s.y[live] - members @ members.T @ s.alpha[live], atol=1e-5)
@@ -438,7 +440,7 @@ def weighted(seed, C=100.0, gamma=10.0, **parameters):
 
 
 def assert_feasible(model):
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     assert abs(model.dual_coef.sum()) <= 1e-9 * np.abs(model.dual_coef).sum()
     assert ((s.lo[live] <= s.alpha[live]) & (s.alpha[live] <= s.hi[live])).all()
@@ -461,10 +463,10 @@ def test_the_sum_stays_0_with_weights(way):
         hours = np.where(np.arange(300) < 150, 0, 9).astype("timedelta64[h]")
         bounds = {"window": {"window": datetime.timedelta(hours=8)}, "budget": {"budget": 100}}.get(way, {})
         model = LASVM(C=100.0, gamma=10.0, **bounds)
-        prefer(model._state.expansion, by_path=False)
+        prefer(state_of(model).expansion, by_path=False)
         model.learn_many(X, y, w=w, t=np.datetime64("2026-01-01") + hours)
         ids = rng.permutation(np.flatnonzero(w == 1.0))[:20]
-        prefer(model._state.expansion, by_path=False)
+        prefer(state_of(model).expansion, by_path=False)
         if way == "forget":
             model.forget(ids)
         elif way == "relabel":
@@ -475,9 +477,9 @@ def test_the_sum_stays_0_with_weights(way):
 def test_finish_mends_a_sum_that_is_not_0():
     model, X, *_ = weighted(3)
     right = model.decision_function_many(X)
-    s = model._state.expansion
+    s = state_of(model).expansion
     i = int(np.argmax(np.where(s.y[: model.n_members] > 0, s.hi[: model.n_members] - s.alpha[: model.n_members], 0.0)))
-    move_members(s, model._state.kernel, np.array([i]), np.array([s.hi[i]]))  # as version 0.1.0 could leave it
+    move_members(s, kernel_of(model), np.array([i]), np.array([s.hi[i]]))  # as version 0.1.0 could leave it
     assert abs(model.dual_coef.sum()) > 1.0
     model.finish()
     assert_feasible(model)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from naive import gram
+from naive import gram, kernel_of
 from queries import queries
+from states import state_of
 from tight import noisy
 
 from streamsvm import LASVM
@@ -27,7 +28,7 @@ def decide(s, kernel, q, b):
 
 def beside_of(model, X):
     q = queries(model, X)
-    return Beside(q, len(model.feature_names), model._state.kernel, decide)
+    return Beside(q, len(model.feature_names), kernel_of(model), decide)
 
 
 def values(model, X):
@@ -45,10 +46,10 @@ def test_they_follow_a_model_that_forgets_and_learns(kernel, parameters, form, c
     others = np.round(X[::2] + 1.0) if form == "binary" else X[::2] * 0.9
     beside, rng = beside_of(model, others), np.random.default_rng(0)
     for turn in range(12):
-        beside.follow(model._state.expansion)
-        before = storage.copy(model._state.expansion)
+        beside.follow(state_of(model).expansion)
+        before = storage.copy(state_of(model).expansion)
         model.forget(rng.choice(model.support_ids, 1 + turn % 3))
-        beside.follow(model._state.expansion, before)
+        beside.follow(state_of(model).expansion, before)
         assert np.abs(beside.f - values(model, others)).max() <= beside.doubt
         if turn % 5 == 2:
             model.learn_many(X[turn : turn + 3], y[turn : turn + 3], ids=range(turn, turn + 3))
@@ -61,12 +62,12 @@ def test_they_are_sums_over_the_members():
     X, y = noisy(100)
     model = taught(X, y, gamma=0.3)
     beside = beside_of(model, X)
-    beside.follow(model._state.expansion)
-    before = storage.copy(model._state.expansion)
+    beside.follow(state_of(model).expansion)
+    before = storage.copy(state_of(model).expansion)
     model.forget(model.support_ids[:1])
-    beside.follow(model._state.expansion, before)
+    beside.follow(state_of(model).expansion, before)
     Z = model.support_vectors.toarray().astype(np.float64)
-    np.testing.assert_allclose(beside.f, gram(model._state.kernel, X, Z) @ model.dual_coef, atol=1e-4)
+    np.testing.assert_allclose(beside.f, gram(kernel_of(model), X, Z) @ model.dual_coef, atol=1e-4)
 
 
 def test_rows_of_free_members_are_computed_once(monkeypatch):
@@ -81,10 +82,10 @@ def test_rows_of_free_members_are_computed_once(monkeypatch):
 
     monkeypatch.setattr(module, "add_rows", watched)
     for _ in range(10):
-        before = storage.copy(model._state.expansion)
+        before = storage.copy(state_of(model).expansion)
         beside.follow(before)
         model.forget(model.support_ids[:1])
-        beside.follow(model._state.expansion, before)
+        beside.follow(state_of(model).expansion, before)
     free = np.count_nonzero(np.abs(model.dual_coef) < 5.0)
     assert sum(computed) < 2 * free + 60  # and not ten times as many
     assert len(beside._rows) <= 1 + 2 * free + 2 * module.MORE_ROWS
@@ -101,11 +102,11 @@ def test_after_so_many_additions_they_are_computed_anew(monkeypatch):
         return decide(*given)
 
     q = queries(model, X)
-    beside = Beside(q, len(model.feature_names), model._state.kernel, noting)
+    beside = Beside(q, len(model.feature_names), kernel_of(model), noting)
     for _ in range(20):
-        before = storage.copy(model._state.expansion)
+        before = storage.copy(state_of(model).expansion)
         beside.follow(before)
         model.forget(model.support_ids[:1])
-        beside.follow(model._state.expansion, before)
+        beside.follow(state_of(model).expansion, before)
     assert 1 < len(asked) < 20
     assert np.abs(beside.f - values(model, X)).max() <= beside.doubt

@@ -839,7 +839,7 @@ def test_it_tells_what_a_label_says_whose_event_is_gone_or_has_not_come(join):
 def test_it_tells_which_events_it_forgets():
     forgotten = []
     join = Join(TTL, 3 * (OVERHEAD + len(b"payloadentity")), ROOMY)
-    join.when_forgotten = forgotten.append
+    join.when_forgotten.append(forgotten.append)
     for key in range(4):
         add_event(join, key=key)
     assert forgotten == [0]

@@ -1,0 +1,157 @@
+"""Decoding: the events and labels in the records of a cut; bad records go to the dead letters."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from streamsvm.estimators.inputs.named_rows import NamedRows
+
+from ..logs.transport import Record, Transport
+from ..records.class_changes import ClassChange
+from ..records.codec import Codec, Event
+from ..records.dead_letters import dead_letter, dead_letter_headers
+from ..records.formats.base import BadRecord
+from ..records.labels import Label
+from ..settings.sections import Settings
+from .rows import RawRows, Rows, by_owner, rows_at, unusable_rows
+from .state.state import State
+
+logger = logging.getLogger(__name__)
+
+Message = TypeVar("Message")
+
+
+class Decoded(NamedTuple):
+    """An event of a cut; `entity` is its record's key if each key has its own model."""
+
+    record: Record
+    event: Event
+    entity: bytes | None
+
+
+class Decoder:
+    """Decodes the records of a partition.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    codec
+        Reads events and labels.
+    log
+        Takes dead letters.
+    number
+        Number of the partition.
+
+    Attributes
+    ----------
+    refused : Counter
+        Number of refused records, by reason.
+    n_tombstones : int
+        Number of records without a value, which are passed over: compaction keeps them for a while.
+    n_empty : int
+        Number of events without any feature.
+    """
+
+    def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
+        self._settings, self._codec, self._log, self._number = settings, codec, log, number
+        self._is_keyed = settings.daemon.per == "key"
+        self.refused: Counter[str] = Counter()
+        self.n_tombstones = self.n_empty = 0
+
+    def events(self, records: list[Record], state: State) -> tuple[list[Decoded], Rows]:
+        """The events, and their features as the models take them, or raw ones; refuse the other records."""
+        records = self._without_tombstones(records)
+        found = [_read(record, self._event, state) for record in records]
+        places = [i for i, event in enumerate(found) if isinstance(event, Event)]
+        rows = self.rows([event.x for event in found if isinstance(event, Event)], state)
+        if isinstance(rows, NamedRows):
+            unusable = self._unusable(rows, [records[i] for i in places], state)
+            for i, problem in unusable.items():
+                found[places[i]] = problem
+            rows = rows.take([i for i in range(len(rows)) if i not in unusable])
+        good = self._good(records, found, state)
+        self._count_empty([event for _, event in good])
+        return [Decoded(record, event, self.entity(record)) for record, event in good], rows
+
+    def labels(self, records: list[Record], state: State) -> list[tuple[Record, Label | ClassChange]]:
+        """The labels and the changes of classes, with their records; refuse the other records."""
+        records = self._without_tombstones(records)
+        return self._good(records, [_read(record, self._label, state) for record in records], state)
+
+    def rows(self, xs: Sequence[Mapping[str, Any]], state: State) -> Rows:
+        """Features as the models take them, made once for all that is done with them; those of raw events are not."""
+        return RawRows(xs) if self._settings.features.raw else state.rows(xs, None)
+
+    def entity(self, record: Record) -> bytes | None:
+        """The key whose model learns from a record; None if there is only one."""
+        return record.key if self._is_keyed else None
+
+    def refuse(self, record: Record, stage: str, error: BadRecord, state: State, *, is_whole: bool = True) -> None:
+        """Write a dead letter; `is_whole` says whether `record` is complete."""
+        why = dead_letter_headers(record, stage, error, self._settings.group.id)
+        letter = dead_letter(record, why, self._settings.limits.dead_letter_bytes, is_whole=is_whole)
+        self._log.produce(self._settings.log.dlq, letter.value, key=letter.key, headers=letter.headers)
+        state.counters.bad += 1
+        self.refused[error.reason] += 1
+
+    def _without_tombstones(self, records: list[Record]) -> list[Record]:
+        kept = [record for record in records if record.value is not None]
+        self.n_tombstones += len(records) - len(kept)
+        return kept
+
+    def _event(self, record: Record, state: State) -> Event:
+        event = self._codec.decode(record)
+        if event.y is not None:
+            state.classes.admit(event.y)
+        return event
+
+    def _label(self, record: Record, state: State) -> Label | ClassChange:
+        change = self._codec.decode_change(record)
+        if change is not None:
+            state.admit(change)
+            return change
+        label = self._codec.decode_label(record)
+        if label.y is not None:
+            state.classes.admit(label.y)
+        return label
+
+    def _good(
+        self, records: list[Record], found: Sequence[Message | BadRecord], state: State
+    ) -> list[tuple[Record, Message]]:
+        """What was read, with its records; refuse the others."""
+        good = []
+        for record, message in zip(records, found, strict=True):
+            if isinstance(message, BadRecord):
+                self.refuse(record, "decode", message, state)
+            else:
+                good.append((record, message))
+        state.breaker.observe([isinstance(message, BadRecord) for message in found])
+        return good
+
+    def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
+        """What is wrong with the rows that their models cannot take, by their places."""
+        unusable: dict[int, BadRecord] = {}
+        for entity, own in by_owner(dict(enumerate(map(self.entity, records)))).items():
+            problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
+            unusable |= {own[i]: problem for i, problem in problems.items()}
+        return unusable
+
+    def _count_empty(self, events: Sequence[Event]) -> None:
+        """Count the events without features, and warn of the first one."""
+        empty = [event.id for event in events if not event.x]
+        if empty and not self.n_empty:
+            logger.warning(
+                "partition %d: event %r has no features, and a model learns nothing from such events; "
+                "features.raw = true makes features of texts and other fields",
+                *(self._number, empty[0]),
+            )
+        self.n_empty += len(empty)
+
+
+def _read(record: Record, decode: Callable[[Record, State], Message], state: State) -> Message | BadRecord:
+    try:
+        return decode(record, state)
+    except BadRecord as error:
+        return error
