@@ -12,6 +12,7 @@ Run it with one thread (OPENBLAS_NUM_THREADS=1) on a quiet machine.
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,21 @@ def curved(rng: np.random.Generator, n: int, d: int, noise: float) -> tuple[np.n
 
 def learn_many(n: int = 20_000) -> None:
     """Print microseconds of an example in a batch, before `finish`."""
-    print(f"{'columns':>7} {'wrong %':>7} {'learner':8} {'members':>8} {'support':>8} {'CPU us':>7}")
+    print(f"{'columns':>7} {'wrong %':>7} {'learner':18} {'members':>8} {'support':>8} {'CPU us':>7}")
+    learners: dict[str, Callable[..., Any]] = {
+        "LASVM": streamsvm.LASVM,
+        "LASVM(window=2000)": partial(streamsvm.LASVM, window=2000),
+        "LASVMI": streamsvm.LASVMI,
+    }
     for d, noise in ((3, 0.0), (5, 0.005), (10, 0.0), (8, 0.01)):
         X, y = curved(np.random.default_rng(0), n, d, noise)
-        for kind in (streamsvm.LASVM, streamsvm.LASVMI):
+        for name, make in learners.items():
             seconds = []
             for _ in range(RUNS):
-                model = kind(C=10.0, gamma=0.5 / d)
+                model = make(C=10.0, gamma=0.5 / d)
                 seconds.append(cpu_seconds(model.learn_many, X, y))
             sizes = f"{model.n_members:8} {model.n_support:8}"
-            print(f"{d:7} {100 * noise:7.1f} {kind.__name__:8} {sizes} {1e6 * min(seconds) / n:7.2f}", flush=True)
+            print(f"{d:7} {100 * noise:7.1f} {name:18} {sizes} {1e6 * min(seconds) / n:7.2f}", flush=True)
 
 
 def records(n: int = 3000) -> None:

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -81,9 +81,10 @@ def prepare(arguments: argparse.Namespace) -> Path:
     config, settings = open_job(table, table.stem, arguments.set, _features(arguments))
     columns = _columns(arguments, settings)
     try:
-        _require_shown(table, columns)
+        first = list(islice(_events(table, columns), LOOKED_AT))
+        _require_shown(table, columns, first)
         if arguments.image:
-            _require_images(table, columns, settings)
+            _require_images(table, settings, first)
     except FileError:
         if not settings.log.dir.exists():
             config.unlink()  # The next call begins anew.
@@ -149,10 +150,9 @@ def _begin(config: Path, overrides: list[str], text: str) -> None:
 
 def _id_column(arguments: argparse.Namespace) -> str | None:
     """The column of ids if none is given: as the job has begun, or one with such a name whose values all differ."""
-    table: Path = arguments.config
-    rows = (json.loads(value)["x"] for value in read_events(table, "auto", Columns(raw="event")))
-    first: dict[str, Any] = next(rows, {})
-    named = {name: {str(of)} for name, of in first.items() if is_id(name) and name not in _others(arguments)}
+    rows = (event["x"] for event in _events(arguments.config, Columns(raw="event")))
+    others = (arguments.text, arguments.image, arguments.known)
+    named = {name: {str(of)} for name, of in next(rows, {}).items() if is_id(name) and name not in others}
     if named and (begun := _first_event(arguments)):
         return next((name for name in named if name not in begun["x"]), None)
     n_rows = 1
@@ -161,11 +161,6 @@ def _id_column(arguments: argparse.Namespace) -> str | None:
         for name, seen in named.items():
             seen.add(str(row.get(name)))
     return next((name for name, seen in named.items() if len(seen) == n_rows and "None" not in seen), None)
-
-
-def _others(arguments: argparse.Namespace) -> tuple[str | None, ...]:
-    """The columns that are something else than ids."""
-    return arguments.text, arguments.image, arguments.known
 
 
 def _first_event(arguments: argparse.Namespace) -> dict[str, Any] | None:
@@ -195,8 +190,7 @@ def _ask_first(config: Path, settings: Settings, table: Path, columns: Columns) 
         return
     line = f"seed_words = {json.dumps(words, ensure_ascii=False)}\n"
     if by is not None:
-        events = map(json.loads, read_events(table, "auto", columns))
-        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in events)
+        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in _events(table, columns))
         line = f"first = {json.dumps(nearest(texts, words[0], by), ensure_ascii=False)} # nearest to {words[0]!r}\n"
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace("[labelling]\n", f"[labelling]\n{line}", 1), encoding="utf-8")
@@ -215,9 +209,8 @@ def _instructions(label: LabelSettings) -> str:
 
 def _has_numbers(table: Path, others: tuple[str | None, ...]) -> bool:
     """Whether one of the first records has a number, in a field that is a feature."""
-    first = islice(read_events(table, "auto", Columns(raw="event")), LOOKED_AT)
-    rows = [json.loads(value)["x"] for value in first]
-    return any(_is_number(value) for x in rows for name, value in x.items() if name not in others)
+    first = islice(_events(table, Columns(raw="event")), LOOKED_AT)
+    return any(_is_number(value) for event in first for name, value in event["x"].items() if name not in others)
 
 
 def _is_number(value: Any) -> bool:
@@ -247,20 +240,23 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     )
 
 
-def _require_shown(table: Path, columns: Columns) -> None:
+def _events(table: Path, columns: Columns) -> Iterator[dict[str, Any]]:
+    return map(json.loads, read_events(table, "auto", columns))
+
+
+def _require_shown(table: Path, columns: Columns, first: Sequence[dict[str, Any]]) -> None:
     """Refuse a column to show that none of the first records has."""
-    first = [json.loads(value) for value in islice(read_events(table, "auto", columns), LOOKED_AT)]
     for part, column in columns.shown.items():
         if first and not any(event.get(part) for event in first):
             there = ", ".join(dict.fromkeys(name for event in first for name in event["x"]))
             raise FileError(f"{table}: no record has a field {column!r} to show; there are {there[:500]}")
 
 
-def _require_images(table: Path, columns: Columns, settings: Settings) -> None:
+def _require_images(table: Path, settings: Settings, first: Sequence[dict[str, Any]]) -> None:
     """Refuse names of files where none of the first ones is an image that the page can show."""
     field, folder = settings.labelling.image, settings.labelling.image_folder
-    first = [json.loads(value).get(field) for value in islice(read_events(table, "auto", columns), LOOKED_AT)]
-    names = [name for name in first if isinstance(name, str) and name and ":" not in name]
+    given = (event.get(field) for event in first)
+    names = [name for name in given if isinstance(name, str) and name and ":" not in name]
     if names and not any(shown_at(name, settings.labelling) for name in names):
         where = f"the folder {folder} has no such image" if folder else "their folder is not known"
         raise FileError(
@@ -274,8 +270,7 @@ def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> N
     if not there:
         return
     (last,) = read(log, TOPIC, {0: there - 1}, {0: there})
-    value = next(islice(read_events(table, "auto", columns), there - 1, None), b"{}")
-    if json.loads(last.value or b"{}") != json.loads(value):
+    if json.loads(last.value or b"{}") != next(islice(_events(table, columns), there - 1, None), {}):
         folder = f"{table.stem}-labels"
         raise FileError(
             f"{table}: record {there} is not the one that {folder} has from an earlier call. Give the same "

@@ -8,13 +8,13 @@ from river import base
 
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving import snapshot
-from streamsvm.core.saving.snapshot import SnapshotError, require, require_array, require_finite
+from streamsvm.core.saving.snapshot import require, require_array, require_finite
+from streamsvm.estimators.inputs.checks import PLAIN, require_plain
 from streamsvm.estimators.learner.copies import Saved
 from streamsvm.online.change import FIRST, SUMS, Values, Watched, nothing, observe
 
 FALSE_ALARM_RATE = 1e-7  # a record: a false alarm in one of a thousand streams of 10 000 records
 MOST_NAMES = 256  # watched, which takes about 30 us a record; later names are not
-PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
 OF_NAMES = ("table", "seen", "sums", "means")
 
 
@@ -94,12 +94,13 @@ class Alarm(Saved, base.DriftDetector):
         SnapshotError
             If a name is not a str, int, float or bool.
         """
+        require_plain("the name", (*self._rows, *(() if self._cause is None else (self._cause,))))
         meta = {
             "false_alarm_rate": float(self.false_alarm_rate),
             "n_seen": self._n_seen,
             "n_alarms": self._n_alarms,
-            "names": [_plain(name) for name in self._rows],
-            "cause": None if self._cause is None else _plain(self._cause),
+            "names": list(self._rows),
+            "cause": self._cause,
             "drift_detected": self._drift_detected,
             **self._own_content(),
         }
@@ -136,12 +137,6 @@ class Alarm(Saved, base.DriftDetector):
 
     def _take_over(self, meta: dict[str, Any]) -> None:
         """Take over what `_own_content` gave."""
-
-
-def _plain(name: Hashable) -> Any:
-    if type(name) not in PLAIN:
-        raise SnapshotError(f"{name!r} is a {type(name).__name__}; str, int, float and bool names can be saved")
-    return name
 
 
 def _state_of(arrays: snapshot.Arrays, n: int) -> Watched:

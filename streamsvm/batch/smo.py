@@ -71,6 +71,7 @@ from streamsvm.batch.steps.pairs import (
 from streamsvm.batch.working_set import single_precision
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
+from streamsvm.core.rounding import SUM_ROUNDING
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two attempts to shrink
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
@@ -264,9 +265,9 @@ def _feasible(alpha: Any, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     if alpha.shape != lo.shape:
         raise ValueError(f"start has shape {alpha.shape}; {len(lo)} coefficients are needed")
     inside = np.clip(alpha, lo, hi)
-    scale = np.abs(alpha).sum() + np.finfo(float).tiny
+    rounding = SUM_ROUNDING * (np.abs(alpha).sum() + np.finfo(float).tiny)
     outside = np.abs(alpha - inside).sum()
-    if not (outside <= 1e-9 * scale and abs(inside.sum()) <= 1e-9 * scale):
+    if not (outside <= rounding and abs(inside.sum()) <= rounding):
         raise ValueError(
             f"start is not feasible: it is outside its box by {outside:.3g} and sums to {alpha.sum():.3g}; "
             "every coefficient must be inside its box, and their sum 0"

@@ -9,7 +9,7 @@ from streamsvm.conformal.guard import Guard, OfClass
 from streamsvm.conformal.past import Past
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require, require_array
-from streamsvm.estimators.inputs.features import PLAIN
+from streamsvm.estimators.inputs.checks import PLAIN, require_plain
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
@@ -38,9 +38,7 @@ def model_of(data: bytes, cache_mb: float | None, device: str | None) -> Any:
 def dumped(guard: Guard) -> tuple[dict[str, Any], Arrays]:
     """What a guard has learned; probabilities are in the order of `labels`, NaN where a label was not known."""
     labels = list(dict.fromkeys([*guard.classes, *guard.columns]))
-    for label in labels:
-        if type(label) not in PLAIN:
-            raise SnapshotError(f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved")
+    require_plain("label", labels)
     guard.know(labels)
     places = np.array([guard.columns[label] for label in labels], np.int64)
     arrays = _scores_dumped("pool.", guard.pool) | {"recent": guard.recent}

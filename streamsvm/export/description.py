@@ -44,7 +44,7 @@ from streamsvm.conformal.guard import TWO
 from streamsvm.core import storage
 from streamsvm.core.kernels import LINEAR_KIND, NAMES
 from streamsvm.core.scaling import CUT, PLACES
-from streamsvm.estimators.inputs.features import PLAIN
+from streamsvm.estimators.inputs.checks import PLAIN
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.prediction import Predictor
 from streamsvm.estimators.learner.state import State

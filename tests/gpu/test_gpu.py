@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from states import state_of
 
 from streamsvm import LASVM, FullSVM
 from streamsvm.batch import SolverOptions, smo
@@ -44,7 +45,7 @@ def test_decision_values_are_the_cpus(gpu, kernel):
     here, there = pair(**KERNELS[kernel])
     X, _ = some(20_000, seed=1)
     close(there.decision_function_many(X), here.decision_function_many(X))
-    assert there._state.evaluator.mirror is not None
+    assert state_of(there).evaluator.mirror is not None
 
 
 def test_learn_many_makes_the_same_model(gpu):
@@ -55,7 +56,7 @@ def test_learn_many_makes_the_same_model(gpu):
         model.finish(1e-5)
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-2)
     assert np.mean(there.predict_many(X) == here.predict_many(X)) > 0.999
-    assert there._state.evaluator.mirror is not None
+    assert state_of(there).evaluator.mirror is not None
 
 
 def test_the_mirror_follows(gpu):
@@ -63,12 +64,12 @@ def test_the_mirror_follows(gpu):
     model = FullSVM(C=2.0, gamma=0.05, device="cuda")
     model.learn_many(X[:2000], y[:2000])
     model.predict_many(X[:1])
-    sent = model._state.evaluator.mirror.sent
+    sent = state_of(model).evaluator.mirror.sent
     model.learn_many(X[2000:2100], y[2000:2100])
     model.forget(model.support_ids[:50])
     here = FullSVM.from_bytes(model.to_bytes(), device="cpu")
     close(model.decision_function_many(X), here.decision_function_many(X))
-    assert model._state.evaluator.mirror.sent <= sent + 100
+    assert state_of(model).evaluator.mirror.sent <= sent + 100
 
 
 def test_training_sets_agree(gpu):

@@ -1,10 +1,9 @@
 """The command ``streamsvm doctor``: what is wrong with an installation, its configuration, its state and its log."""
 
 import argparse
-from collections.abc import Callable
 
 from ...runtime import exit_codes
-from ...runtime.findings import PROBLEM, Findings
+from ...runtime.findings import PROBLEM
 from ...settings.opening import backend_of
 from ...settings.sections import ConfigError, Settings
 from ..shared.configuration import read_config
@@ -26,22 +25,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def examine(settings: Settings | None) -> bool:
     """Run and print all checks, or those that need no configuration; return whether they found no problem."""
-    checks: list[tuple[str, Callable[[], Findings]]] = [
-        ("python", machine.python),
-        ("compile cache", lambda: machine.compile_cache(settings)),
-    ]
+    checks = {"python": machine.python(), "compile cache": machine.compile_cache(settings)}
     if settings is not None:
-        checks += [
-            ("packages", lambda: backend_of(settings).installed()),
-            ("state", lambda: check_state(settings)),
-            ("objects", lambda: check_objects(settings)),
-            ("registry", lambda: check_registry(settings)),
-            ("log", lambda: check_log(settings)),
-            ("decisions", lambda: check_decisions(settings)),
-        ]
+        checks |= {
+            "packages": backend_of(settings).installed(),
+            "state": check_state(settings),
+            "objects": check_objects(settings),
+            "registry": check_registry(settings),
+            "log": check_log(settings),
+            "decisions": check_decisions(settings),
+        }
     n_problems = 0
-    for name, check in checks:
-        for finding in check():
+    for name, findings in checks.items():
+        for finding in findings:  # Each check runs while its findings are taken.
             n_problems += finding.level == PROBLEM
             print(f"{finding.level:8} {name}: {finding.text}" + (f"\n{'':9}{finding.remedy}" if finding.remedy else ""))
     return n_problems == 0

@@ -176,9 +176,7 @@ def _largest(looks: list[tuple[int, Look]]) -> Batch | None:
 def _half(models: "_Models", batch: Batch) -> tuple[Batch, int | None]:
     """The half that has nearly all of the rise; the whole and its middle, if both halves have a part."""
     middle = (batch.first + batch.end) // 2
-    look = models.at(middle)
-    left, right = Batch(batch.first, middle, batch.before, look), Batch(middle, batch.end, look, batch.after)
-    for half in (left, right):
+    for half in _cut(models, batch, middle):
         if half.rise >= _NEARLY_ALL * batch.rise:
             return half, None
     return batch, middle
@@ -187,22 +185,24 @@ def _half(models: "_Models", batch: Batch) -> tuple[Batch, int | None]:
 def _trimmed(models: "_Models", batch: Batch, middle: int, smallest: float) -> Batch:
     """The part of a range around its middle that has nearly all of its rise."""
     whole, low, high = batch.rise, middle, middle
-    while models.n_replays < MOST and max(low - batch.first, batch.end - high) > smallest / 2:
-        if low - batch.first >= batch.end - high:
-            place = (batch.first + low) // 2
-            look = models.at(place)
-            if Batch(batch.first, place, batch.before, look).rise < _NEARLY_NONE * whole:
-                batch = batch._replace(first=place, before=look)
-            else:
-                low = place
+    while models.n_replays < MOST and max(low - batch.first, batch.end - high) > max(1.0, smallest / 2):
+        is_left = low - batch.first >= batch.end - high
+        place = (batch.first + low) // 2 if is_left else (high + batch.end) // 2
+        left, right = _cut(models, batch, place)
+        outer, rest = (left, right) if is_left else (right, left)
+        if outer.rise < _NEARLY_NONE * whole:
+            batch = rest
+        elif is_left:
+            low = place
         else:
-            place = (high + batch.end) // 2
-            look = models.at(place)
-            if Batch(place, batch.end, look, batch.after).rise < _NEARLY_NONE * whole:
-                batch = batch._replace(end=place, after=look)
-            else:
-                high = place
+            high = place
     return batch
+
+
+def _cut(models: "_Models", batch: Batch, place: int) -> tuple[Batch, Batch]:
+    """The parts of a range before a place and from it on."""
+    look = models.at(place)
+    return Batch(batch.first, place, batch.before, look), Batch(place, batch.end, look, batch.after)
 
 
 class _Models:

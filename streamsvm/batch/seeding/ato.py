@@ -21,9 +21,7 @@ import numpy as np
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.seeding.start import Start, entering, leaving, moved, staying, violating
 from streamsvm.batch.solution import Solution
-from streamsvm.core.rounding import DUST
-
-ROUNDING = 1e-9  # of gradients; examples that meet b together must all be seen to meet it
+from streamsvm.core.rounding import DUST, SUM_ROUNDING
 
 
 def ato(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
@@ -76,7 +74,8 @@ def _step_size(previous, problem, sets, d_M, d_g, waiting) -> tuple[float, int]:
     side = np.where(alpha >= hi, 1.0, -1.0)  # of b, on which the gradient of a bounded example is
     side[T] = previous.y[T]
     gap, rate = side * (g - previous.bias), side * d_g
-    may_meet = (lo < hi) & (gap > -ROUNDING) & (rate < 0.0) & ~waiting
+    # Examples that meet b together must all be seen to meet it.
+    may_meet = (lo < hi) & (gap > -SUM_ROUNDING) & (rate < 0.0) & ~waiting
     may_meet[M] = False
     eta = np.full(len(alpha), np.inf)
     eta[may_meet] = np.maximum(gap[may_meet], 0.0) / -rate[may_meet]

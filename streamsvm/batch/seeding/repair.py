@@ -50,7 +50,7 @@ def repair(
     """
     largest = max(largest, float(np.abs(alpha).max(initial=0.0)))
     alpha = np.clip(alpha, lo, hi)
-    rounding = 1e-12 * float(np.abs(alpha).sum())
+    rounding = ROUNDING * float(np.abs(alpha).sum())
     for group in (*groups, np.flatnonzero(lo < hi)):
         missing = -float(alpha.sum())
         if abs(missing) <= rounding:

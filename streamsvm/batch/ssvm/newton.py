@@ -33,7 +33,6 @@ from streamsvm.core.rounding import DUST
 from streamsvm.core.threads import one_blas_thread
 
 DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
-HALVINGS = 40  # of a step, before the search gives up
 MAX_NEWTON_STEPS = 200  # of Newton's method; three to nine are usual
 ONE_THREAD = 1_000_000  # numbers in D; up to so many, threads cost more than they gain
 RESIDUAL = 1e-8  # relative, about eps |H|: a direction with a larger one is refined, and then computed anew
@@ -205,7 +204,7 @@ def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.n
     if -slope <= DUST * before:  # a smaller decrease cannot be seen
         return 1.0
     step = 1.0
-    for _ in range(HALVINGS):
+    while step > DUST:
         if objective(u + step * z, v - step * Dz, trained) <= before + DELTA * step * slope:
             return step
         step *= 0.5

@@ -12,7 +12,9 @@ from river.utils import dataframe
 
 from streamsvm.core import arguments, blocks
 from streamsvm.core.inputs import floats_of
+from streamsvm.core.saving.snapshot import SnapshotError
 
+PLAIN = (str, int, float, bool)  # types of names and labels that a snapshot holds
 LONGEST_SHOWN = 100  # characters of a feature's name in an error message
 NOT_NUMBERS = "features must be numbers; streamsvm.features.Records() in front of the model makes them"
 
@@ -163,6 +165,13 @@ def not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError
     return ValueError(
         f"feature {name!r}{where} is {value!r}; features must be finite numbers whose squares fit into float32{wanted}"
     )
+
+
+def require_plain(what: str, values: Iterable[Hashable]) -> None:
+    """Raise a SnapshotError for the first name or label that a snapshot cannot hold."""
+    for value in values:
+        if type(value) not in PLAIN:
+            raise SnapshotError(f"{what} {value!r} is a {type(value).__name__}; str, int, float and bool can be saved")
 
 
 def shown(name: Hashable) -> str:

@@ -23,11 +23,19 @@ from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
-from streamsvm.estimators.inputs.checks import culprit, named_columns, not_finite, shown, too_large, values_of
+from streamsvm.estimators.inputs.checks import (
+    PLAIN,
+    culprit,
+    named_columns,
+    not_finite,
+    require_plain,
+    shown,
+    too_large,
+    values_of,
+)
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 MAX_FEATURES = 2**20  # of a model
-PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
 LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
 
 
@@ -64,7 +72,7 @@ class FeatureTable:
     takes_gaps
         Whether a value in a dict may be None or NaN: the example then lacks the feature.
     told_of_lacking
-        Whether the user was told that examples lack a feature; see `lacking`.
+        Whether the user was told that examples lack a feature; see `notice_lacking`.
     """
 
     max_features = MAX_FEATURES
@@ -248,11 +256,7 @@ class FeatureTable:
     def names(self) -> list[Any]:
         """The names in the order of their columns; a SnapshotError if a snapshot cannot hold one."""
         self.settle()
-        for name in self.columns:
-            if type(name) not in PLAIN:
-                raise SnapshotError(
-                    f"the feature name {name!r} is a {type(name).__name__}; str, int, float and bool names can be saved"
-                )
+        require_plain("the feature name", self.columns)
         return list(self.columns)
 
     @classmethod

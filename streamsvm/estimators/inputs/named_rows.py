@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.estimators.inputs.sample import rows_at
+
 
 class NamedValues(Mapping):
     """An example as names and an array of values, which becomes a dict only when code looks a feature up.
@@ -133,12 +135,10 @@ class NamedRows(Sequence):
             return self
         if self.is_table:
             return self.table(self.names, self.values.reshape(-1, len(self.names))[places])
-        lengths = np.diff(self.starts)[places]
-        starts = np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
-        own = np.repeat(self.starts[:-1][places] - starts[:-1], lengths) + np.arange(starts[-1])
-        used, inputs = np.unique(self.inputs[own], return_inverse=True)
+        starts, inputs, values = rows_at(self.starts, self.inputs, self.values, np.asarray(places, np.int64))
+        used, inputs = np.unique(inputs, return_inverse=True)
         names = tuple(self.names[d] for d in used.tolist())
-        return NamedRows(names, starts, inputs.astype(np.int64), self.values[own])
+        return NamedRows(names, starts, inputs.astype(np.int64), values)
 
     def beside(self, others: "NamedRows") -> "NamedRows":
         """These rows, and then others."""

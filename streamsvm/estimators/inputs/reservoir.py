@@ -150,7 +150,8 @@ class Reservoir:
         """
         if number < self._n_noted:
             return
-        self._settle()
+        if self._parts.size:
+            self._settle()
         if self._span is not None:
             self._drop_old(now - self._span)
         if box > 0.0:

@@ -21,8 +21,8 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.ids import occurrences
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
+from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
-from streamsvm.estimators.inputs.lacking import warn_of_lacking
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
@@ -146,6 +146,8 @@ class State:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
         for name, value in stored.items():
             setattr(self, name, storage.owned(value))
+        if self.window:
+            self.window.clock = storage.owned(self.window.clock)
 
 
 # ---------------------------------------------------------------------------------------------------------- the members
@@ -210,8 +212,28 @@ def raw_batches(
 
 
 def notice_lacking(state: State, columns: np.ndarray, n: int) -> None:
-    """Look whether n examples that name these columns, and not all features, lack one that matters."""
-    warn_of_lacking(state.features, state.scale, columns, n)
+    """Warn once if one of n examples, which name these columns, lacks a scaled feature that is far from 0.
+
+    A temperature of 0 K among temperatures of 290 K moves the scale, too.  A feature that at least half of the examples
+    have is guessed instead.  Words that a text does not have are no fault, so sparse input is left alone.
+    """
+    features, scale = state.features, state.scale
+    if features.told_of_lacking or not scale.is_active:
+        return
+    far = scale.far_from_0()
+    if not far:
+        return
+    times = np.bincount(columns[columns >= 0], minlength=len(features.columns))
+    lacking = [column for column in far if times[column] < n]
+    if not lacking:
+        return
+    name = list(features.columns)[lacking[0]]
+    features.told_of_lacking = True
+    warn(
+        f"an example lacks the feature {name!r}, which then counts as 0, far from its values, such as "
+        f"{far[lacking[0]]:.3g}: this spoils the prediction, and the scale if the example is learned; give every "
+        "example a value, such as the mean, or 0 if it is meant"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ the scale

@@ -11,16 +11,17 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require
 from streamsvm.estimators.inputs.checks import (
+    PLAIN,
     array_of_labels,
     frame_like,
     is_frame,
     label_of,
     labels_of,
     n_rows,
+    require_plain,
     series_like,
     too_large,
 )
-from streamsvm.estimators.inputs.features import PLAIN
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner import snapshots
 from streamsvm.estimators.learner.copies import Content
@@ -214,11 +215,7 @@ class MulticlassSVM(ForgettingModels):
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def _content(self) -> Content:
-        for label in [*self.labels, *(self.classes or ())]:
-            if type(label) not in PLAIN:
-                raise SnapshotError(
-                    f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
-                )
+        require_plain("label", [*self.labels, *(self.classes or ())])
         common, _ = snapshots.dump(self._common, self.model._get_params())
         states, arrays = self._states()
         scale = self._common.scale.dump(len(self._features))

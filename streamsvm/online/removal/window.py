@@ -23,7 +23,7 @@ import numpy as np
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion
 from streamsvm.core.saving.snapshot import LARGEST_COUNT
-from streamsvm.core.storage import live_slots
+from streamsvm.core.storage import live_slots, owned
 from streamsvm.online import gap, lasvm
 from streamsvm.online.arrival import DUE, LATEST, SPAN, forget_old
 from streamsvm.online.finish import MIN_CHUNK, STEPS_PER_MEMBER, solve_active
@@ -60,6 +60,10 @@ class Window:
         self.by_time = isinstance(window, datetime.timedelta)
         span = min(window // MICROSECOND if isinstance(window, datetime.timedelta) else int(window), FAR // 4)
         self.clock = np.array([span, -FAR, -FAR])
+
+    def __setstate__(self, state: dict) -> None:
+        """Copy the clock if it is mapped from a read-only file."""
+        self.__dict__.update({name: owned(value) for name, value in state.items()})
 
     @property
     def span(self) -> int:

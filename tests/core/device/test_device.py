@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from queries import queries
+from states import state_of
 
 import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
@@ -114,8 +115,8 @@ def test_members_that_are_scaled_anew_are_sent_anew(gpu):
         there.learn_many(X[b : b + 60], y[b : b + 60])
         here = LASVM.from_bytes(there.to_bytes(), device="cpu")
         close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-4)
-        assert_mirrors(there._state.evaluator.mirror, there._state.expansion)
-        scales.append(there._state.scale)
+        assert_mirrors(state_of(there).evaluator.mirror, state_of(there).expansion)
+        scales.append(state_of(there).scale)
     assert len(set(map(id, scales))) > 3
     assert gpu.launched[0] > 0
 
@@ -132,7 +133,7 @@ def test_learn_many_makes_the_same_model(gpu, algorithm):
     assert gpu.launched[0] > 0
     f = here.decision_function_many(X)
     close(LASVM.decision_function_many(there, X), f, rtol=2e-3)  # the tolerance of finish is 1e-3
-    assert there._state.evaluator.device.works
+    assert state_of(there).evaluator.device.works
     assert np.mean(there.predict_many(X) == (f > 0)) > 0.998
 
 
@@ -144,9 +145,9 @@ def test_features_that_come_in_a_block_count_within_it(gpu):
     for model in models:
         model.learn_many(narrow, narrow[:, 0] > 0)
         model.learn_many(broad, broad[:, 20] > 0)
-        s = model._state.expansion
+        s = state_of(model).expansion
         live = live_slots(s)
-        K = naive.gram(model._state.kernel, *(rows_of(s, live, 40).toarray() for _ in range(2)))
+        K = naive.gram(state_of(model).kernel, *(rows_of(s, live, 40).toarray() for _ in range(2)))
         np.testing.assert_allclose(s.g[live], s.y[live] - K @ s.alpha[live], atol=1e-4)
     close(models[1].decision_function_many(broad), models[0].decision_function_many(broad), rtol=1e-3)
 
@@ -192,7 +193,7 @@ def test_features_that_are_no_good_are_named(gpu, bad):
     X[70, 1] = bad
     with pytest.raises(ValueError, match="feature 1 in row 70 is"):
         model.predict_many(X)
-    assert model._state.evaluator.device.works
+    assert state_of(model).evaluator.device.works
 
 
 def test_a_digest_and_a_snapshot_do_not_depend_on_the_device(gpu):
@@ -213,7 +214,7 @@ def test_the_mirror_follows_by_what_has_changed(gpu):
     model = LASVMG(C=2.0, gamma=0.3, device="cuda")
     model.learn_many(X[:400], y[:400])
     model.predict_many(X[:10])
-    mirror = model._state.evaluator.mirror
+    mirror = state_of(model).evaluator.mirror
     known, sent = set(mirror.serials.tolist()), mirror.sent
     model.predict_many(X[:10])
     assert mirror.sent == sent
@@ -221,9 +222,9 @@ def test_the_mirror_follows_by_what_has_changed(gpu):
         model.learn_one(dict(enumerate(x)), label)
     model.forget(model.support_ids[:30])
     model.predict_many(X[:10])
-    assert mirror is model._state.evaluator.mirror
+    assert mirror is state_of(model).evaluator.mirror
     assert mirror.sent - sent == len(set(mirror.serials.tolist()) - known) <= 20
-    assert_mirrors(mirror, model._state.expansion)
+    assert_mirrors(mirror, state_of(model).expansion)
 
 
 @pytest.mark.long
@@ -238,8 +239,8 @@ def test_the_mirror_is_right_after_any_history(gpu, on_budget):
         here.learn_many(X[first : first + n], y[first : first + n], ids=rng.integers(0, 50, len(X[first : first + n])))
         if rng.random() < 0.3 and here.n_support:
             here.forget(rng.choice(here.support_ids, 3))
-        mirror.follow(here._state.expansion)
-        assert_mirrors(mirror, here._state.expansion)
+        mirror.follow(state_of(here).expansion)
+        assert_mirrors(mirror, state_of(here).expansion)
         first += n
     assert mirror.sent < 1500 + 500
 
@@ -253,7 +254,7 @@ def test_an_id_that_is_given_again_is_another_member(gpu):
     model.forget(again)
     model.learn_one(dict(enumerate(-X[again])), not y[again], id=int(again))
     model.predict_many(X)
-    assert_mirrors(model._state.evaluator.mirror, model._state.expansion)
+    assert_mirrors(state_of(model).evaluator.mirror, state_of(model).expansion)
 
 
 def test_members_widen_and_are_compressed_on_the_way(gpu):
@@ -265,7 +266,7 @@ def test_members_widen_and_are_compressed_on_the_way(gpu):
     for model in (here, there):
         model.learn_many(X[200:], y[200:])
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-4)
-    assert_mirrors(there._state.evaluator.mirror, there._state.expansion)
+    assert_mirrors(state_of(there).evaluator.mirror, state_of(there).expansion)
 
 
 def test_copies_leave_the_device_behind(gpu):
@@ -274,8 +275,8 @@ def test_copies_leave_the_device_behind(gpu):
     model.learn_many(X, y)
     f = model.decision_function_many(X)
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model.clone()):  # noqa: S301
-        assert other._state.evaluator is not model._state.evaluator
-        assert other._state.evaluator.mirror is None
+        assert state_of(other).evaluator is not state_of(model).evaluator
+        assert state_of(other).evaluator.mirror is None
     close(copy.deepcopy(model).decision_function_many(X), f)
 
 
@@ -291,7 +292,7 @@ def test_ten_thousand_batches_leave_nothing_behind(gpu):
     before = gpu.live[0]
     q = queries(model, X[:3])
     for _ in range(10_000):
-        model._state.evaluator.decide(model._state.expansion, model._state.kernel, q, 0.0)
+        state_of(model).evaluator.decide(state_of(model).expansion, state_of(model).kernel, q, 0.0)
     assert gpu.live[0] == before
     del model
     assert gpu.live[0] == 0
@@ -305,7 +306,7 @@ def test_blocks_are_cut_to_the_memory_that_is_free(gpu):
     gpu.LIMIT[0] = 1_500_000  # the products of all 3000 queries alone take three times as much
     close(model.decision_function_many(X), f)
     assert gpu.largest[0] <= 1_500_000
-    assert model._state.evaluator.device.works
+    assert state_of(model).evaluator.device.works
 
 
 def test_a_block_that_does_not_fit_is_halved(gpu):
@@ -317,7 +318,7 @@ def test_a_block_that_does_not_fit_is_halved(gpu):
     gpu.LIMIT[0], gpu.launched[0] = gpu.live[0] + 1_000_000, 0
     close(model.decision_function_many(X), f)
     assert gpu.launched[0] > 10
-    assert model._state.evaluator.device.works
+    assert state_of(model).evaluator.device.works
 
 
 def test_without_enough_memory_the_cpu_goes_on(gpu):
@@ -341,7 +342,7 @@ def test_a_device_that_fails_while_learning_costs_nothing(gpu, monkeypatch):
     with pytest.warns(RuntimeWarning, match="cudaErrorLaunchFailure"):
         there.learn_many(X, y)
     assert there.digest() == here.digest()
-    assert there._state.evaluator.mirror is None
+    assert state_of(there).evaluator.mirror is None
 
 
 def failing(error):
@@ -407,7 +408,7 @@ def test_errors_of_others_are_not_the_devices(gpu, monkeypatch, error):
         with pytest.raises(type(error)):
             model.decision_function_many(X)
     np.testing.assert_array_equal(model.decision_function_many(X), f)
-    assert model._state.evaluator.device.works
+    assert state_of(model).evaluator.device.works
 
 
 # -------------------------------------------------------------------------------------------------------------- choices
@@ -489,7 +490,7 @@ def test_the_cpu_never_asks_for_cupy(monkeypatch):
     model.learn_many(X, y)
     model.predict_many(X)
     smo.solve(X, y, C=1.0)
-    assert not model._state.evaluator.device.works
+    assert not state_of(model).evaluator.device.works
 
 
 # -------------------------------------------------------------------------------------------------------- training sets
@@ -584,7 +585,7 @@ def test_a_published_model_predicts_on_the_scorers_device(gpu):
 def test_every_learner_has_the_parameter():
     for algorithm in ALGORITHMS:
         assert algorithm(device="auto").device == "auto"
-        assert isinstance(algorithm()._state.evaluator, Evaluator)
+        assert isinstance(state_of(algorithm()).evaluator, Evaluator)
     assert streamsvm.LASVM().device == "cpu"
 
 

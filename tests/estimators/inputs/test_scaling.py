@@ -119,12 +119,12 @@ def check(model):
     """Features are the scaled raw ones, gradients those of the features, and gamma is that of the scale in use."""
     if isinstance(model, OneVsRest):
         for of_class in binaries_of(model).values():
-            assert of_class._state.scale is model._common.scale
+            assert state_of(of_class).scale is model._common.scale
             check(of_class)
         if model._common.scale.is_active:
             check_scaled(model._union.vectors, model.model._over(model._common))
         return
-    s, live = model._state.expansion, storage.live_slots(model._state.expansion)
+    s, live = state_of(model).expansion, storage.live_slots(state_of(model).expansion)
     assert (s.raw.shape[1] > 0) == model.is_scaling
     if model.is_scaling:
         check_scaled(s, model)
@@ -140,13 +140,13 @@ def check(model):
     rounding = digits * (1.0 + np.abs(alpha).sum() * np.abs(K).max(initial=0.0))
     exact = (model.kernel != "rbf") | (model.gamma_in_use * s.sq[live] < FAR)  # two outliers lose their distance
     np.testing.assert_allclose(s.g[live][exact], (y - K @ alpha)[exact], rtol=0, atol=rounding)
-    V = model._state.scale.state.totals[SPREAD]
+    V = state_of(model).scale.state.totals[SPREAD]
     if model.gamma == "scale" and model.kernel != "linear":
         assert model.gamma_in_use == 1.0 / V
 
 
 def check_scaled(s, model):
-    live, c = storage.live_slots(s), model._state.scale.state
+    live, c = storage.live_slots(s), state_of(model).scale.state
     n, cut = int(c.counts[PLACES]), c.limits[CUT]
     z = ((s.raw[live][:, :n] - c.shift[:n]) * c.factor[:n]).clip(-cut, cut).astype(np.float32)
     X = storage.rows_of(s, live, len(model._features.columns)).toarray()
@@ -224,7 +224,7 @@ def test_members_keep_what_was_given():
     """Those that were learned after their features had a place."""
     model, rows = FullSVM(C=2.0), stream()
     model.learn_many(rows, given(model, rows)[0])
-    s, c = model._state.expansion, model._state.scale.state
+    s, c = state_of(model).expansion, state_of(model).scale.state
     live, names = storage.live_slots(s), model.feature_names
     assert len(live) == len(rows)
     for p, d in enumerate(c.feature[: c.counts[PLACES]].tolist()):
@@ -305,7 +305,7 @@ def test_forgetting_is_exact_across_renewals():
     model.learn_many(rows, y)
     assert model.forget(range(0, 240, 7)) == 35
     model.finish(1e-6)
-    s = model._state.expansion
+    s = state_of(model).expansion
     live = storage.live_slots(s)
     X = storage.rows_of(s, live, len(model.feature_names)).toarray().astype(float)
     K = naive.gram(naive.kernel_of(model), X, X)
@@ -405,8 +405,8 @@ def test_one_wide_hostile_example_costs_its_own_features_only():
     model.learn_one(hostile, True)
     model.learn_many(X[300:], y[300:])
     other.learn_many(X[300:], y[300:])
-    s = model._state.expansion
-    assert model._state.scale.n_places == 6
+    s = state_of(model).expansion
+    assert state_of(model).scale.n_places == 6
     assert s.raw.shape[1] <= 16
     np.testing.assert_allclose(model.gamma_in_use, before, rtol=0.5)
     assert np.mean(model.predict_many(X) == other.predict_many(X)) > 0.95
@@ -419,8 +419,8 @@ def test_renewals_of_a_stationary_stream_are_few():
     model, renewed, scale = LASVM(), [], None
     for t in range(0, 3000, 10):
         model.learn_many(X[t : t + 10] * UNITS + MEANS, y[t : t + 10])
-        renewed.append(model._state.scale is not scale)
-        scale = model._state.scale
+        renewed.append(state_of(model).scale is not scale)
+        scale = state_of(model).scale
     assert sum(renewed) < 15
     assert sum(renewed[50:]) <= 3
 
@@ -553,4 +553,4 @@ def test_unscaled_features_without_a_scale_are_refused(snapshots):
     n = len(arrays["y"])
     with pytest.raises(SnapshotError, match="it has unscaled features, but no scale"):
         LASVM.from_bytes(pack("LASVM", meta, arrays | {"raw": np.zeros((n, 6))}))
-    assert LASVM.from_bytes(snapshots["spread"])._state.expansion.counts[SLOTS] == n
+    assert state_of(LASVM.from_bytes(snapshots["spread"])).expansion.counts[SLOTS] == n

@@ -16,8 +16,9 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.saving.snapshot import pack, unpack
 from streamsvm.estimators.learner.learning import learn_batch
+from streamsvm.online import arrival
 from streamsvm.online.removal import bounded
-from streamsvm.online.removal.window import FAR, MICROSECOND
+from streamsvm.online.removal.window import FAR, MICROSECOND, let_old_leave
 
 LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
 WAYS = ["remove", "project", "merge"]
@@ -303,6 +304,36 @@ def test_merging_does_not_fill_the_model_with_noise():
 
 
 # -------------------------------------------------------------------------------------------------------------- windows
+
+
+@every_learner
+@pytest.mark.parametrize("finished", [True, False])
+def test_what_is_too_old_leaves_a_model_as_near_to_its_optimum_as_it_was(learner, finished):
+    X, y = noisy(300)
+    model = made(learner, window=200)
+    model.learn_many(X[:200], y[:200])
+    if finished:
+        model.finish()
+    state = model._state
+    before, s, kernel = max(model.delta, model.tol), state.expansion, state.kernel
+    oldest = int(members(model)["born"].min())
+    let_old_leave(state.rule, s, kernel, state.window.clock, oldest + 199)
+    assert (members(model)["born"] == oldest).any()
+    for now in range(oldest + 200, oldest + 300):
+        let_old_leave(state.rule, s, kernel, state.window.clock, now)
+        assert (members(model)["born"] > now - 200).all()
+        assert model.delta <= before + 1e-9
+    K = gram(kernel, X, X)
+    own, alpha = members(model)["ids"], members(model)["alpha"]
+    np.testing.assert_allclose(members(model)["g"], members(model)["y"] - K[np.ix_(own, own)] @ alpha, atol=1e-4)
+
+
+def test_a_window_does_not_cut_a_batch(monkeypatch):
+    X, y = noisy(400)
+    calls, learn_block = [], arrival.learn_block
+    monkeypatch.setattr(arrival, "learn_block", lambda *given: calls.append(1) or learn_block(*given))
+    made(LASVM, window=100).learn_many(X, y)
+    assert len(calls) <= 5
 
 
 @pytest.mark.parametrize("learner", [LASVM, FullSVM])

@@ -86,6 +86,30 @@ def test_the_search_ends_at_the_batch(low, high):
     assert models.n_replays <= searching.MOST
 
 
+def test_in_a_short_log_the_search_ends_too():
+    """Two records in a row, one of them twice as bad: neither has nearly all of the rise."""
+    asked = []
+
+    class Models:
+        n_replays = 0  # Offsets that were asked for before cost no replay.
+
+        def along(self, ends, step):
+            return [(offset, self._look(offset)) for offset in range(ends[0], ends[-1] + 1, step)]
+
+        def at(self, offset):
+            asked.append(offset)
+            assert len(asked) < 100
+            return self._look(offset)
+
+        def _look(self, offset):
+            rise = (offset > 63) + 0.5 * (offset > 64)
+            return searching.Look(np.full(50, rise) + np.arange(50) * 1e-9, np.zeros(50))
+
+    batch = searching._search(Models(), list(range(0, 101, 10)))
+    assert batch.first <= 63
+    assert batch.end >= 65
+
+
 def test_what_bisect_refuses(tmp_path, config, call):
     append(tmp_path / "log", some_events(10), "trusted")
     for flags, words in ((["daemon.per=key"], "looks at one model"), ([], "at least 20 are needed")):

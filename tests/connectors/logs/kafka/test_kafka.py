@@ -21,10 +21,9 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from streamsvm.connectors.logs.cluster.group import Notice
 from streamsvm.connectors.logs.cluster.log import Client, ClusterLog
 from streamsvm.connectors.logs.cluster.options import KafkaOptions, answers
-from streamsvm.connectors.logs.kafka import checks, client
+from streamsvm.connectors.logs.kafka import checks, client, outputs
 from streamsvm.connectors.logs.kafka.errors import translated
 from streamsvm.connectors.logs.kafka.options import CODECS
-from streamsvm.connectors.logs.kafka.outputs import Outputs
 from streamsvm.connectors.logs.kafka.reader import Reader
 from streamsvm.connectors.logs.transport import AccessDenied, Committed, OutputsLost, TopicMismatch, Unavailable
 from streamsvm.connectors.settings.kafka_section import read_section
@@ -168,10 +167,13 @@ def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
 
 
 class Consumer:
-    """Knows two partitions."""
+    """Knows two partitions, and reads none."""
 
     def close(self, **_):
         pass
+
+    def assignment(self):
+        return set()
 
     def partitions_for_topic(self, topic):
         return {0, 1}
@@ -190,6 +192,9 @@ class Member:
     def metadata(self):
         return None if self.generation < 0 else SimpleNamespace(generation_id=self.generation)
 
+    def start(self):
+        pass
+
     def close(self):
         pass
 
@@ -205,6 +210,12 @@ class Producer:
         self.calls = []
         self.refusal = None
         self._transaction_manager = SimpleNamespace(_pending_txn_offset_commits={})
+
+    def init_transactions(self):
+        pass
+
+    def send(self, *_, **__):
+        return Future()
 
     def begin_transaction(self):
         self.calls.append("begin")
@@ -228,13 +239,19 @@ class Producer:
 
 
 class Owner:
-    """Notes what it is told."""
+    """Notes what it is told, unless it cannot do anything about it now."""
 
     def __init__(self):
         self.told = []
+        self.failure = None
 
     def __getattr__(self, name):
-        return lambda partitions: self.told.append((name, partitions))
+        def hear(partitions):
+            if self.failure:
+                raise self.failure
+            self.told.append((name, partitions))
+
+        return hear
 
 
 @pytest.fixture
@@ -253,13 +270,29 @@ def owner():
 
 
 @pytest.fixture
-def log(monkeypatch, member, producer, owner):
+def produce_with(monkeypatch):
+    """Lets outputs produce with this producer."""
+
+    def produce_with(producer):
+        monkeypatch.setattr(outputs, "client_options", lambda *_: {})
+        monkeypatch.setattr(outputs, "KafkaProducer", lambda **_: producer)
+
+    return produce_with
+
+
+@pytest.fixture
+def log(monkeypatch, member, producer, owner, produce_with):
     """A log in the middle of a transaction about partitions 0 and 1."""
     monkeypatch.setattr(Reader, "_new_consumer", lambda _: Consumer())
-    client = Client(Reader, Outputs, lambda *_: member, admin=None)
+    produce_with(producer)
+    client = Client(Reader, outputs.Outputs, lambda *_: member, admin=None)
     log = ClusterLog(KafkaOptions({"bootstrap_servers": "x:1"}, "group", is_transactional=True), client)
-    log._member, log._outputs._producer, log._ownership = member, producer, owner
-    log._owned, log._outputs.in_transaction = {0, 1}, True
+    log.subscribe("events", owner)
+    member.notices = [Notice("assigned", [0, 1])]
+    log.poll(0, 1)
+    log.produce("predictions", b"x")
+    producer.calls.clear()
+    owner.told.clear()
     return log
 
 
@@ -271,7 +304,7 @@ def test_offsets_that_the_group_has_refused_are_not_committed_with_the_next_ones
     producer.refusal = "of a generation that is over"
     assert not log.commit(OFFSETS)
     producer.refusal = None
-    log._untold.clear()  # the owner has been told
+    log.poll(0, 1)  # The owner is told.
     assert log.commit({("events", 0): Committed(5, "1:3")})
     assert producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
 
@@ -296,18 +329,20 @@ def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(l
     assert not log.commit(OFFSETS)
     assert producer.calls == ["abort"]
     assert not log.can_commit()  # whatever was consumed since belongs to nobody
-    log._tell_news()
+    log.poll(0, 1)
     assert owner.told == told
     assert log.can_commit()
 
 
 @pytest.mark.parametrize("how", ["lost", "untold", "no generation"])
-def test_partitions_that_are_lost_already_are_committed_no_more(log, member, producer, how):
+def test_partitions_that_are_lost_already_are_committed_no_more(log, member, producer, owner, how):
     """The group may have let the member in again, and would believe it."""
     if how == "lost":
         member.is_losing = True
     elif how == "untold":
-        log._untold.append(Notice("lost", [0, 1]))
+        member.notices, owner.failure = [Notice("lost", [0, 1])], Unavailable("not now")
+        with pytest.raises(Unavailable):
+            log.poll(0, 1)
     else:
         member.generation = -1
     assert not log.can_commit()
@@ -322,7 +357,7 @@ def test_an_unfinished_transaction_ends_with_the_log(log, producer):
 
 def test_losing_everything_aborts_the_transaction(log, member, producer, owner):
     member.notices = [Notice("lost", [0, 1]), Notice("assigned", [1])]
-    log._tell_news()
+    log.poll(0, 1)
     assert producer.calls == ["abort"]
     assert owner.told == [("lost", [0, 1]), ("assigned", [1])]
 
@@ -337,24 +372,21 @@ def test_losing_everything_aborts_the_transaction(log, member, producer, owner):
     ],
     ids=lambda value: getattr(value, "__name__", None) or type(value).__name__,
 )
-def test_the_first_record_that_fails_is_what_a_flush_tells(failure, expected, said):
-    outputs = Outputs(KafkaOptions({}, "group"), lambda now: None)
-    outputs._producer = SimpleNamespace(
-        send=lambda *_, **__: Future().failure(failure), flush=lambda timeout: None, close=lambda timeout: None
-    )
-    outputs.produce("dlq", b"x", key=None, headers=(), partition=None)
-    outputs.produce("events", b"x", key=None, headers=(), partition=None)
+def test_the_first_record_that_fails_is_what_a_flush_tells(produce_with, failure, expected, said):
+    produce_with(SimpleNamespace(send=lambda *_, **__: Future().failure(failure), flush=lambda timeout: None))
+    own = outputs.Outputs(KafkaOptions({}, "group"), lambda now: None)
+    own.produce("dlq", b"x", key=None, headers=(), partition=None)
+    own.produce("events", b"x", key=None, headers=(), partition=None)
     with pytest.raises(expected, match=re.escape(said)):
-        outputs.flush()
+        own.flush()
 
 
-def test_a_flush_names_the_broker_that_is_silent():
-    outputs = Outputs(KafkaOptions({}, "group"), lambda now: "the broker does not answer")
-
+def test_a_flush_names_the_broker_that_is_silent(produce_with):
     def flush(timeout):
         raise KafkaTimeoutError
 
-    outputs._producer = SimpleNamespace(send=lambda *_, **__: Future(), flush=flush, close=lambda timeout: None)
-    outputs.produce("events", b"x", key=None, headers=(), partition=None)
+    produce_with(SimpleNamespace(send=lambda *_, **__: Future(), flush=flush))
+    own = outputs.Outputs(KafkaOptions({}, "group"), lambda now: "the broker does not answer")
+    own.produce("events", b"x", key=None, headers=(), partition=None)
     with pytest.raises(Unavailable, match="the broker does not answer"):
-        outputs.flush()
+        own.flush()
