@@ -56,6 +56,7 @@ class Decoder:
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
         self._settings, self._codec, self._log, self._number = settings, codec, log, number
+        self._is_keyed = settings.daemon.per == "key"
         self.refused: Counter[str] = Counter()
         self.n_tombstones = self.n_empty = 0
 
@@ -85,7 +86,7 @@ class Decoder:
 
     def entity(self, record: Record) -> bytes | None:
         """The key whose model learns from a record; None if there is only one."""
-        return record.key if self._settings.daemon.per == "key" else None
+        return record.key if self._is_keyed else None
 
     def refuse(self, record: Record, stage: str, error: BadRecord, state: State, *, is_whole: bool = True) -> None:
         """Write a dead letter; `is_whole` says whether `record` is complete."""

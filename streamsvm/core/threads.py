@@ -10,6 +10,7 @@ Learning from a stream stays on one thread: each example depends on the one befo
 import itertools
 import math
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +36,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 _chosen: list[int] = []  # what `set_num_threads` was given last, if anything
 _worker = threading.local()
-_controllers: list[ThreadpoolController] = []
+_controllers: dict[bool, ThreadpoolController] = {}  # of BLAS without scipy's own, and with it
 _limited: list[bool] = []  # not empty while the main thread limits BLAS
 
 
@@ -191,11 +192,12 @@ def one_blas_thread() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or _limited:
         yield
         return
-    if not _controllers:
-        _controllers.append(ThreadpoolController())
+    has_scipy = "scipy.linalg.blas" in sys.modules
+    if has_scipy not in _controllers:  # a controller knows the libraries that were loaded before it
+        _controllers[has_scipy] = ThreadpoolController()
     try:
         _limited.append(True)  # inside: an interruption right after it runs `finally`, too
-        with _controllers[0].limit(limits=1, user_api="blas"):
+        with _controllers[has_scipy].limit(limits=1, user_api="blas"):
             yield
     finally:
         _limited.clear()

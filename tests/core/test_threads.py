@@ -1,5 +1,7 @@
 """Work shared among threads: the limit, the order, errors and interruptions."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -174,3 +176,18 @@ def test_long_tasks_stop_at_their_next_value():
     with pytest.raises(KeyboardInterrupt):
         list(chained(first, range(2), 2))
     assert len(made) < 1000
+
+
+@pytest.mark.long
+def test_scipy_s_own_blas_has_one_thread_too_if_it_was_loaded_later():
+    script = """
+from threadpoolctl import threadpool_info
+from streamsvm.core.threads import one_blas_thread
+with one_blas_thread():
+    pass
+import scipy.linalg.blas
+with one_blas_thread():
+    print({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "{1}"

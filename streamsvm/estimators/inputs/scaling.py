@@ -93,6 +93,7 @@ class RunningScale:
 
     _far: tuple[tuple[int, int], dict[int, float]] = ((-1, -1), {})
     weighs = False  # whether it has weights of the features, see `tuned.weights`
+    gamma_factor = 1.0  # by how much gamma grows because of them
 
     def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
         self.sets_gamma = gamma == SCALE

@@ -146,8 +146,6 @@ class State:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
         for name, value in stored.items():
             setattr(self, name, storage.owned(value))
-        if self.window:
-            self.window.clock = storage.owned(self.window.clock)
 
 
 # ---------------------------------------------------------------------------------------------------------- the members

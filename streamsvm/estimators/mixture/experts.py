@@ -15,6 +15,7 @@ from streamsvm.online.mixture.spans import BLOCK, Span
 
 MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
 NONE = -1  # the number of no class
+STEP, SOLVED_AFTER = 32, 512  # records after which the spans are looked at, and solved for at the latest
 State = TypeVar("State", linear.Linear, pairs.Pairs, advice.Advice)
 SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")
 OWN_OF_SPANS, OWN_OF_FITS = ("coef", "gamma"), ("b", "losses")  # of each class
@@ -34,6 +35,7 @@ class Experts:
         self.latest = Latest(0)
         self.fits = (Fit(0, is_full=True, memory=1.0), Fit(0, is_full=False, memory=FADING))
         self.n_fitted = 1  # classes that the spans have begun with
+        self.n_taken = self.n_solved = 0  # records that the sums of the spans hold, and that their coefficients know
         self._make_room()
 
     def _make_room(self) -> None:
@@ -84,25 +86,34 @@ class Experts:
         list of float
             The probability of each class, from what was said.
         """
-        at, found = self.latest.n % BLOCK, []
+        at, found = self.latest.n - self.n_taken, []
         for room, p in zip(self._rooms, said if said is not None else (), strict=False):
             room.p[:] = p
         for c, state in enumerate(self._states):
             found.append(experts.learn(not c, 1.0 if c == number else -1.0, at, *state))
         self.latest.add(self._rooms[0].x, number + 1.0 if number != NONE else -1.0)
-        if at == BLOCK - 1:
+        if self.latest.n % STEP == 0:
             with one_blas_thread():
                 self._fit()
         return found
 
     def _fit(self) -> None:
-        """Take the block into the spans.  Begin them anew if the number of records has doubled, or a class is new."""
+        """Keep the spans up to date.  Begin them anew if the number of records has doubled, or if a class is new."""
         n = self.latest.n
-        if n & (n - 1) and self.n_fitted == len(self.rules):
-            Y = self._signs(self.latest.y[(n - BLOCK + np.arange(BLOCK)) % BUFFER])
-            for fit in self.fits:
-                fit.take_in(Y, n)
+        begins = not n & (n - 1) or self.n_fitted < len(self.rules)
+        is_due = begins or n - self.n_solved >= min(SOLVED_AFTER, max(2 * STEP, n // 4))
+        if not is_due and n - self.n_taken < BLOCK:
             return
+        Y = self._signs(self.latest.y[np.arange(self.n_taken, n) % BUFFER])
+        for fit in self.fits if self.n_taken else ():  # at first, there is no basis
+            fit.take_in(Y)
+            if is_due:
+                fit.solve()
+        self.n_taken, self.n_solved = n, n if is_due else self.n_solved
+        if begins:
+            self._begin_anew(n)
+
+    def _begin_anew(self, n: int) -> None:
         X, y = self.latest.in_order()
         Y, self.n_fitted = self._signs(y), len(self.rules)
         for fit in self.fits:
@@ -160,12 +171,11 @@ class Experts:
         arrays = {"latest.X": self.latest.X, "latest.y": self.latest.y}
         for i, fit in enumerate(self.fits):
             arrays |= {f"span{i}.{name}": getattr(fit.span, name) for name in SHARED_OF_SPANS}
-            arrays |= {f"span{i}.block": fit.span.block[: self.latest.n % BLOCK], f"span{i}.A": np.tril(fit.A)}
+            arrays |= {f"span{i}.block": fit.span.block[: self.latest.n - self.n_taken], f"span{i}.A": np.tril(fit.A)}
         for c in range(len(self.rules)):
             own = self._of_class(c)
             arrays |= {f"class{c}.{name}": own[name] for name in own if name not in SHARED} if c else own
-        unsolved = [fit.n_unsolved for fit in self.fits]
-        meta = {"columns": list(self.columns), "n": self.latest.n, "n_unsolved": unsolved}
+        meta = {"columns": list(self.columns), "n": self.latest.n, "n_taken": self.n_taken, "n_solved": self.n_solved}
         return meta | {"n_classes": len(self.rules), "n_fitted": self.n_fitted}, arrays
 
     def _of_class(self, c: int) -> dict[str, np.ndarray]:
@@ -180,6 +190,8 @@ class Experts:
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `dump` gave, or raise a SnapshotError."""
+        if "n_unsolved" in meta:
+            meta = _renewed(meta)
         names = snapshot.field(meta, "columns", list)
         self.columns = {name: j for j, name in enumerate(names)}
         d, self.latest.n = len(names), snapshot.count(meta, "n")
@@ -188,15 +200,15 @@ class Experts:
         are_there = n < 2 or f"class{n - 1}.rule.shares" in arrays  # before anything is made for each
         require(are_there and 1 <= self.n_fitted <= n, "the numbers of classes")
         self.latest.X, self.latest.y = _taken(arrays, "latest.X", (BUFFER, d)), _taken(arrays, "latest.y", (BUFFER,))
-        unsolved = snapshot.field(meta, "n_unsolved", list)
-        require(len(unsolved) == len(self.fits), "the spans")
+        self.n_taken, self.n_solved = snapshot.count(meta, "n_taken"), snapshot.count(meta, "n_solved")
+        in_block = self.latest.n - self.n_taken
+        require(0 <= in_block < BLOCK and self.n_solved <= self.latest.n, "the records of the spans")
         shared = {name: array for name, array in arrays.items() if name in SHARED}
         own = [arrays] + [shared | part for part in (_part(arrays, f"class{c}.") for c in range(1, n))]
         self.lines = [_like(linear.new_linear(d), part, "lines") for part in own]
         self.pairs = [_like(pairs.new_pairs(d), part, "pairs") for part in own]
         self.rules = [_like(advice.new_advice(K), part, "rule") for part in own]
         for i, fit in enumerate(self.fits):
-            fit.n_unsolved = snapshot.count({"n": unsolved[i]}, "n")
             self._restore_fit(fit, f"span{i}.", d, own)
         require(len(self.fits[0].A) == len(self.fits[1].A), "the bases of the spans")
         self._make_room()
@@ -208,7 +220,8 @@ class Experts:
         shapes = {"mean": (d,), "factor": (d,), "metric": (d, d), "basis": (d, m), "squares": (m,)}
         shared = {name: _taken(arrays, prefix + name, shape) for name, shape in shapes.items()}
         block = np.zeros((BLOCK, m))
-        block[: self.latest.n % BLOCK] = _taken(arrays, f"{prefix}block", (self.latest.n % BLOCK, m))
+        in_block = self.latest.n - self.n_taken
+        block[:in_block] = _taken(arrays, f"{prefix}block", (in_block, m))
         shapes = {"coef": (len(RIDGES), m), "gamma": (2,)}
         fit.spans = [
             Span(**shared, block=block, **{name: _taken(part, prefix + name, shapes[name]) for name in OWN_OF_SPANS})
@@ -219,6 +232,15 @@ class Experts:
         fit.A = np.asfortranarray(_taken(arrays, f"{prefix}A", (m, m)))
         fit.b = np.array([_taken(part, f"{prefix}b", (m,)) for part in own])
         fit.losses = np.array([_taken(part, f"{prefix}losses", (len(RIDGES),)) for part in own])
+
+
+def _renewed(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a snapshot from before there were several classes, when the spans took in `STEP` records at once."""
+    unsolved, n = snapshot.field(meta, "n_unsolved", list), snapshot.count(meta, "n")
+    require(len(unsolved) > 0, "the spans")
+    n_taken = n - n % STEP
+    n_solved = n_taken - snapshot.count({"n": unsolved[0]}, "n")
+    return {**meta, "n_taken": n_taken, "n_solved": n_solved, "n_classes": 1, "n_fitted": 1}
 
 
 def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

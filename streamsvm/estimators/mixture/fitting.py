@@ -3,7 +3,7 @@
     minimise over a:  sum over the records of (y - k(x) a)^2 + lambda a^T K a
     (A + lambda K) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
 
-A and b are taken in block by block, and a is solved for now and then, for each lambda of `RIDGES`.  The one with the
+A and b are taken in block by block; a is solved for now and then, for each lambda of `RIDGES`.  The one with the
 smallest fading hinge loss predicts.  When the number of records has doubled, the span begins anew from the latest
 `BUFFER` records: its scale, its basis, and its metric,
 
@@ -29,13 +29,12 @@ import numpy as np
 from streamsvm.online.mixture.spans import BLOCK, Span, kernel_rows, new_span, place_all
 
 SIZE = 250  # records of a basis
-BUFFER = 2048  # latest records, a multiple of `BLOCK`
+BUFFER = 2048  # latest records
 RIDGES = (0.1, 1.0, 10.0)
 MIXED_IN = 0.1  # of the identity, in a full metric
 MIXED_IN_DIAGONAL = 0.01
 FADING = 0.999  # of the losses, and of the records of a span of the latest ones
 FOR_METRIC = 1000  # latest records whose gradients give the metric
-SOLVED_AFTER = 512  # records at most
 JITTER = 1e-3  # of a lambda, and for a factor that fails
 
 
@@ -68,7 +67,7 @@ class Fit:
     """The span of each class, and the sums that they are fitted from."""
 
     def __init__(self, d: int, *, is_full: bool, memory: float) -> None:
-        self.is_full, self.memory, self.n_unsolved = is_full, memory, 0
+        self.is_full, self.memory = is_full, memory
         self.spans = [new_span(d)]
         self.A, self.b, self.losses = np.zeros((0, 0), order="F"), np.zeros((1, 0)), np.zeros((1, len(RIDGES)))
 
@@ -104,19 +103,19 @@ class Fit:
         kernel_rows(self.span, np.ascontiguousarray(self.span.basis.T), self.kernel)
         self.kernel = self.kernel.T  # the same numbers, in the order that LAPACK has
 
-    def take_in(self, Y: np.ndarray, n: int) -> None:
-        """Take in the block of the spans, whose labels are Y, +1 or -1, (C, BLOCK); n records have been learned."""
+    def take_in(self, Y: np.ndarray) -> None:
+        """Take in the first rows of the block, whose labels are Y, +1 or -1, (C, n)."""
         from scipy.linalg.blas import dsyrk  # scipy takes long to load, and most models never need it
 
-        K, fading = self.span.block, self.memory**BLOCK
+        n = Y.shape[1]
+        K, fading, ages = self.span.block[:n], self.memory**n, np.arange(n - 1, -1, -1)
+        roots = np.sqrt(self.memory) ** ages
+        faded = K * roots[:, None]
         for c, (y, span) in enumerate(zip(Y, self.spans, strict=True)):
             hinge = np.maximum(0.0, 1.0 - y * (span.coef @ K.T))
-            self.losses[c] = self.losses[c] * FADING**BLOCK + hinge.sum(axis=1)
-            self.b[c] = self.b[c] * fading + K.T @ y
-        self.A = dsyrk(1.0, K.T, beta=fading, c=self.A, lower=1, overwrite_c=1)
-        self.n_unsolved += BLOCK
-        if self.n_unsolved >= min(SOLVED_AFTER, max(2 * BLOCK, n // 4)):
-            self.solve()
+            self.losses[c] = self.losses[c] * FADING**n + hinge @ FADING**ages
+            self.b[c] = self.b[c] * fading + faded.T @ (roots * y)
+        self.A = dsyrk(1.0, faded.T, beta=fading, c=self.A, lower=1, overwrite_c=1)
 
     def solve(self) -> None:
         """Solve for the coefficients, and choose among the ridges."""
@@ -128,7 +127,6 @@ class Fit:
                 span.coef[i] = coef
         for span, losses in zip(self.spans, self.losses, strict=True):
             span.gamma[1] = int(np.argmin(losses))
-        self.n_unsolved = 0
 
     def begin_anew(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Choose scale, metric and basis from these records, the latest ones, and fit the spans to them."""
@@ -156,7 +154,6 @@ class Fit:
 
     def _learned_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric from the gradients of f at these records."""
-        self.solve()
         first, d = self.span, X.shape[1]
         U, K, M = np.zeros(X.shape), np.zeros((len(X), len(self.A))), np.zeros((d, d))
         place_all(first, X, np.zeros(d), U)

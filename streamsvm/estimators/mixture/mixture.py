@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from river.utils import dataframe
 
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
-from streamsvm.estimators.inputs.checks import is_frame, series_like
+from streamsvm.estimators.inputs.checks import frame_like, series_like
 from streamsvm.estimators.learner import late
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.mixture.asking import Asking
@@ -140,9 +139,7 @@ class Mixture(Asking):
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""
         p = np.array(self._answers(X))
-        if is_frame(X):
-            return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
-        return np.column_stack([1.0 - p, p])
+        return frame_like(X, [False, True], np.column_stack([1.0 - p, p]))
 
     def predict_many(self, X: Any) -> Any:
         """The more probable labels of all rows: a series for a dataframe, otherwise an array (n,) of bool."""

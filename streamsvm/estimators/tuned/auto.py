@@ -31,9 +31,9 @@ class AutoLASVM(Predictor, CandidateModels):
 
     Four settings learn the first 1000 examples side by side.  From then on, the best one predicts: the *champion*.  Two
     challengers learn beside it.  One has a neighbouring setting, or learned weights of the features, and begins with
-    the champion's members.  The other has the champion's setting and begins without members, so it knows no outdated
-    ones.  A challenger that predicts better for long enough becomes champion.  If the champion's error jumps, a
-    challenger without members begins at once.
+    the champion's members.  The other has the champion's setting and begins without members, and at first without
+    weights, so it knows nothing outdated.  A challenger that predicts better for long enough becomes champion.  If the
+    champion's error jumps, a challenger without members begins at once.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class AutoLASVM(Predictor, CandidateModels):
     tol
         Tolerance of `finish`, as of `LASVM`.
     budget
-        Largest number of members of each model, as of `LASVM`.
+        Largest number of members of each model, as of `LASVM`.  With a budget, three of the four first settings have
+        C = 1, not two: a large C fills it with wrong labels.
     on_budget
         What happens to a support vector that leaves, as of `LASVM`.
     cache_mb

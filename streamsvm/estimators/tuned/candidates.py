@@ -28,8 +28,8 @@ from streamsvm.estimators.learner.prediction import decide, decide_one
 from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scales
 from streamsvm.estimators.learner.state import State, class_weight, note, rescaled, slots_of
 from streamsvm.estimators.tuned.said import Said, is_row, rows_of
-from streamsvm.estimators.tuned.tuner import Tuner
-from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
+from streamsvm.estimators.tuned.tuner import Tuner, candidates_with
+from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, LIMITED_STARTS, STARTS, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
 from streamsvm.estimators.tuned.weights import learned_scale
 from streamsvm.online.outputs.calibration import CUT
@@ -80,7 +80,7 @@ class CandidateModels(CompositeModel):
         self._common.scale = RunningScale(model.kernel, model.gamma, model.scaling, scale_memory)
         self._judges_evenly = judges_evenly
         self._may_weigh = True
-        self._tuner = Tuner()
+        self._tuner = Tuner(candidates_with(STARTS if model.budget is None else LIMITED_STARTS))
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
         self._said: Said | None = None  # of the example that is being learned
@@ -314,7 +314,7 @@ class CandidateModels(CompositeModel):
 
     def _begun(self, setting: Setting, scale: RunningScale, n_seen: int, next_id: int, counts: Counts) -> State:
         """A model with this setting that begins now."""
-        kernel = _with_factor(self._common.kernel, setting)
+        kernel = _with_factor(self._common.kernel, setting, scale)
         state = begin_beside(self._new(setting)._state, self._common, kernel, n_seen, next_id, counts)
         state.scale = scale
         return state
@@ -339,7 +339,7 @@ class CandidateModels(CompositeModel):
         new = [(self._common, scale, unit, self._common.expansion)]
         for number, state in self._models.items():
             own = state.scale.over(scale)
-            kernel = _with_factor(unit, self._tuner.candidates[number].setting)
+            kernel = _with_factor(unit, self._tuner.candidates[number].setting, own)
             new.append((state, own, kernel, rescaled(state, own, kernel)))
         return new
 
@@ -441,9 +441,9 @@ def _begin_as(state: State, parent: State, n_seen: int) -> None:
     state.expansion = descendant(s, slots, state.kernel, state.problem, state.C / parent.C)
 
 
-def _with_factor(kernel: Kernel, setting: Setting) -> Kernel:
-    """The kernel with a gamma of so many units."""
-    return kernel._replace(gamma=kernel.gamma * setting.gamma)
+def _with_factor(kernel: Kernel, setting: Setting, scale: RunningScale) -> Kernel:
+    """The kernel with a gamma of so many units, at this scale."""
+    return kernel._replace(gamma=kernel.gamma * setting.gamma * scale.gamma_factor)
 
 
 def _kernel_values(models: Mapping[int, State]) -> int:

@@ -2,14 +2,15 @@
 
 Four settings learn side by side for the first records.  The best one is then the *champion*.  Two challengers learn
 beside it: the *tuning challenger* has a neighbouring setting and the champion's members, the *fresh challenger* has the
-champion's setting and no members, so it knows no outdated ones.  `tuning` has the rules for each.
+champion's setting and no members, so it knows no outdated ones.  Until the stream is known to drift, it has no weights
+of features either.  `tuning` has the rules for each.
 
 This file knows no kernel and no features.  It hears which records each learner predicted wrongly and how many members
 each has.  It decides at *checks*, one after every 50 records, so a decision does not depend on how a stream is cut.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Self
@@ -46,6 +47,11 @@ from streamsvm.online.outputs.threshold import BINS
 LONGEST_HISTORY = 200  # promotions
 
 
+def candidates_with(settings: Sequence[Setting]) -> dict[int, Candidate]:
+    """The learners to begin with, by number."""
+    return {number: Candidate(setting) for number, setting in enumerate(settings)}
+
+
 @dataclass
 class Tuner:
     """All decisions.  `counted` and `checked` return another tuner and leave this one as it is.
@@ -65,9 +71,7 @@ class Tuner:
         each record.
     """
 
-    candidates: dict[int, Candidate] = field(
-        default_factory=lambda: {number: Candidate(setting) for number, setting in enumerate(STARTS)}
-    )
+    candidates: dict[int, Candidate] = field(default_factory=lambda: candidates_with(STARTS))
     champion: int = 0
     predicting: int = 0
     next_number: int = len(STARTS)
@@ -187,7 +191,7 @@ class Tuner:
         if not too_young and alarm(self.candidates[self.champion].wrong):
             self._drop(number)
             self.fresh.life = SHORT_LIFE
-            self.fresh.number = self._add(self.candidates[self.champion].setting)
+            self._add_fresh()
 
     def _judge_fresh(self, n_seen: int) -> None:
         """Let the fresh challenger predict, promote it or let it go."""
@@ -203,7 +207,7 @@ class Tuner:
             self.fresh.promotions += 1
             self.fresh.life = SHORT_LIFE
             self._promote(number, n_seen, "fresh")
-            self.fresh.number = self._add(challenger.setting)
+            self._add_fresh()
         elif challenger.age >= self.fresh.life:
             self.fresh.grow_older()
             self._drop(number)
@@ -222,7 +226,12 @@ class Tuner:
 
     def _start_fresh(self) -> None:
         if not self.warming_up and self.fresh.number is None and self.work.allows_fresh:
-            self.fresh.number = self._add(self.candidates[self.champion].setting)
+            self._add_fresh()
+
+    def _add_fresh(self) -> None:
+        """Start a fresh challenger: with the champion's weights of features only where they outlasted what drifts."""
+        setting = self.candidates[self.champion].setting
+        self.fresh.number = self._add(setting if self.fresh.drifts else setting._replace(weights=0))
 
     # ------------------------------------------------------------------------------------------- learners come and go
 

@@ -60,7 +60,8 @@ class Setting(NamedTuple):
 
         Learned weights come first: where they win, they gain most, and C and gamma are then tuned for them.
         """
-        learned = [self._replace(weights=self.weights + 1)] if weighs else []
+        gamma = self.gamma if self.weights else 1.0  # the one before suited features that may hardly count from now on
+        learned = [self._replace(gamma=gamma, weights=self.weights + 1)] if weighs else []
         without = [self._replace(weights=0)] if self.weights else []
         return [*learned, *self._steps(drifts), *without]
 
@@ -81,6 +82,7 @@ class Setting(NamedTuple):
 
 
 STARTS = (Setting(10.0, 1.0), Setting(1.0, 0.25), Setting(1.0, 4.0), Setting(10.0, 4.0))
+LIMITED_STARTS = (Setting(1.0, 1.0), *STARTS[1:])  # with a limit on members, which a large C fills with wrong labels
 
 
 class Score(NamedTuple):

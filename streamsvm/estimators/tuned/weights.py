@@ -1,8 +1,9 @@
 """Weights of the features, learned from a model: a feature counts as much as f(x) depends on it.
 
-    w_j^2 ~ (1 - m) r_j^2 / mean r^2 + m,    r_j^2 = mean over a sample of members of (df / dx_j)^2,    max w = 1
+    w_j^2 = (1 - m) r_j^2 / mean r^2 + m,    r_j^2 = mean over a sample of members of (df / dx_j)^2
 
-The kernel sees w_j times the scaled feature j: the feature that counts most keeps its scale, and the others shrink.
+The kernel sees w_j times the scaled feature j.  The mean of w_j^2 is 1, so distances stay as large as before in the
+mean, and gamma fits as before.  The scale has w_j / max w, because features are cut to -3..3, and gamma has max w^2.
 The share m keeps the features that the model does not use yet.  The members are optimised at the new scale, and a
 second round begins from their slopes, which depend less on noise.
 
@@ -26,6 +27,7 @@ EQUAL = 0.1  # m; with 0, a feature that is not used once is lost
 ROUNDS = 2
 AT_ONCE = 4096  # members whose kernel values are computed together
 STEPS = 1024  # of a weight: how a library adds up does not matter
+LARGEST = 1e4  # of a snapshot's weights: the root of more features than one has
 
 
 class WeighedScale(RunningScale):
@@ -36,7 +38,12 @@ class WeighedScale(RunningScale):
     common
         The scale of all models, which observes the stream.
     weights
-        Weights of the features by place, the largest is 1.  Features that get a place later weigh 1.
+        Weights of the features by place.  Features that get a place later weigh as much as the heaviest.
+
+    Attributes
+    ----------
+    gamma_factor
+        By how much gamma grows because the scale has only the weights' ratios to the largest one.
     """
 
     weighs = True
@@ -44,7 +51,8 @@ class WeighedScale(RunningScale):
     def __init__(self, common: RunningScale, weights: np.ndarray) -> None:
         self.__dict__.update(common.__dict__)
         self.__dict__.pop("state")
-        self._common, self._weights = common, weights
+        self._common, self._weights, self._ratios = common, weights, weights / weights.max()
+        self.gamma_factor = float(weights.max() ** 2)
         self._last: tuple[Scaling, Scaling] | None = None
 
     @property
@@ -58,7 +66,7 @@ class WeighedScale(RunningScale):
     def weighed(self, c: Scaling) -> Scaling:
         """A state of the common scale with weighed factors."""
         factor = c.factor.copy()
-        factor[: len(self._weights)] *= self._weights
+        factor[: len(self._ratios)] *= self._ratios
         return c._replace(factor=factor)
 
     def over(self, scale: RunningScale) -> RunningScale:
@@ -70,9 +78,9 @@ class WeighedScale(RunningScale):
         self._common.fit_room(features)
 
     def weight_of(self, column: int) -> float:
-        """The weight of a feature, at most 1."""
+        """The weight of a feature, in units of the largest one."""
         place = self._common.state.place[column]
-        return float(self._weights[place]) if 0 <= place < len(self._weights) else 1.0
+        return float(self._ratios[place]) if 0 <= place < len(self._ratios) else 1.0
 
     def weights_to_store(self) -> dict[str, np.ndarray]:
         """The weights as a snapshot holds them."""
@@ -85,8 +93,9 @@ def learned_scale(common: RunningScale, model: State) -> RunningScale:
     for further in reversed(range(ROUNDS)):
         scale = WeighedScale(common, slope_weights(model))
         if further:
-            model.expansion = rescaled(model, scale, model.kernel)
-            model.scale = scale
+            gamma = model.kernel.gamma * scale.gamma_factor / model.scale.gamma_factor
+            model.expansion = rescaled(model, scale, model.kernel._replace(gamma=gamma))
+            model.scale, model.kernel = scale, model.kernel._replace(gamma=gamma)
     return scale
 
 
@@ -103,7 +112,7 @@ def slope_weights(state: State) -> np.ndarray:
     slopes = G[:, columns] * [state.scale.weight_of(d) for d in columns.tolist()]
     squares = np.square(slopes).mean(axis=0)
     w = np.sqrt((1.0 - EQUAL) * squares + max(EQUAL * squares.mean(), np.finfo(np.float64).tiny))
-    return np.round(STEPS * w / w.max()) / STEPS
+    return np.maximum(1.0, np.round(STEPS * w / np.sqrt(np.square(w).mean()))) / STEPS
 
 
 def _features(state: State, slots: np.ndarray) -> np.ndarray:
@@ -119,5 +128,5 @@ def stored_weights(arrays: Mapping[str, np.ndarray], n_places: int) -> np.ndarra
     """The weights of a snapshot, or a SnapshotError."""
     weights = require_array(arrays, "weights", np.float64, (None,))
     require(0 < len(weights) <= n_places, f"it has {len(weights)} weights of features")
-    require(bool(((weights > 0.0) & (weights <= 1.0)).all()), "a weight of a feature is not from 0 to 1")
+    require(bool(((weights > 0.0) & (weights <= LARGEST)).all()), f"a weight of a feature is not from 0 to {LARGEST:g}")
     return weights.copy()

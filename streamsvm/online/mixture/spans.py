@@ -26,7 +26,7 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.exponentials import exp64
 
-BLOCK = 32  # records that are taken into the sums together
+BLOCK = 128  # records that are taken into the sums together, at most: these are in no near memory by then
 
 
 @by_reference

@@ -201,7 +201,7 @@ def test_a_class_that_comes_late_is_learned_before_the_number_of_records_has_dou
             found.append((is_new, fast.probabilities[2, experts.FIRST_SPAN]))
         fast.learn(number)
     is_new, p = np.array(found).T
-    assert p[is_new == 1.0].mean() > 0.8
+    assert p[is_new == 1.0].mean() > 0.7
     assert p[is_new == 0.0].mean() < 0.1
 
 

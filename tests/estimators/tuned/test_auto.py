@@ -200,6 +200,13 @@ def test_it_follows_a_change():
     assert soon or len(again.history_) > 1  # A challenger without members predicts, or has taken over.
 
 
+def test_with_a_limit_it_begins_with_a_smaller_c():
+    """A large one holds on to wrong labels, which then fill the limit."""
+    settings = [[c.setting for c in AutoLASVM(budget=n)._tuner.candidates.values()] for n in (None, 500)]
+    assert settings[0] == list(tuning.STARTS)
+    assert settings[1] == [tuning.Setting(1.0, 1.0), *tuning.STARTS[1:]]
+
+
 def test_its_cost_is_bounded():
     """In kernel values, once the warm-up is over."""
     X, y = problem(9000)
