@@ -8,7 +8,7 @@ import numpy as np
 from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.mixture.asking import Asking, rows_of
+from streamsvm.estimators.mixture.asking import Asking
 from streamsvm.estimators.mixture.class_stack import ClassStack
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
@@ -103,7 +103,7 @@ class MixtureOfClasses(Asking):
 
     def margins_many(self, X: Any) -> list:
         """What `margins_one` returns for each row."""
-        return [self.margins_one(x) for x in rows_of(X)]
+        return [self.margins_one(x) for x in self._rows(X)]
 
     def _said(self, margin: Any) -> tuple[Any, Any]:
         of_model, by_class = margin if isinstance(margin, tuple) and len(margin) == 2 else (None, None)

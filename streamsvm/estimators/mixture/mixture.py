@@ -10,7 +10,7 @@ from streamsvm.core.fixed import fixed_parameters
 from streamsvm.estimators.inputs.checks import frame_like, series_like
 from streamsvm.estimators.learner import late
 from streamsvm.estimators.learners import LEARNERS
-from streamsvm.estimators.mixture.asking import Asking, rows_of
+from streamsvm.estimators.mixture.asking import Asking
 from streamsvm.estimators.mixture.classes import MixtureOfClasses
 from streamsvm.estimators.mixture.experts import NONE
 from streamsvm.estimators.multiclass.several import MulticlassSVM
@@ -118,7 +118,7 @@ class Mixture(Asking):
 
     def margins_many(self, X: Any) -> np.ndarray:
         """What `margins_one` returns for each row, as a row of an array."""
-        return np.array([self.margins_one(x) for x in rows_of(X)])
+        return np.array([self.margins_one(x) for x in self._rows(X)])
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
         """The probabilities of False and True."""
@@ -147,6 +147,8 @@ class Mixture(Asking):
 
     def _said(self, margin: Any) -> tuple[Any, Any]:
         """What `margins_one` returned: the part of the experts, (1, K), and that of the model."""
+        if not isinstance(margin, list | tuple | np.ndarray):
+            raise TypeError(f"margin={margin!r:.100} must be what margins_one or margins_many returned")
         values = np.array([late.finite(value) for value in margin])
         if len(values) <= 1 + K or ((values[1 : 1 + K] < 0.0) | (values[1 : 1 + K] > 1.0)).any():
             raise ValueError(f"margin={margin!r} must be what margins_one or margins_many returned")
