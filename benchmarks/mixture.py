@@ -4,6 +4,7 @@
     python benchmarks/mixture.py --data DIR --moa moa.jar       # 7 more, and MOA's learners: an hour
     python benchmarks/mixture.py --later --data DIR --moa moa.jar    # 15 streams that chose nothing
     python benchmarks/mixture.py --classes --data DIR           # six streams of several classes
+    python benchmarks/mixture.py --limited --data DIR           # what 2000 members cost the model alone and within it
     python benchmarks/mixture.py --quick                        # the first records of two streams
 
 Records are raw, each is predicted before it is learned, and nothing is tuned.  "linear" is the best of river's
@@ -32,6 +33,11 @@ from streamsvm import AutoLASVM, Mixture, OneVsRest
 
 QUICK, WARM, BINS = 400, 1500, 15
 OURS: dict[str, Callable[[], Any]] = {"AutoLASVM": AutoLASVM, "Mixture": Mixture}
+LIMIT: dict[str, Any] = {"budget": 2000, "on_budget": "merge"}
+LIMITED: dict[str, Callable[[], Any]] = {
+    "AutoLASVM, limited": lambda: AutoLASVM(**LIMIT),
+    "Mixture, limited": lambda: Mixture(AutoLASVM(**LIMIT)),
+}
 
 
 class Result(NamedTuple):
@@ -69,9 +75,11 @@ def run(model: Any, records: list[Record]) -> Result:
     return Result(accuracy, 1e6 * seconds / len(records), float(-np.log(likely).mean()), float(ece))
 
 
-def results(records: list[Record], moa: Path | None) -> dict[str, Result]:
-    """Every model on one stream."""
-    found = {name: run(make(), records) for name, make in OURS.items()}
+def results(records: list[Record], moa: Path | None, limited: bool) -> dict[str, Result]:
+    """Every model on one stream, or ours without and with a limit."""
+    found = {name: run(make(), records) for name, make in (OURS | LIMITED if limited else OURS).items()}
+    if limited:
+        return found
     linear = [run(make(), records) for make in LINEAR.values()]
     found["linear"] = max(linear, key=lambda result: result.accuracy)
     if moa:
@@ -81,7 +89,7 @@ def results(records: list[Record], moa: Path | None) -> dict[str, Result]:
 
 def cells(found: dict[str, Result]) -> list[str]:
     """What a line says of the models."""
-    ours, moas = [found[name] for name in OURS], [found[name] for name in LEARNERS if name in found]
+    ours, moas = ([found[name] for name in names if name in found] for names in (OURS | LIMITED, LEARNERS))
 
     def each(results: list[Result], part: str, form: str) -> str:
         return ", ".join(form.format(getattr(result, part)) for result in results)
@@ -146,6 +154,14 @@ def behind(found: dict[str, dict[str, Result]]) -> None:
             say(f"at most {most} points behind {other}", f"{gaps[worst]:.2f}, {worst}", gaps[worst] <= most)
 
 
+def limits(found: dict[str, dict[str, Result]]) -> None:
+    """What each model loses by the limit."""
+    for name in OURS:
+        lost = {stream: own[name].accuracy - own[f"{name}, limited"].accuracy for stream, own in found.items()}
+        worst = max(lost, key=lambda stream: lost[stream])
+        print(f"- {name} loses {np.mean(list(lost.values())):.2f} points, and at most {lost[worst]:.2f} ({worst})")
+
+
 def summary(found: dict[str, dict[str, Result]], lines: list[list[str]]) -> dict[str, Result]:
     """Print the lines with the mean of each model below, and its rank by accuracy; returns the means."""
     models = list(next(iter(found.values())))
@@ -165,6 +181,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files")
     parser.add_argument("--later", action="store_true", help="streams that were not used to choose the rules")
     parser.add_argument("--classes", action="store_true", help="streams of several classes")
+    parser.add_argument("--limited", action="store_true", help="our models without and with 2000 members, no others")
     parser.add_argument("--only", nargs="+", metavar="STREAM", help="some streams, by their names in the table")
     parser.add_argument("--moa", type=Path, metavar="JAR", help="run MOA's learners as well, with Java")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} records of two streams")
@@ -181,10 +198,13 @@ def main() -> None:
     lines, found = [], {}
     for name in tqdm(names, leave=False):
         records = list(islice(chosen[name](), QUICK if arguments.quick else None))
-        found[name] = results(records, arguments.moa)
+        found[name] = results(records, arguments.moa, arguments.limited)
         lines.append([name, str(len(records)), *cells(found[name])])
         tqdm.write(" | ".join(lines[-1]), file=sys.stderr)
     mean = summary(found, lines)
+    if arguments.limited:
+        limits(found)
+        return
     if len(found) == len(MADE) + len(STORED):
         aims(found, mean)
     behind(found)

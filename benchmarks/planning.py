@@ -172,7 +172,7 @@ def measure(arguments: argparse.Namespace) -> None:
     for permutation in range(min(arguments.permutations, s.most)):
         order = np.random.default_rng(permutation).permutation(len(y))
         X_p, y_p = np.ascontiguousarray(X[order]), y[order]
-        first = permutation % len(ways)  # nobody is always the first
+        first = permutation % len(ways)  # no way is always the first
         for kind, how in ways[first:] + ways[:first]:
             figures = train(X_p, y_p, C=s.C, gamma=s.gamma, shrinking=SHRINKING[how], **KINDS[kind])
             runs[how][kind].append(figures)

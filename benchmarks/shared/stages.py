@@ -8,6 +8,7 @@ from streamsvm.connectors.logs.cluster.log import ClusterLog
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.scorer.committee import Committee
 from streamsvm.connectors.scorer.scorer import Scorer
+from streamsvm.connectors.trainer.decoding import Decoder
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.connectors.trainer.state.models import KeyedModels
@@ -47,7 +48,7 @@ class Stages:
         of_one = ["decision_function_one", "probability_one"] if model is OnlineSVM else ["decision_function_one"]
         of_many = ["decision_function_many", "probability" if model is OnlineSVM else "_probabilities"]
         yield from self._timed(
-            ("decode", Processor, ["_decode_events"]),
+            ("decode", Decoder, ["events"]),
             ("load", KeyedModels, ["_stored"]),
             ("model", model, [*of_one, *of_many]),
             ("model", model, ["learn_many", "learn_one"]),

@@ -154,7 +154,7 @@ class History:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def add(self, query_id: str, given: Given, shown: Question | None) -> None:
-        """Remember a durable answer to a question, unless it is remembered already; None: what was asked is unknown."""
+        """Remember a durable answer to a question, unless it is remembered already; `shown` is what was asked."""
         op, y, who, rev, (partition, event_id), *_ = given
         value = None if shown is None else write_question(shown)
         self._run(

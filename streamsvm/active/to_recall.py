@@ -176,7 +176,7 @@ class _Desk:
         return sum(y is None for y in self._labels.values())
 
     def rest(self) -> np.ndarray:
-        """The rows that nobody has looked at."""
+        """The rows that no person has looked at."""
         return np.setdiff1d(np.arange(self.n), np.fromiter(self._labels, np.int64, len(self._labels)))
 
     def values(self, rows: np.ndarray) -> np.ndarray:

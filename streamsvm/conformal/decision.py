@@ -32,7 +32,7 @@ class Decision(NamedTuple):
 
     @property
     def decided(self) -> bool:
-        """Whether one label is left, so that nobody needs to be asked."""
+        """Whether one label is left, so that no person needs to be asked."""
         return len(self.labels) == 1
 
     @property

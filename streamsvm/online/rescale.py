@@ -85,7 +85,8 @@ def _unscaled(s: Expansion, c: Scaling, n_known: int) -> tuple[np.ndarray, RawRo
     raw[:, :n_known] = s.raw[:n, :n_known]
     if n_known == len(features) and (c.place[: s.counts[WIDTH]] >= 0).all():  # Members have these features only.
         return raw, RawRows(np.arange(n + 1) * n_known, np.tile(features, n), raw.ravel(), np.zeros(n))
-    before = storage.rows_of(s, np.arange(n), len(s.member_indices))
+    width = max(len(s.member_indices), int(features.max(initial=-1)) + 1)  # a model of a pair may lack new features
+    before = storage.rows_of(s, np.arange(n), width)
     raw[:, n_known:] = before[:, features[n_known:]].toarray()  # unscaled so far
     return raw, _rows(raw, features, before)
 

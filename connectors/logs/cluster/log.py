@@ -147,10 +147,10 @@ class ClusterLog:
         numbers = self._reader.partitions(topic) if partitions is None else partitions
         try:
             return self._reader.committed(topic, numbers)
-        except Unavailable:
+        except Unavailable as error:
             raise Unavailable(
-                f"the offsets of group {self._options.group!r} for topic {topic!r} are not known yet: the broker does "
-                "not answer, or the transaction of a killed process has to time out"
+                f"the offsets of group {self._options.group!r} for topic {topic!r} are not known yet ({error}): the "
+                "broker does not answer, or the transaction of a killed process has to time out"
             ) from None
 
     # --- writing ------------------------------------------------------------------------------------------------------

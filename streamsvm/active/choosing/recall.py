@@ -90,7 +90,7 @@ def answers_for_recall(n: int, n_found: int, recall: float, confidence: float = 
     Parameters
     ----------
     n
-        Number of examples that nobody has looked at.
+        Number of examples that no person has looked at.
     n_found
         Number of positives that are known.
     recall

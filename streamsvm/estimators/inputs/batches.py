@@ -1,4 +1,4 @@
-"""A batch of any kind, block by block, as names and arrays: the one place that asks what kind of batch X is."""
+"""A batch of any kind, block by block, as names and arrays."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -153,8 +153,12 @@ class FeatureTable:
         """Whether the last example, which has these columns, names all features."""
         return len(columns) >= len(self.columns) and (self._last.known or (columns >= 0).sum() >= len(self.columns))
 
-    def _are_strange(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
-        """Whether the columns of a batch are surely others than those that were learned: none of them is known.
+    def _are_strange(self, X: Any, part: NamedRows, learning: bool) -> bool:
+        """Whether the columns of a batch, one of whose blocks is `part`, are surely others than those learned."""
+        return not is_named(X) and self._have_no_column(part.names, may_be_new=learning or is_sparse(X))
+
+    def _have_no_column(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
+        """Whether names of columns are surely others than those that were learned: none of them is known.
 
         New ones are strange only if they are numbers and the known ones are not, or the other way round.  An array
         names its columns 0, 1, 2, ...: the model would take the features that it knows for new ones.
@@ -205,7 +209,7 @@ class FeatureTable:
         self.settle()
         first, may_lack, takes_gaps = 0, not is_sparse(X), self.takes_gaps and isinstance(X, list | tuple)
         for part in named_blocks(X, learning, takes_gaps, at_once):
-            are_strange = not is_named(X) and self._are_strange(part.names, may_be_new=learning or not may_lack)
+            are_strange = self._are_strange(X, part, learning)
             growth = self._add_by_row(part) if learning else NO_GROWTH
             raw = self._raw(part, first, takes_gaps)
             if are_strange:
@@ -217,6 +221,14 @@ class FeatureTable:
             if notice is not None and gaps:
                 notice(raw.columns, len(part))
             first = rows.stop
+
+    def rows(self, X: Any, learning: bool) -> Iterator[dict]:
+        """The examples of a batch one by one, by name; errors are those of `raw_batches` for columns."""
+        self.settle()
+        for part in named_blocks(X, learning, self.takes_gaps):
+            if self._are_strange(X, part, learning):
+                raise self._unfamiliar(part.names)
+            yield from part
 
     def _raw(self, part: NamedRows, first: int, takes_gaps: bool) -> RawRows:
         """A block whose first row is `first`; with `takes_gaps`, a value that is NaN is missing."""
@@ -249,7 +261,7 @@ class FeatureTable:
             return None
         self.settle()
         names, values = named_columns(X)
-        return None if self._are_strange(names, may_be_new=False) else (values, self.lookup(names))
+        return None if self._have_no_column(names, may_be_new=False) else (values, self.lookup(names))
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 

@@ -19,10 +19,15 @@ from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
+from streamsvm.online.outputs.sigmoid import probability
 
 EQUAL_PREDICTIONS = 2 * LOOK_EVERY  # so many in a row, while both classes occur: from two looks on it is no chance
 LARGEST_RATIO = 100.0  # of two features' standard deviations: the smaller then has 1e-4 of a squared distance
 CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
+FULL = 0.9  # of a budget: a twentieth of the members leaves at once
+CAUTIOUS_C = 1.0  # the largest that loses little to wrong labels with a budget: see docs/bounded.md
+SURE = 0.65  # share of the examples at the margin that have the predicted label; where labels are right, over 0.7
+LOOKS = 3  # in a row: after a sudden drift, two have it
 LARGEST_ERROR = 0.1  # of decision values, by rounding: a tenth of the distance from the boundary to the margin
 
 Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
@@ -62,6 +67,7 @@ def look(state: State) -> None:
         _warn_of_scales(state)
         _warn_of_cut_values(state)
     _warn_of_equal_predictions(state)
+    _warn_of_a_filled_budget(state)
     if (state.n_seen // LOOK_EVERY).bit_count() == 1:  # after 1000, 2000, 4000, ... examples: it takes 0.1 ms
         look_for_lost_digits(state)
 
@@ -148,3 +154,18 @@ def _warn_of_equal_predictions(state: State) -> None:
         f'examples were {not prediction}; scale the features, or try another gamma or C, pos_weight="balanced" or '
         'threshold="gmean"'
     )
+
+
+def _warn_of_a_filled_budget(state: State) -> None:
+    """Warn of a large C whose model fits each label that is not as predicted, and so fills its budget with them."""
+    if state.unsure_looks == LOOKS or state.budget is None or state.C <= CAUTIOUS_C:
+        return
+    sure = min(1.0 - probability(state.calibration, -1.0), probability(state.calibration, 1.0))
+    unsure = sure < SURE and state.n_members >= FULL * state.budget
+    state.unsure_looks = state.unsure_looks + 1 if unsure else 0
+    if state.unsure_looks == LOOKS:
+        warn(
+            f"budget={state.budget} has long been full, and {100.0 * (1.0 - sure):.0f} % of the examples at the margin "
+            f"have the other label: with C={state.C:g} wrong labels or an outdated concept fill it; "
+            f"use C={CAUTIOUS_C:g} or less, a window where the concept moves, or AutoLASVM, which chooses both"
+        )

@@ -97,6 +97,11 @@ class Learner(Storable, base.MiniBatchClassifier):
         """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
         return self._seen.kernel.gamma
 
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        """The labels of a batch of n examples, or an error."""
+        labels: list[Hashable] = arguments.labels_of(X, y, n).tolist()
+        return labels
+
     # ----------------------------------------------------------------------------------------------------- late labels
 
     @abstractmethod

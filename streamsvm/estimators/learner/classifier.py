@@ -211,7 +211,7 @@ class OnlineSVM(Predictor, Learner):
                 raise ValueError("before needs rows that have exactly the features that the model has learned")
             learning.learn_batch(self._state, X, y, w, ids, t, None if before is None else before.table)
         else:
-            late.learn_many(self, X, y, w, ids, t, margins)
+            late.learn_many(self, X, y, w, ids, t, self._each_margin(margins))
 
     def foretells(self, X: Any) -> bool:
         """Whether `learn_many` can say of these rows what the model predicts before it learns each of them.

@@ -40,10 +40,6 @@ class CompositeModel(Learner):
     def _label_of(self, y: Any) -> Hashable:
         """The label, or an error."""
 
-    @abstractmethod
-    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
-        """The labels of a batch of n examples, or an error."""
-
     # ------------------------------------------------------------------------------------------------------- learning
 
     def learn_one(
@@ -109,7 +105,7 @@ class CompositeModel(Learner):
         if getattr(X, "ndim", 2) != 2:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         if margins is not None:
-            late.learn_many(self, X, y, w, ids, t, margins)
+            late.learn_many(self, X, y, w, ids, t, self._each_margin(margins))
             self._y_name = getattr(y, "name", None)
             return
         n, common = n_rows(X), self._common

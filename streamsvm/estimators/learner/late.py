@@ -35,17 +35,18 @@ def learn(model: Learner, step: Callable[[], None], y: Any, margin: Any) -> None
                     calibration[:] = before
 
 
-def learn_many(model: Any, X: Any, y: Any, w: Any, ids: Any, t: Any, margins: Any) -> None:
-    """Learn a batch one by one, each example with its own margin."""
-    from streamsvm.validation.streaming.wrapper import Rows  # a room that most users of a model never need
-
-    n, rows, each = n_rows(X), Rows(X), model._each_margin(margins)
-    if len(each) != n:
-        raise ValueError(f"margins has {len(each)} entries for {n} rows of X; one for each row is needed")
-    weights = arguments.weights_of(w, n).tolist()
+def learn_many(model: Any, X: Any, y: Any, w: Any, ids: Any, t: Any, margins: Sequence[Any] | None) -> None:
+    """Learn a batch one by one, each example with its own margin if there are any."""
+    n = n_rows(X)
+    labels, weights = model._labels_of(X, y, n), arguments.weights_of(w, n).tolist()
     numbers = [None] * n if ids is None else arguments.ids_of(ids, n).tolist()
     times = [t] * n if t is None or np.ndim(t) == 0 else list(t)
-    for x, label, weight, number, time, margin in zip(rows, list(y), weights, numbers, times, each, strict=True):
+    margins = [None] * n if margins is None else margins
+    for name, given in {"t": times, "margins": margins}.items():
+        if len(given) != n:
+            raise ValueError(f"{name} has {len(given)} entries for {n} rows of X; one for each row is needed")
+    rows = model._features.rows(X, learning=True)
+    for x, label, weight, number, time, margin in zip(rows, labels, weights, numbers, times, margins, strict=True):
         model.learn_one(x, label, weight, number, time, None if _is_unknown(margin) else margin)
 
 

@@ -39,7 +39,8 @@ LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; se
 
 RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
 MODEL = ("expansion", "kernel", "calibration", "scale", "features", "reservoir", "window")
-COUNTED = ("n_seen", "next_id", "class_counts", "next_look", "told_of_equal_predictions", "told_of_lost_digits")
+TOLD = ("told_of_equal_predictions", "told_of_lost_digits", "unsure_looks")
+COUNTED = ("n_seen", "next_id", "class_counts", "next_look", *TOLD)
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -65,7 +66,7 @@ class State:
         A sample of the stream, and how old a member may become, with the stream's clock.
     n_seen, next_id, class_counts
         As of `LASVM`.
-    next_look, told_of_equal_predictions, told_of_lost_digits
+    next_look, told_of_equal_predictions, told_of_lost_digits, unsure_looks
         When `advice` looks again, and what it has said.
     evaluator
         Computes kernel values, on a device or not.
@@ -98,6 +99,7 @@ class State:
         self.class_counts: Counts = (0, 0)
         self.next_look = LOOK_EVERY
         self.told_of_equal_predictions = self.told_of_lost_digits = False
+        self.unsure_looks = 0
         self.evaluator = Evaluator(learner.device)
         self.watched: Any = None
         return self
@@ -144,6 +146,7 @@ class State:
 
     def __setstate__(self, stored: dict) -> None:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
+        self.unsure_looks = 0  # of older pickles
         for name, value in stored.items():
             setattr(self, name, storage.owned(value))
 

@@ -1,20 +1,17 @@
 """What a mixture for two classes and one for several have in common: it asks a model, then the experts beside it."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from river import base
-from river.utils import dataframe
 
-from streamsvm.core import arguments
-from streamsvm.core import sparse as sp
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.inputs.checks import n_rows
+from streamsvm.estimators.learner import late
 from streamsvm.estimators.learner.copies import Content, Storable
 from streamsvm.estimators.learner.explaining import Explanation
-from streamsvm.estimators.learners import LEARNERS
+from streamsvm.estimators.learners import LEARNERS, not_a_model
 from streamsvm.estimators.mixture.experts import Experts
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
@@ -33,6 +30,7 @@ OF_THE_MODEL = (
         "validate_one",
         "validate_many",
         "_features",
+        "_labels_of",
     ),
     *(
         "n_members",
@@ -54,7 +52,7 @@ class Asking(Storable, base.MiniBatchClassifier):
 
     def __init__(self, model: Any = None) -> None:
         if model is not None and not isinstance(model, tuple(KINDS.values())):
-            raise TypeError(f"model={model!r:.60} must be one of {', '.join(KINDS)}")
+            raise not_a_model(model, KINDS)
         self.model = model
         self._model: Any = AutoLASVM() if model is None else model
         self._experts = Experts()
@@ -89,7 +87,12 @@ class Asking(Storable, base.MiniBatchClassifier):
         return self._answer
 
     def _answers(self, X: Any) -> list:
-        return [self._ask(x) for x in rows_of(X)]
+        return [self._ask(x) for x in self._rows(X)]
+
+    def _rows(self, X: Any) -> Iterator[dict]:
+        """The examples of a batch to predict."""
+        rows: Iterator[dict] = self._features.rows(X, learning=False)
+        return rows
 
     def explain_one(self, x: dict, n: int = 3) -> Explanation:
         """Explain the answer of the model, as `LASVM.explain_one`: it may be another than that of all experts.
@@ -130,12 +133,8 @@ class Asking(Storable, base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
         """Learn a batch of examples in sequence, as a loop of `learn_one`; see `LASVM.learn_many`."""
-        n = n_rows(X)
-        weights, said = arguments.weights_of(w, n), [None] * n if margins is None else list(margins)
+        late.learn_many(self, X, y, w, ids, t, None if margins is None else list(margins))
         self._y_name = getattr(y, "name", None)
-        for i, (x, label) in enumerate(zip(rows_of(X), y, strict=True)):
-            when = t if t is None or np.ndim(t) == 0 else t[i]
-            self.learn_one(x, label, float(weights[i]), None if ids is None else int(ids[i]), when, said[i])
 
     def forget(self, ids: int | Iterable[int]) -> int:
         """Take examples out of the model, exactly; for what stays in the experts see the notes of the class."""
@@ -192,17 +191,3 @@ class Asking(Storable, base.MiniBatchClassifier):
     @classmethod
     def _name_in_snapshots(cls) -> str:
         return "Mixture"
-
-
-def rows_of(X: Any) -> Iterable[Any]:
-    """The rows of a batch as dicts."""
-    if isinstance(X, np.ndarray):
-        return (dict(enumerate(row)) for row in X.tolist())
-    if sp.issparse(X):
-        csr = X.tocsr()
-        parts = (slice(*csr.indptr[i : i + 2]) for i in range(csr.shape[0]))
-        return (dict(zip(csr.indices[part].tolist(), csr.data[part].tolist(), strict=True)) for part in parts)
-    if isinstance(X, Sequence):
-        return X
-    rows: Any = dataframe.into_frame(X).iter_rows(named=True)
-    return rows

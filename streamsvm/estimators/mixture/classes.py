@@ -4,12 +4,11 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from river.utils import dataframe
 
-from streamsvm.estimators.inputs.checks import array_of_labels, is_frame, label_of, series_like
+from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Content
-from streamsvm.estimators.mixture.asking import Asking, rows_of
+from streamsvm.estimators.mixture.asking import Asking
 from streamsvm.estimators.mixture.class_stack import ClassStack
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
@@ -58,11 +57,7 @@ class MixtureOfClasses(Asking):
 
         A dataframe for a dataframe, otherwise an array (n, n_classes).
         """
-        p = self._table(X)
-        if not is_frame(X):
-            return p
-        columns = {label: p[:, c] for c, label in enumerate(self.labels)}
-        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+        return frame_like(X, self.labels, self._table(X))
 
     def predict_many(self, X: Any) -> Any:
         """The most probable classes of all rows: a series for a dataframe, otherwise an array (n,)."""
@@ -108,7 +103,7 @@ class MixtureOfClasses(Asking):
 
     def margins_many(self, X: Any) -> list:
         """What `margins_one` returns for each row."""
-        return [self.margins_one(x) for x in rows_of(X)]
+        return [self.margins_one(x) for x in self._rows(X)]
 
     def _said(self, margin: Any) -> tuple[Any, Any]:
         of_model, by_class = margin if isinstance(margin, tuple) and len(margin) == 2 else (None, None)

@@ -190,6 +190,8 @@ class Experts:
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `dump` gave, or raise a SnapshotError."""
+        if "n_unsolved" in meta:
+            meta = _renewed(meta)
         names = snapshot.field(meta, "columns", list)
         self.columns = {name: j for j, name in enumerate(names)}
         d, self.latest.n = len(names), snapshot.count(meta, "n")
@@ -230,6 +232,15 @@ class Experts:
         fit.A = np.asfortranarray(_taken(arrays, f"{prefix}A", (m, m)))
         fit.b = np.array([_taken(part, f"{prefix}b", (m,)) for part in own])
         fit.losses = np.array([_taken(part, f"{prefix}losses", (len(RIDGES),)) for part in own])
+
+
+def _renewed(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a snapshot from before there were several classes, when the spans took in `STEP` records at once."""
+    unsolved, n = snapshot.field(meta, "n_unsolved", list), snapshot.count(meta, "n")
+    require(len(unsolved) > 0, "the spans")
+    n_taken = n - n % STEP
+    n_solved = n_taken - snapshot.count({"n": unsolved[0]}, "n")
+    return {**meta, "n_taken": n_taken, "n_solved": n_solved, "n_classes": 1, "n_fitted": 1}
 
 
 def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

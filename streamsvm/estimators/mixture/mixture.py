@@ -4,14 +4,13 @@ import math
 from typing import Any
 
 import numpy as np
-from river.utils import dataframe
 
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
-from streamsvm.estimators.inputs.checks import is_frame, series_like
+from streamsvm.estimators.inputs.checks import frame_like, series_like
 from streamsvm.estimators.learner import late
 from streamsvm.estimators.learners import LEARNERS
-from streamsvm.estimators.mixture.asking import Asking, rows_of
+from streamsvm.estimators.mixture.asking import Asking
 from streamsvm.estimators.mixture.classes import MixtureOfClasses
 from streamsvm.estimators.mixture.experts import NONE
 from streamsvm.estimators.multiclass.several import MulticlassSVM
@@ -119,7 +118,7 @@ class Mixture(Asking):
 
     def margins_many(self, X: Any) -> np.ndarray:
         """What `margins_one` returns for each row, as a row of an array."""
-        return np.array([self.margins_one(x) for x in rows_of(X)])
+        return np.array([self.margins_one(x) for x in self._rows(X)])
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
         """The probabilities of False and True."""
@@ -140,9 +139,7 @@ class Mixture(Asking):
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""
         p = np.array(self._answers(X))
-        if is_frame(X):
-            return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
-        return np.column_stack([1.0 - p, p])
+        return frame_like(X, [False, True], np.column_stack([1.0 - p, p]))
 
     def predict_many(self, X: Any) -> Any:
         """The more probable labels of all rows: a series for a dataframe, otherwise an array (n,) of bool."""
@@ -150,6 +147,8 @@ class Mixture(Asking):
 
     def _said(self, margin: Any) -> tuple[Any, Any]:
         """What `margins_one` returned: the part of the experts, (1, K), and that of the model."""
+        if not isinstance(margin, list | tuple | np.ndarray):
+            raise TypeError(f"margin={margin!r:.100} must be what margins_one or margins_many returned")
         values = np.array([late.finite(value) for value in margin])
         if len(values) <= 1 + K or ((values[1 : 1 + K] < 0.0) | (values[1 : 1 + K] > 1.0)).any():
             raise ValueError(f"margin={margin!r} must be what margins_one or margins_many returned")

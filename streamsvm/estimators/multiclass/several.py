@@ -28,7 +28,7 @@ from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.explaining import Explanation, Part, of_classes
 from streamsvm.estimators.learner.state import batches
 from streamsvm.estimators.learner.validation import too_large_a_kernel
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import ALGORITHMS, not_a_model
 from streamsvm.estimators.multiclass.forgetting import ForgettingModels
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import RUN
@@ -42,10 +42,9 @@ class MulticlassSVM(ForgettingModels):
 
     def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
         if type(model) not in self._learners.values():
-            raise TypeError(
-                f"model={model!r} must be one of {', '.join(self._learners)}; put other steps of a pipeline before: "
-                f"scaler | {type(self).__name__}(LASVM())"
-            )
+            own = type(self).__name__
+            hint = f"; steps of a pipeline go before it, as in Records() | {own}(LASVM()), and a Mixture around it"
+            raise not_a_model(model, self._learners, hint)
         if type(model) in ALGORITHMS.values() and model.budget is not None and model.on_budget == "merge":
             raise ValueError('on_budget="merge" makes members that only one model has; use "remove" or "project"')
         if getattr(model, "threshold", 0.0) != 0.0:

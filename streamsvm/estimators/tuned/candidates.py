@@ -95,9 +95,6 @@ class CandidateModels(CompositeModel):
     def _label_of(self, y: Any) -> Hashable:
         return arguments.label_of(y)
 
-    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
-        return arguments.labels_of(X, y, n).tolist()
-
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, in parts that end at checks."""
         self._catch_up()

@@ -4,8 +4,8 @@ With several classes, each has such experts, which tell it from the others, and 
 depend on the class is shared: the moments, the edges of the bins, the spans' places, and of the room all but p and its
 logits and answers.  The calls of the first class write it.
 
-Learning takes the kernel rows of the record into the blocks of the spans.  Whoever calls it fits the spans anew when a
-block is full.
+Learning takes the kernel rows of the record into the blocks of the spans.  The caller fits the spans anew, at the
+latest when a block is full.
 
 ========= ==================================================== ============ =======
 symbol    name                                                 shape        dtype

@@ -6,7 +6,7 @@ import pytest
 from river import linear_model, preprocessing
 
 import streamsvm
-from streamsvm import LASVM, AutoLASVM, Mixture, SnapshotError
+from streamsvm import LASVM, AutoLASVM, Mixture, OneVsRest, SnapshotError
 from streamsvm.core.saving import snapshot
 from streamsvm.export.description import describe
 
@@ -153,10 +153,36 @@ def test_forgetting_leaves_the_model_as_if_it_had_not_learned_and_says_how_many_
     assert mixture._model.digest() == model.digest()
 
 
-@pytest.mark.parametrize("model", [linear_model.PAClassifier(), "lasvm", LASVM])
-def test_only_learners_of_this_package(model):
-    with pytest.raises(TypeError, match="must be one of"):
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (linear_model.PAClassifier(), "model is a PAClassifier; it must be one of LASVM, "),
+        ("lasvm", "model is a str; it must be one of LASVM, "),
+        (LASVM, r"model=LASVM is a class; give one of its learners, as LASVM\(\) makes it"),
+    ],
+)
+def test_only_learners_of_this_package(model, words):
+    with pytest.raises(TypeError, match=words):
         Mixture(model)
+
+
+@pytest.mark.parametrize("make", [Mixture, lambda: Mixture(OneVsRest(LASVM()))])
+def test_a_batch_that_no_model_takes_is_refused_before_any_of_it_is_learned(make):
+    mixture = make()
+    mixture.learn_many(pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 1.0]}), [True, False])
+    before, X = mixture.digest(), np.eye(3)
+    for words, refused in {
+        "the model knows none of them": lambda: mixture.predict_many(X),
+        "but 'a', 'b'": lambda: mixture.learn_many(X, [True, False, True]),
+        "one label for each": lambda: mixture.learn_many([{"a": 1.0}] * 3, [True, False]),
+        "a batch is a 2-D array": lambda: mixture.predict_many(X[0]),
+        "ids has shape": lambda: mixture.learn_many([{"a": 1.0}] * 3, [True] * 3, ids=[1]),
+        "t has 1 entries for 3 rows": lambda: mixture.learn_many([{"a": 1.0}] * 3, [True] * 3, t=[1]),
+        "margins has 1 entries for 3 rows": lambda: mixture.learn_many([{"a": 1.0}] * 3, [True] * 3, margins=[None]),
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            refused()
+        assert mixture.digest() == before
 
 
 def test_a_spoiled_snapshot_is_refused():
@@ -213,6 +239,8 @@ def test_what_was_said_must_be_complete(margin):
     before = mixture.digest()
     with pytest.raises(ValueError, match="margin"):
         mixture.learn_one({"a": 1.0}, True, margin=margin)
+    with pytest.raises(TypeError, match=r"margin=0\.5 must be what margins_one"):
+        mixture.learn_one({"a": 1.0}, True, margin=0.5)
     assert mixture.digest() == before
 
 

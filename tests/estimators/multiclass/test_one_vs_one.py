@@ -126,6 +126,18 @@ def test_with_raw_features_the_pairs_share_a_scale():
     assert np.mean(whole.predict_many(X) == y) > 0.9
 
 
+def test_a_pair_may_lack_a_feature_that_the_others_scale():
+    """Its members have no room for the feature when all models are scaled."""
+    rng = np.random.default_rng(0)
+    ovo = OneVsOne(LASVM(C=10.0))
+    for t in range(60):
+        y = NAMES[t % 2] if t < 4 else NAMES[2]
+        x = {"a": rng.normal() + (y == NAMES[1]), "b": rng.normal()} | ({"c": 3.0 + rng.normal()} if t >= 4 else {})
+        ovo.learn_one(x, y)
+    assert ovo.predict_one({"a": 0.0, "b": 0.0, "c": 3.0}) == NAMES[2]
+    assert ovo.predict_one({"a": 0.0, "b": 0.0, "c": -1.0}) in NAMES[:2]
+
+
 # ---------------------------------------------------------------------------------------------------------- new classes
 
 

@@ -1,4 +1,4 @@
-"""Snapshots that version 0.1.0 wrote still load, predict as they did, and go on learning.
+"""Snapshots that version 0.1.0 wrote (a mixture's: a later one) still load, predict as they did, and go on learning.
 
 `data/` holds one for each kind of model.  `told.json` tells what version 0.1.0 said about them: decision values and
 counts right after saving, and again after learning the rest of the data and `finish`.  No code here can write such
@@ -6,6 +6,7 @@ snapshots; they stay as they are.
 """
 
 import datetime
+import gzip
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from states import state_of
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, Mixture, OneVsRest, WarmupScaler
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
@@ -103,6 +104,21 @@ def test_ids_and_weights_of_several_classes_are_those_that_were_given():
     assert not set(left) & set(model.support_ids)
     model.learn_one({0: 5.0, 1: 5.0}, "new")
     assert model.predict_one({0: 5.0, 1: 5.0}) == "new"
+
+
+def test_a_mixture_from_before_there_were_several_classes_goes_on():
+    """Its spans took in 32 records at once: of 45, the block holds 13."""
+    model = Mixture.from_bytes(gzip.decompress((DATA / "mixture.snapshot.gz").read_bytes()))
+    said = [model.predict_proba_one({"a": a})[True] for a in (-1.0, 0.1, 0.9)]
+    assert said == pytest.approx([0.020686749757556272, 0.7667562102485822, 0.9750673371296747], rel=1e-6)
+    fresh = Mixture(LASVM(C=1.0))
+    for t in range(300):
+        x, y = {"a": (7 * t) % 10 / 5 - 1.0}, (7 * t) % 10 > 4
+        fresh.learn_one(x, y)
+        if t >= 45:
+            model.learn_one(x, y)
+    ends = [[m.predict_proba_one({"a": a})[True] for a in (-1.0, 0.1, 0.9)] for m in (model, fresh)]
+    assert ends[0] == pytest.approx(ends[1], abs=0.02)
 
 
 @pytest.mark.parametrize("kind", ["standard", "minmax"])

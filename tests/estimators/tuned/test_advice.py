@@ -122,6 +122,29 @@ def test_equal_predictions_of_one_class():
     assert learn(LASVM(), X, y, 500) == []
 
 
+@pytest.mark.parametrize(
+    ("C", "budget", "wrong", "tells"),
+    [(10.0, 50, 0.2, True), (1.0, 50, 0.2, False), (10.0, 50, 0.0, False), (10.0, None, 0.2, False)],
+)
+def test_a_budget_that_wrong_labels_fill(C, budget, wrong, tells):
+    X, y = stream(4000)
+    y = y ^ (np.random.default_rng(1).random(len(y)) < wrong)
+    found = learn(LASVM(C, budget=budget, on_budget="merge"), X, y, 900)
+    assert len(found) == tells
+    if tells:
+        assert "budget=50 has long been full" in found[0][1]
+        assert "use C=1 or less" in found[0][1]
+
+
+@pytest.mark.parametrize("on_budget", ["remove", "project", "merge"])
+def test_a_full_budget_may_drift(on_budget):
+    X, y = stream(7000)
+    y ^= np.arange(7000) >= 2900
+    model = LASVM(10.0, budget=50, on_budget=on_budget)
+    assert learn(model, X, y, 500) == []
+    assert model.n_members > 40
+
+
 @pytest.mark.long
 def test_a_batch_warns_as_a_loop_does():
     X, y = noise(4100)

@@ -334,6 +334,15 @@ def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(l
     assert log.can_commit()
 
 
+def test_offsets_that_are_not_known_yet_say_why(log, monkeypatch):
+    def committed(reader, topic, partitions):
+        raise Unavailable("NoBrokersAvailable")
+
+    monkeypatch.setattr(Reader, "committed", committed)
+    with pytest.raises(Unavailable, match=r"'group' for topic 'events' are not known yet \(NoBrokersAvailable\)"):
+        log.committed("events")
+
+
 @pytest.mark.parametrize("how", ["lost", "untold", "no generation"])
 def test_partitions_that_are_lost_already_are_committed_no_more(log, member, producer, owner, how):
     """The group may have let the member in again, and would believe it."""
