@@ -13,6 +13,7 @@ LARGEST = sys.float_info.max
 LARGEST_BOX = 1e15  # of a coefficient: beyond it, sums in float64 lose a single example
 LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes fit into 63 bits
 LARGEST_ID = int(np.iinfo(np.int64).max)
+OTHERS = "; OneVsRest takes others"
 
 
 def is_number(value: Any) -> bool:
@@ -132,7 +133,7 @@ def label_of(y: Any) -> bool:
         return bool(y)
     if isinstance(y, int | float | np.number) and y in (0, 1, -1):
         return bool(y == 1)
-    raise ValueError(f"y={y!r} is not a binary label; use True and False (or 1 and 0, or 1 and -1)")
+    raise ValueError(f"y={y!r} is not a binary label; use True and False, 1 and 0, 1 and -1, or OneVsRest")
 
 
 def labels_of(X: Any, y: Any, n: int, of: str = "rows of X") -> np.ndarray:
@@ -164,14 +165,16 @@ def labels_of(X: Any, y: Any, n: int, of: str = "rows of X") -> np.ndarray:
     if labels.dtype.kind == "O":
         for row, label in enumerate(labels):
             if not isinstance(label, bool | np.bool_ | int | float | np.number):
-                raise ValueError(f"y holds {label!r} in row {row}; labels must be True and False, 1 and 0, or 1 and -1")
+                raise ValueError(
+                    f"y holds {label!r} in row {row}; labels must be True and False, 1 and 0, or 1 and -1{OTHERS}"
+                )
         return np.fromiter((label_of(label) for label in labels), bool, n)
     positive = labels == 1
     if labels.dtype.kind in "fiu" and ((positive | (labels == 0)).all() or (positive | (labels == -1)).all()):
         return positive
     values = np.unique(labels).tolist()
     shown = ", ".join(map(repr, itertools.islice(sorted(values, key=str), 5)))
-    raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1")
+    raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1{OTHERS}")
 
 
 def is_missing(label: Any) -> bool:

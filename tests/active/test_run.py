@@ -150,7 +150,9 @@ def test_labels_in_every_usual_form(labels):
 
 
 def test_what_is_no_label_is_refused():
-    with pytest.raises(ValueError, match="y=2 is not a binary label"):
+    with pytest.raises(
+        ValueError, match="y=2 is not a binary label; use True and False, 1 and 0, 1 and -1, or OneVsRest"
+    ):
         run(LASVM(), y=[2] * len(X))
 
 
