@@ -7,7 +7,7 @@ import pytest
 
 from streamsvm.estimators.mixture.class_stack import ClassStack
 from streamsvm.estimators.mixture.experts import NONE, Experts
-from streamsvm.online.mixture import advice, experts, linear
+from streamsvm.online.mixture import advice, experts
 
 
 def sigmoid(f):
