@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
         serving, offset = serving_of(item.checkpoint.blobs), item.checkpoint.offsets["events"]
         print(f"{item.name}: {serving!r} serves, at offset {offset:,}")
         if not standings:
-            print("there is no [[challenger]]")
+            print(_none(settings))
         if rows := list(rows_of(standings)):
             print(aligned([HEAD, *rows]))
         if answers := list(rows_of_answers(read_answers(item.checkpoint.blobs))):
@@ -33,6 +33,13 @@ def run(arguments: argparse.Namespace) -> None:
         waiting = [_shown(request) for at, request in asked.get(item.number, ()) if at >= followed]
         for remark in [*remarks(standings, offset), *waiting]:
             print(remark)
+
+
+def _none(settings: Settings | None) -> str:
+    if settings is None or not settings.challenger:
+        return "there is no [[challenger]]"
+    names = ", ".join(own.name for own in settings.challenger)
+    return f"no checkpoint has {names} yet: a challenger begins with the first event that comes after it was configured"
 
 
 def _asked(settings: Settings) -> dict[int, list[tuple[int, Request]]]:

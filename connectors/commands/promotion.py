@@ -44,17 +44,19 @@ def _check(settings: Settings, name: str) -> None:
     """Raise ConfigError if a model cannot serve."""
     if name not in settings.models():
         raise ConfigError(f"{name!r} is no challenger; there are {', '.join(map(repr, settings.models()))}")
-    problems = [
-        f"{item.name}: {name!r} {why}"
-        for item in readable_state(settings.daemon.state_dir)
-        for each in read_standings(item.checkpoint.blobs)
-        if each.name == name and (why := _why_not(each, item.checkpoint.offsets["events"]))
-    ]
+    problems = []
+    for item in readable_state(settings.daemon.state_dir):
+        blobs = item.checkpoint.blobs
+        standing = {each.name: each for each in read_standings(blobs)}.get(name)
+        if name != serving_of(blobs) and (why := _why_not(standing, item.checkpoint.offsets["events"])):
+            problems.append(f"{item.name}: {name!r} {why}")
     refuse(problems)
 
 
-def _why_not(standing: Standing, offset: int) -> str:
-    """Why a challenger cannot serve; empty if it can."""
+def _why_not(standing: Standing | None, offset: int) -> str:
+    """Why a challenger, or one that no checkpoint has, cannot serve; empty if it can."""
+    if standing is None:
+        return "has learned nothing yet: it begins with the next event; promote it later"
     if standing.dropped:
         return f"was dropped: {standing.dropped}"
     if standing.caught_up is not None:

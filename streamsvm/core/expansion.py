@@ -27,7 +27,7 @@ lo, hi     box: min(0, C_s y_s) and max(0, C_s y_s), less beta y_s  (N,)     flo
 up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     float64, learner
 y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
 ids        the user's id                                           (N,)     int64, `append`
-born       number or time, see `online.removal.bounded`            (N,)     int64, `append`
+born       number or time, see `online.removal.window`             (N,)     int64, `append`
 serial     number of the `append`; unique, unlike an id            (N,)     int64, `append`
 sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
 columns    real-valued features; empty in another storage          (W, N)   float32, `append`

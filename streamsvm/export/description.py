@@ -58,6 +58,10 @@ from streamsvm.preprocessing import WarmupScaler
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+# The kernels that the templates and the ONNX graph compute: they would take any other one for a sigmoid.
+EXPORTED_KERNELS = "rbf", "linear", "poly", "sigmoid"
+_KERNELS = ", ".join(map(repr, EXPORTED_KERNELS))
+
 THRESHOLD, ONE_VS_REST, ONE_VS_ONE = "threshold", "one-vs-rest", "one-vs-one"
 
 
@@ -208,6 +212,8 @@ def _described(
 ) -> Description:
     """The description of two classes that are told apart at 0; `common` has the features and the kernel."""
     features, kernel = common.features.learned(), common.kernel
+    if NAMES[kernel.kind] not in EXPORTED_KERNELS:
+        raise ValueError(f"kernel={NAMES[kernel.kind]!r} cannot be exported; use one of {_KERNELS}")
     if not features:
         raise ValueError("the model has no features: it has learned empty examples only")
     shift, factor, limit = _scale(common.scale, len(features))
@@ -253,8 +259,7 @@ def _fitted(classifier: Any) -> Description:
     """A fitted classifier of scikit-learn: its learner's machines, with its own names of classes and features."""
     if not isinstance(classifier.model_, Predictor | OneVsOne):
         raise TypeError(
-            f"kernel={classifier.kernel!r} cannot be exported: only the caller can compute it; use 'rbf', 'linear', "
-            "'poly' or 'sigmoid'"
+            f"kernel={classifier.kernel!r} cannot be exported: only the caller can compute it; use one of {_KERNELS}"
         )
     if len(classifier.classes_) > 2 and classifier.break_ties:
         raise ValueError("break_ties=True cannot be exported; set it to False")

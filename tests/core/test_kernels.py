@@ -24,6 +24,8 @@ from streamsvm.core.kernels import (
     self_product,
 )
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.export import description
+from streamsvm.export.description import EXPORTED_KERNELS
 from streamsvm.export.libsvm import NAMES as EXPORTED
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -98,8 +100,13 @@ def test_what_users_read_names_every_kernel(name):
     assert [where for where, text in texts.items() if f'"{name}"' not in text] == []
 
 
-def test_every_kernel_has_a_name_in_exported_models():
-    assert set(EXPORTED) == set(NAMES)
+def test_an_export_refuses_a_kernel_that_it_cannot_compute(monkeypatch):
+    assert set(EXPORTED) == set(EXPORTED_KERNELS)
+    model = LASVM()
+    model.learn_many(np.eye(2), [True, False])
+    monkeypatch.setattr(description, "EXPORTED_KERNELS", ("linear",))
+    with pytest.raises(ValueError, match="kernel='rbf' cannot be exported; use one of "):
+        description.describe(model)
 
 
 @given(st.floats(0, 87))

@@ -1,7 +1,7 @@
 """Compiled code that a wheel brings: an archive for each target, beside this file.
 
 Code is unpickled, so it must be as trustworthy as the source beside it: an archive counts only if its digest is the one
-that the wheel's record has, and nobody may write to it who may not write to the source.
+that the wheel's record has, and if only those may write to it who may write to the source.
 """
 
 import base64

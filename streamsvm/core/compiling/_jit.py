@@ -197,7 +197,7 @@ def _load(name: str, kind: type["_Library"], target_context: Any, signature: Any
         if code is None:
             continue
         try:
-            stored, called, payload = pickle.loads(code)  # noqa: S301 - nobody else can write to these places
+            stored, called, payload = pickle.loads(code)  # noqa: S301 - no other user can write to these places
             if signature not in (None, stored) or not all(_can_call(target_context, *each) for each in called.items()):
                 continue
             result = _rebuild(target_context, *payload)

@@ -2,7 +2,7 @@
 
 `validate_many`, `decision_function_many` and `learn_many` each turn a list of dicts into arrays anew.  That takes
 longer than a small model's arithmetic.  `NamedRows` is a batch after the conversion: these methods take it in the place
-of a list of dicts, and scalers return it scaled.
+of a list of dicts, and scalers return it scaled.  Commands that read a log import this file, so it loads no engine.
 
 ======== ========================================================== ====================
 symbol   name                                                       shape, dtype
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.estimators.inputs.sample import rows_at
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and values of some examples
 
 
 class NamedValues(Mapping):
@@ -175,3 +175,11 @@ class NamedRows(Sequence):
         first = np.empty(len(self.names), np.int64)
         first[self.inputs[::-1]] = np.arange(len(self.inputs))[::-1]  # of several assignments, the last one stays
         return np.searchsorted(self.starts, first, side="right") - 1
+
+
+def rows_at(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> Rows:
+    """The rows in these places, or those that a mask tells."""
+    lengths = np.diff(starts)[places]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    own = np.repeat(starts[:-1][places] - ends[:-1], lengths) + np.arange(ends[-1])
+    return ends, columns[own], values[own]

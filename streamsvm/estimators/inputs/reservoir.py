@@ -124,10 +124,12 @@ class Reservoir:
             for example in examples:
                 self._push_age(example.born, example.id)
 
-    def holds(self, examples: Sample) -> np.ndarray:
-        """Which of these examples are here, (n,) bool."""
+    def holds(self, examples: Sample, places: np.ndarray) -> np.ndarray:
+        """Which of the examples in these places are here, (n,) bool."""
         self._settle()
-        rows = zip(examples.number.tolist(), examples.id.tolist(), examples.positive.tolist(), strict=True)
+        rows = zip(
+            *(field[places].tolist() for field in (examples.number, examples.id, examples.positive)), strict=True
+        )
         own = [(number, self._classes[positive].kept.get(of_id)) for number, of_id, positive in rows]
         return np.array([kept is not None and kept.number == number for number, kept in own], bool)
 

@@ -22,9 +22,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from streamsvm.core.blocks import compress
+from streamsvm.estimators.inputs.named_rows import Rows, rows_at
 
 NO_FEATURES = np.zeros(0, np.int64), np.zeros(0)
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and values of some examples
 
 
 class Kept(NamedTuple):
@@ -153,14 +153,6 @@ def examples_of(sample: Sample) -> Iterator[Kept]:
 
 
 # ---------------------------------------------------------------------------------------------------- rows of a block
-
-
-def rows_at(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> Rows:
-    """The rows in these places, or those that a mask tells."""
-    lengths = np.diff(starts)[places]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    own = np.repeat(starts[:-1][places] - ends[:-1], lengths) + np.arange(ends[-1])
-    return ends, columns[own], values[own]
 
 
 def sparse_rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> Rows:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling import NO_ROWS, RawRows
-from streamsvm.estimators.inputs.sample import rows_at
+from streamsvm.estimators.inputs.named_rows import rows_at
 from streamsvm.online.arrival import Block
 
 

@@ -123,7 +123,7 @@ def _violators(state: State, tol: float, examples: Sample, least_margin: float |
     slack = 0.5 * tol if state.problem.fixed_sum else tol  # the bias is half-way between two members
     margins = margins_of(state, examples, in_room(state), state.bias)
     places = np.flatnonzero((margins < 1.0 - slack) & (margins >= least))
-    return _shuffled(state, examples.take(places[~_are_members(state, examples.id[places])]))
+    return _shuffled(state, examples, places[~_are_members(state, examples.id[places])])
 
 
 def watch(state: State) -> _Watched | None:
@@ -159,20 +159,17 @@ def uncovered(state: State, watched: _Watched | None, before: Expansion, bias: f
     state.watched = watched
     now, doubt = sign * (beside.f + state.bias), max(doubt, beside.doubt)
     suspects = np.flatnonzero(_may_violate(state, now, doubt) & ~_may_violate(state, margins, -doubt))
+    suspects = suspects[~_are_members(state, watched.examples.id[suspects])]
+    suspects = suspects[state.reservoir.holds(watched.examples, suspects)]
     if not len(suspects):
         return NOTHING
-    suspects = suspects[~_are_members(state, watched.examples.id[suspects])]
     violates, violated = _may_violate(state, now[suspects], -doubt), _may_violate(state, margins[suspects], doubt)
     in_doubt = np.flatnonzero(~violates | violated)
     if len(in_doubt):
         others = watched.examples.take(suspects[in_doubt])
         violated[in_doubt] = _may_violate(state, margins_of(state, others, before, bias), 0.0)
         violates[in_doubt] = _may_violate(state, margins_of(state, others, in_room(state), state.bias), 0.0)
-    suspects = suspects[violates & ~violated]
-    if not len(suspects):
-        return NOTHING
-    late = watched.examples.take(suspects)
-    return _shuffled(state, late.take(state.reservoir.holds(late)))
+    return _shuffled(state, watched.examples, suspects[violates & ~violated])
 
 
 def _may_violate(state: State, margins: np.ndarray, doubt: float) -> np.ndarray:
@@ -202,12 +199,14 @@ def queries_of(state: State, examples: Sample) -> Queries:
     return state.scale.queries(raw_features(examples))
 
 
-def _shuffled(state: State, examples: Sample) -> Sample:
-    """As many of these examples as the budget has room for, in an order that the stream does not know."""
-    if not examples.size:
-        return examples
-    order = np.argsort(priorities(examples.priority))
-    return examples.take(order if state.budget is None else order[: max(0, int(state.budget) - state.n_members)])
+def _shuffled(state: State, examples: Sample, places: np.ndarray) -> Sample:
+    """As many of the examples in these places as the budget has room for, in an order that the stream does not know."""
+    if not len(places):
+        return NOTHING
+    order = np.argsort(priorities(examples.priority[places]))
+    return examples.take(
+        places[order if state.budget is None else order[: max(0, int(state.budget) - state.n_members)]]
+    )
 
 
 def solve_with(state: State, examples: Sample, solver: Solver, stay: bool = False) -> int:

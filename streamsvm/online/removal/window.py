@@ -47,7 +47,7 @@ class Window:
     by_time
         Whether examples need a time.
     clock
-        The three numbers below, which compiled code reads and sets; see `online.removal.window`.
+        The three numbers below, which compiled code reads and sets.
     span
         The window, as a count or in microseconds.
     latest

@@ -286,3 +286,17 @@ def test_the_commands(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "'model' serves, at offset 30" in out
     assert "waits" not in out
+
+
+def test_a_challenger_that_has_learned_nothing_is_not_promoted(tmp_path, capsys):
+    path = tmp_path / "app.toml"
+    path.write_text("[daemon]\nfollow = false\n")
+    append(tmp_path / "log", list(some_events(30)))
+    assert cli.main(["run", str(path)]) == 0
+    path.write_text(path.read_text() + '[log]\ncontrol = "control"\n[[challenger]]\nname = "c1"\n')
+    capsys.readouterr()
+    assert cli.main(["challengers", str(path)]) == 0
+    assert "no checkpoint has c1 yet: a challenger begins with the first event" in capsys.readouterr().out
+    assert cli.main(["promote", str(path), "c1"]) != 0
+    assert "'c1' has learned nothing yet" in capsys.readouterr().err
+    assert cli.main(["promote", str(path), "model"]) == 0
