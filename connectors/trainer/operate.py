@@ -66,7 +66,7 @@ class Loop(Generic[Result]):
         return []
 
     def _flush(self, what: str) -> bool:
-        """Make all outputs durable; return whether that succeeded.  `what` says what has to wait, and for which."""
+        """Make all outputs durable; return whether that succeeded.  `what` begins the warning: what waits for them."""
         try:
             self._log.flush()
             self._cannot_write = None

@@ -22,7 +22,7 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.core.storage import find_extremes, keep, live_slots
 from streamsvm.online.finish import WithoutBias, add_to_gradient, finish, finish_without_bias
 
-MAX_ROUNDS = 20
+MAX_ROUNDS = 20  # so that the loop ends where rounding moves a member over the ramp and back
 
 
 def sparsify(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, ramp_s: float) -> tuple[Expansion, int]:

@@ -32,7 +32,7 @@ from streamsvm.core.compiling._reference import by_reference
 FIRST = 100  # values that give the edges, about four for each bin
 EDGES = 23
 BINS = 2 * EDGES + 1
-SUMS = 6
+SUMS = 6  # of a feature: three for values that become larger, three for smaller ones
 LEAST_P = 1e-9  # so that a bet, whose expectation is 1, stays finite
 STEP, MIX, MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 

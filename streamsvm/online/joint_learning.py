@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference, keep_reference, n_words, reference_at
 from streamsvm.core.expansion import SLOTS, Expansion
@@ -115,6 +116,7 @@ def _lacks_room(s, block, t, n_features):
     return s.member_indices.shape[0] < n_features or lacks_room(s, block.indices[own], block.values[own])
 
 
+@by_class
 @compiled
 def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos_weight, n_features, arriving):
     """Let the learners learn the examples from `begin` on, before `end`, from `course.place` on.

@@ -88,7 +88,7 @@ from streamsvm.online.arrival import (
 from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, update_block
 from streamsvm.online.outputs.calibration import note_margin
 
-EVICTION_PERIOD = 300
+EVICTION_PERIOD = 300  # examples, so that the scan, which costs as much as a step, costs next to nothing
 SEEDS = 5  # of each class, the source's "a few"
 # Members beyond which those with alpha = 0 go: while one class has been seen, all have the same gradient, and more say
 # nothing new; with both, there are candidates enough without slack, and each costs time.

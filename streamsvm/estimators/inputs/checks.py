@@ -56,7 +56,7 @@ def series_like(X: Any, values: np.ndarray, name: Any) -> Any:
 
 
 def frame_like(X: Any, labels: Sequence[Any], values: np.ndarray) -> Any:
-    """Values by label, (n, K), as a dataframe like X, or as they are if X is none."""
+    """Values by label, (n, K), as a dataframe like X; as they are if X is another kind of batch."""
     if not is_frame(X):
         return values
     return dataframe.to_native_frame({label: values[:, k] for k, label in enumerate(labels)}, like=frame_of(X))

@@ -20,6 +20,7 @@ from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 from streamsvm.online.outputs.sigmoid import probability
+from streamsvm.online.removal.bounded import MERGE
 
 EQUAL_PREDICTIONS = 2 * LOOK_EVERY  # so many in a row, while both classes occur: from two looks on it is no chance
 LARGEST_RATIO = 100.0  # of two features' standard deviations: the smaller then has 1e-4 of a squared distance
@@ -157,8 +158,11 @@ def _warn_of_equal_predictions(state: State) -> None:
 
 
 def _warn_of_a_filled_budget(state: State) -> None:
-    """Warn of a large C whose model fits each label that is not as predicted, and so fills its budget with them."""
-    if state.unsure_looks == LOOKS or state.budget is None or state.C <= CAUTIOUS_C:
+    """Warn of a large C whose model fits each label that is not as predicted, and so fills its budget with them.
+
+    Only of merged members: those that leave by another rule are the ones farthest on the wrong side.
+    """
+    if state.unsure_looks == LOOKS or state.budget is None or state.on_budget != MERGE or state.C <= CAUTIOUS_C:
         return
     sure = min(1.0 - probability(state.calibration, -1.0), probability(state.calibration, 1.0))
     unsure = sure < SURE and state.n_members >= FULL * state.budget

@@ -162,7 +162,7 @@ def in_room(state: State) -> Expansion:
 
 def slots_of(state: State, ids: Any) -> np.ndarray:
     """The slots of the members that have these ids."""
-    numbers = arguments.numbers_of(ids)
+    numbers = ids if isinstance(ids, np.ndarray) else arguments.numbers_of(ids)
     s, n = state.expansion, int(state.expansion.counts[SLOTS])
     wanted = occurrences(s.ids[:n], numbers)
     return np.flatnonzero(wanted & (s.y[:n] != 0))

@@ -34,14 +34,13 @@ from streamsvm.core.compiling._reference import by_reference
 
 LAGS = 2  # latest labels that the second Bayesian expert sees
 FIXED = 1 + LAGS  # places of v before the columns
-C_OF_PASSIVE = (1.0, 0.01)
+C_OF_PASSIVE = (1.0, 0.01)  # for clean streams and for noisy ones
 WALKS = (1e-5, 1e-3)  # variance that a weight gains with each record: it moves by 1 in 300 and in 30 records
-LARGEST_VARIANCE = 1.0
-MEMORY_OF_LABELS = 0.999
+LARGEST_VARIANCE = 1.0  # of a weight, whose column is standardised
+MEMORY_OF_LABELS = 0.999  # about the last thousand count
 LEAST_CURVATURE = 1e-3  # of the logistic loss, for a record that is certain
 STEEPEST = 30.0  # size of an argument of the sigmoid
 PROBIT = 0.3927  # pi / 8: a sigmoid of a Gaussian f is about sigmoid(f / sqrt(1 + pi / 8 variance))
-N_LINEAR = 5
 
 
 @by_reference

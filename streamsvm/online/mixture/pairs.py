@@ -23,11 +23,11 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.online.mixture.linear import sigmoid
 
-BINS = 8
+BINS = 8  # of a column: 64 cells of a pair get enough records soon
 MISSING = BINS  # the bin of a missing value
-PLACES = 2**15
+PLACES = 2**15  # for the 528 pairs and columns of `MOST_PAIRED` columns: 60 each, and 256 KiB
 MOST_PAIRED = 32  # columns
-RATE = 0.1
+RATE = 0.1  # the first step of a weight
 FACTORS = (0x9E3779B1, 0x85EBCA6B)  # odd numbers of 32 bits, without a pattern
 
 

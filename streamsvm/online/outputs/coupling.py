@@ -29,7 +29,7 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.rounding import SUM_ROUNDING
 
 NEAREST = 1e-7  # how near r may be to 0 and 1
-MAX_SWEEPS = 1000
+MAX_SWEEPS = 1000  # so that the loop ends where rounding allows no more
 
 
 @inner

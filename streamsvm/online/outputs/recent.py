@@ -25,8 +25,9 @@ from streamsvm.core.compiling._jit import compiled, inner
 N = 6
 W, H, B, E, L, SIZE = 0, N, N + N * N, N + N * N + 2, N + N * N + 4, N + N * N + 8
 FAST, SLOW, MEMORY = 0.1, 0.01, 0.9995  # rates of the means; how slowly the curvature forgets
-LOSS_RATE, BETTER = 0.005, 0.97
-USUAL_ERROR, PRIOR, PRIOR_OF_SLOPE = 0.1, 5.0, 50.0
+LOSS_RATE, BETTER = 0.005, 0.97  # over some 200 labels of a class; a smaller gain may be chance
+USUAL_ERROR, PRIOR, PRIOR_OF_SLOPE = 0.1, 5.0, 50.0  # curvatures before any label; the slope is to stay near 1
+# One label moves w by little, however sure the model was: cuts of p, z and w x, of a loss, and of q (1 - q).
 LEAST_P, LARGEST_Z, LARGEST_SUM, LEAST_LOSS_P, LEAST_CURVATURE = 1e-5, 8.0, 12.0, 1e-4, 0.01
 
 

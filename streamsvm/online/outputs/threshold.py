@@ -29,7 +29,7 @@ BINS, PER_UNIT = 120, 20  # 20 bins per unit of margin: from -3 to 3
 DECAY = 0.9998  # weight of the past at each new margin: about the last 5000 count
 PERIOD = 20  # margins from one choice to the next
 ENOUGH = 10  # margins of each class before the first choice
-LARGEST_WEIGHT = 1e100
+LARGEST_WEIGHT = 1e100  # of a margin, which grows by 1 / `DECAY` each time: the sums stay far from overflow
 LARGEST = (BINS // 2 - 1) / PER_UNIT  # threshold that can be learned
 EQUAL = 1.0 + SUM_ROUNDING  # products that differ by less are equal: rounding must not choose
 

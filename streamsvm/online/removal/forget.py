@@ -38,6 +38,7 @@ from streamsvm.batch.path import follow as path
 from streamsvm.batch.path.factor import OWN_LOOP, decompose, factorise, solve_forward
 from streamsvm.batch.problem import settle, survey
 from streamsvm.batch.seeding.greedy import forced_steps
+from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
 from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import (
@@ -125,6 +126,7 @@ def _path_pays(s, m, r_free, r_bounded, steps):
     return along < remembered * _step_seconds(steps, float(n))
 
 
+@by_class
 @compiled
 def note_steps(s, steps, expected):
     """Heed the steps of a removal.  They are stored with the model, so that a copy goes on as the model does."""

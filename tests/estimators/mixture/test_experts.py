@@ -7,7 +7,7 @@ import pytest
 
 from streamsvm.estimators.mixture.class_stack import ClassStack
 from streamsvm.estimators.mixture.experts import NONE, Experts
-from streamsvm.online.mixture import advice, experts, linear
+from streamsvm.online.mixture import advice, experts
 
 
 def sigmoid(f):
@@ -105,7 +105,7 @@ def test_linear_experts_and_the_rule_are_those_of_slow_twins():
         fast.predict(named, [p])
         fast.know(named)
         (answer,) = fast.predict(named, [p])
-        assert fast.probabilities[0, 1 : 1 + linear.N_LINEAR] == pytest.approx(slow.predict(x), abs=1e-9), t
+        assert fast.probabilities[0, 1 : experts.PAIRS] == pytest.approx(slow.predict(x), abs=1e-9), t
         assert answer == pytest.approx(slow.advise(fast.probabilities[0]), abs=1e-9), t
         slow.learn_advice(fast.probabilities[0], 1.0 if y else -1.0)
         slow.learn(x, 1.0 if y else -1.0)

@@ -123,26 +123,31 @@ def test_equal_predictions_of_one_class():
 
 
 @pytest.mark.parametrize(
-    ("C", "budget", "wrong", "tells"),
-    [(10.0, 50, 0.2, True), (1.0, 50, 0.2, False), (10.0, 50, 0.0, False), (10.0, None, 0.2, False)],
+    ("C", "budget", "on_budget", "wrong", "tells"),
+    [
+        (10.0, 50, "merge", 0.2, True),
+        (10.0, 50, "remove", 0.2, False),
+        (1.0, 50, "merge", 0.2, False),
+        (10.0, 50, "merge", 0.0, False),
+        (10.0, None, "merge", 0.2, False),
+    ],
 )
-def test_a_budget_that_wrong_labels_fill(C, budget, wrong, tells):
+def test_a_budget_that_wrong_labels_fill(C, budget, on_budget, wrong, tells):
     X, y = stream(4000)
     y = y ^ (np.random.default_rng(1).random(len(y)) < wrong)
-    found = learn(LASVM(C, budget=budget, on_budget="merge"), X, y, 900)
+    found = learn(LASVM(C, budget=budget, on_budget=on_budget), X, y, 900)
     assert len(found) == tells
     if tells:
         assert "budget=50 has long been full" in found[0][1]
         assert "use C=1 or less" in found[0][1]
 
 
-@pytest.mark.parametrize("on_budget", ["remove", "project", "merge"])
-def test_a_full_budget_may_drift(on_budget):
+def test_a_full_budget_may_drift():
     X, y = stream(7000)
     y ^= np.arange(7000) >= 2900
-    model = LASVM(10.0, budget=50, on_budget=on_budget)
+    model = LASVM(30.0, budget=40, on_budget="merge")  # at one look, many labels are not as predicted
     assert learn(model, X, y, 500) == []
-    assert model.n_members > 40
+    assert model.n_members > 35
 
 
 @pytest.mark.long
