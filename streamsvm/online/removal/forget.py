@@ -63,7 +63,9 @@ LOOKED_UP, FOLLOWED, HANDED_BACK, TOO_MANY = range(4)  # how members left; or th
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `note_steps`
-FEWEST = 0.05  # of the steps to 1e-3, that a tolerance of 1 needs
+# The least share of the steps to 1e-3 that a removal is taken to need.  A loose model needs few, but they disturb more
+# than a path does.  So only a window, which forgets without being asked, takes them for what they are.
+ASKED, AGED = 1.0, 0.05
 NO_FACTOR = np.empty((0, 0)), np.empty(0)
 UNIT, REMOVALS = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
@@ -103,15 +105,15 @@ def seconds_along(n: int, m: int, events: float) -> float:
     return SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
 
 
-def expected_steps(m: int, r: int, tol: float) -> float:
+def expected_steps(m: int, r: int, tol: float, least: float) -> float:
     """How many steps it is expected to take to solve again to `tol` after r members have left, with m free ones."""
-    digits = max(FEWEST, -math.log10(tol) / 3.0)
+    digits = max(least, -math.log10(tol) / 3.0)
     return digits * math.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
 
 
 def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
     """What it is expected to take then, with n members."""
-    return costs.step_seconds(expected_steps(m, r, tol), n)
+    return costs.step_seconds(expected_steps(m, r, tol, ASKED), n)
 
 
 _seconds_along, _expected_steps = inner(seconds_along), inner(expected_steps)
@@ -152,7 +154,7 @@ def note(s, biased):
 
 
 @shared
-def forget_here(s, kernel, biased, leaving, tol):
+def forget_here(s, kernel, biased, leaving, tol, least):
     """Take members out: how it was done, the violation that is good enough now, and the steps that were expected.
 
     If there are TOO_MANY free ones, nothing has been done.
@@ -166,8 +168,8 @@ def forget_here(s, kernel, biased, leaving, tol):
         r_free += s.alpha[i] != 0.0 and s.lo[i] < s.alpha[i] < s.hi[i]
     how, expected = LOOKED_UP, 1.0
     if r > 0:
-        how, expected, m = HANDED_BACK, _expected_steps(free, r, tol), free - r_free
-        if _path_pays(s, m, r_free, r - r_free, _expected_steps(m, r, tol)):
+        how, expected, m = HANDED_BACK, _expected_steps(free, r, tol, least), free - r_free
+        if _path_pays(s, m, r_free, r - r_free, _expected_steps(m, r, tol, least)):
             if m > OWN_LOOP:
                 return TOO_MANY, tol, expected
             if leave_along(s, kernel, biased, leaving, np.empty((0, 0)), np.empty(0)):
@@ -192,7 +194,7 @@ def take_out(s, kernel, biased, leaving, hands_back):
 
 @compiled
 def _forget(s, kernel, biased, leaving, tol):
-    return forget_here(s, kernel, biased, leaving, tol)
+    return forget_here(s, kernel, biased, leaving, tol, ASKED)
 
 
 def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float) -> tuple[Expansion, int]:
@@ -330,7 +332,7 @@ def enter_along(s, kernel, first, tol, F, w):
             place[t] = path.DRIVEN
             driven[r], target[r] = t, s.hi[t] if s.y[t] > 0 else s.lo[t]
             r += 1
-    steps = ENTERING * math.sqrt(widest * largest) * _expected_steps(free, r, tol)
+    steps = ENTERING * math.sqrt(widest * largest) * _expected_steps(free, r, tol, ASKED)
     if r == 0 or not _path_pays(s, free, r, 0, steps):
         return HANDED_BACK
     if free > max(OWN_LOOP, F.shape[0]):

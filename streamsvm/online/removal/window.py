@@ -27,7 +27,7 @@ from streamsvm.core.storage import live_slots, owned
 from streamsvm.online import gap, lasvm
 from streamsvm.online.arrival import DUE, LATEST, SPAN, forget_old
 from streamsvm.online.finish import MIN_CHUNK, STEPS_PER_MEMBER, solve_active
-from streamsvm.online.removal.forget import HANDED_BACK, TOO_MANY, forget_here, note, note_steps, take_out
+from streamsvm.online.removal.forget import AGED, HANDED_BACK, TOO_MANY, forget_here, note, note_steps, take_out
 
 EARLY = 50  # a fiftieth of a window is forgotten early, so that many members leave at once
 MICROSECOND = datetime.timedelta(microseconds=1)
@@ -115,7 +115,7 @@ def _forget_old(s, kernel, biased, tol, clock, now):
     n, edge = s.counts[SLOTS], now - clock[SPAN]
     if _oldest(s) <= edge:
         leaving = np.flatnonzero((s.y[:n] != 0) & (s.born[:n] <= edge + clock[SPAN] // EARLY))
-        how, tol, expected = forget_here(s, kernel, biased, leaving, tol)
+        how, tol, expected = forget_here(s, kernel, biased, leaving, tol, AGED)
         if how == TOO_MANY:  # for a factor that compiled code makes
             how = HANDED_BACK
             take_out(s, kernel, biased, leaving, True)

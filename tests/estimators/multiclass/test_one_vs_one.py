@@ -328,7 +328,7 @@ def test_a_snapshot_of_one_class():
 
 
 def test_models_that_have_no_meaning_for_pairs_are_refused():
-    with pytest.raises(TypeError, match=r"scaler \| OneVsOne"):
+    with pytest.raises(TypeError, match=r"Records\(\) \| OneVsOne\(LASVM\(\)\)"):
         OneVsOne(AutoLASVM())
     with pytest.raises(ValueError, match=r"pos_weight=2.0 has no use for pairs"):
         OneVsOne(LASVM(pos_weight=2.0))
