@@ -118,6 +118,7 @@ function findingKey(event) {
 }
 
 $("finding").addEventListener("keydown", (event) => {
+  if (!$("finding").open) return;  // a row of a closed list has the focus for a moment
   if (!event.ctrlKey && !event.metaKey && !event.altKey && !event.repeat && !event.isComposing) findingKey(event);
 });
 $("finding-open").addEventListener("click", openFinding);
