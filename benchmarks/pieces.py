@@ -25,6 +25,7 @@ from shared.clock import cpu_seconds
 import streamsvm
 from streamsvm.core import blocks, expansion
 from streamsvm.core.rows import kernel_row
+from streamsvm.estimators.learner.learning import make_room
 from streamsvm.estimators.learner.state import batches
 from streamsvm.online import arrival, lasvm
 
@@ -116,7 +117,7 @@ def latency() -> None:
             example = (arrival.Features(columns, X[t]), *box, t, t, False)
             status = arrival.learn_example(model._state.expansion, *engine, *example, notes)
             if status == arrival.NO_ROOM:
-                model._make_room(X[t], binary=False)
+                make_room(model._state, X[t], binary=False)
 
         print(f"{'predict_one: ' + title:44} {timed(lambda t, m=model, r=rows: m.predict_one(r[t]), fresh)}")
         print(f"{'learn, engine alone: ' + title:44} {timed(learn_engine, fresh)}")

@@ -127,12 +127,12 @@ def learn_values(
     features, notes = arrival.Features(columns, values), arrival.Notes(state.calibration, clock_of(state), margin)
     given = (scale, state.kernel, state.rule, features, *example, notes)
     if len(state.features.columns) > len(state.expansion.member_indices):
-        _make_room(state, values, is_binary(state.expansion))  # If the example is refused, its storage stays.
+        make_room(state, values, is_binary(state.expansion))  # If the example is refused, its storage stays.
     status = learn_example(in_room(state), *given)
     if status == arrival.NO_ROOM:
         stored = _stored(state, columns, values)[1] if state.scale.is_active else values.astype(np.float32)
         ones = bool(np.isin(stored, (0.0, 1.0)).all())
-        _make_room(state, values, is_binary(state.expansion) and ones)
+        make_room(state, values, is_binary(state.expansion) and ones)
         status = learn_example(in_room(state), *given)
     return status
 
@@ -144,7 +144,7 @@ def _stored(state: State, columns: np.ndarray, values: np.ndarray) -> tuple[np.n
     return q.indices, q.values
 
 
-def _make_room(state: State, values: np.ndarray, binary: bool) -> None:
+def make_room(state: State, values: np.ndarray, binary: bool) -> None:
     nnz = len(state.features) if state.scale.is_active else int(np.count_nonzero(values))
     state.expansion = storage.reserve(state.expansion, 1, len(state.features), binary, nnz, 0)
 
