@@ -49,8 +49,11 @@ def label_studio(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studio")
     user = ["--username", "ann@example.org", "--password", "loopback"]
     local = ["--no-browser", "--internal-host", "127.0.0.1", "--port", "{port}"]
+    key = {"SECRET_KEY": "of-these-tests"}  # its own is random, and lost at a restart if it begins with a dollar sign
     quiet = {"COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false", "SENTRY_DSN": ""}
     data = {"LABEL_STUDIO_BASE_DATA_DIR": str(folder)}
-    server = Server([program, "-m", "label_studio.server", "start", *local, *user], folder, "/version", **quiet, **data)
+    server = Server(
+        [program, "-m", "label_studio.server", "start", *local, *user], folder, "/version", **key, **quiet, **data
+    )
     yield server
     server.stop()
