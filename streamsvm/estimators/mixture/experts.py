@@ -8,7 +8,7 @@ import numpy as np
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
 from streamsvm.core.threads import one_blas_thread
-from streamsvm.estimators.mixture.fitting import BUFFER, FADING, RIDGES, SIZE, Fit, Latest
+from streamsvm.estimators.mixture.fitting import BUFFER, FADING, RIDGES, Fit, Latest, is_time_to_begin
 from streamsvm.online.mixture import advice, experts, linear, pairs
 from streamsvm.online.mixture.experts import K
 from streamsvm.online.mixture.spans import BLOCK, Span
@@ -33,7 +33,7 @@ class Experts:
         self.columns: dict[Hashable, int] = {}
         self.lines, self.pairs, self.rules = [linear.new_linear(0)], [pairs.new_pairs(0)], [advice.new_advice(K)]
         self.latest = Latest(0)
-        self.fits = (Fit(0, is_full=True, memory=1.0), Fit(0, is_full=False, memory=FADING))
+        self.fits = (Fit(is_full=True, memory=1.0), Fit(is_full=False, memory=FADING))
         self.n_fitted = 1  # classes that the spans have begun with
         self.n_taken = self.n_solved = 0  # records that the sums of the spans hold, and that their coefficients know
         self._make_room()
@@ -93,25 +93,25 @@ class Experts:
             found.append(experts.learn(not c, 1.0 if c == number else -1.0, at, *state))
         self.latest.add(self._rooms[0].x, number + 1.0 if number != NONE else -1.0)
         if self.latest.n % STEP == 0:
-            with one_blas_thread():
-                self._fit()
+            self._fit()
         return found
 
     def _fit(self) -> None:
-        """Keep the spans up to date.  Begin them anew if the number of records has doubled, or if a class is new."""
+        """Keep the spans up to date.  Begin them anew if it is time, or if a class is new."""
         n = self.latest.n
-        begins = not n & (n - 1) or self.n_fitted < len(self.rules)
+        begins = is_time_to_begin(n) or self.n_fitted < len(self.rules)
         is_due = begins or n - self.n_solved >= min(SOLVED_AFTER, max(2 * STEP, n // 4))
         if not is_due and n - self.n_taken < BLOCK:
             return
         Y = self._signs(self.latest.y[np.arange(self.n_taken, n) % BUFFER])
-        for fit in self.fits if self.n_taken else ():  # at first, there is no basis
-            fit.take_in(Y)
-            if is_due:
-                fit.solve()
-        self.n_taken, self.n_solved = n, n if is_due else self.n_solved
-        if begins:
-            self._begin_anew(n)
+        with one_blas_thread():
+            for fit in self.fits if self.n_taken else ():  # at first, there is no basis
+                fit.take_in(Y)
+                if is_due:  # at a beginning too: the metric is learned from the coefficients
+                    fit.solve()
+            self.n_taken, self.n_solved = n, n if is_due else self.n_solved
+            if begins:
+                self._begin_anew(n)
 
     def _begin_anew(self, n: int) -> None:
         X, y = self.latest.in_order()
@@ -171,6 +171,7 @@ class Experts:
         arrays = {"latest.X": self.latest.X, "latest.y": self.latest.y}
         for i, fit in enumerate(self.fits):
             arrays |= {f"span{i}.{name}": getattr(fit.span, name) for name in SHARED_OF_SPANS}
+            arrays[f"span{i}.metric"] = fit.span.metric if fit.is_full else np.diagflat(fit.span.metric)
             arrays |= {f"span{i}.block": fit.span.block[: self.latest.n - self.n_taken], f"span{i}.A": np.tril(fit.A)}
         for c in range(len(self.rules)):
             own = self._of_class(c)
@@ -216,9 +217,11 @@ class Experts:
     def _restore_fit(self, fit: Fit, prefix: str, d: int, own: Sequence[Mapping[str, np.ndarray]]) -> None:
         arrays = own[0]
         m = len(require_array(arrays, f"{prefix}squares", np.float64, (None,)))
-        require(m <= SIZE, "the basis of a span")
+        require(m <= BUFFER, "the basis of a span")  # it is as long as it was made: older states have 250
         shapes = {"mean": (d,), "factor": (d,), "metric": (d, d), "basis": (d, m), "squares": (m,)}
         shared = {name: _taken(arrays, prefix + name, shape) for name, shape in shapes.items()}
+        if not fit.is_full:
+            shared["metric"] = np.diagonal(shared["metric"]).copy()[np.newaxis]
         block = np.zeros((BLOCK, m))
         in_block = self.latest.n - self.n_taken
         block[:in_block] = _taken(arrays, f"{prefix}block", (in_block, m))

@@ -4,8 +4,8 @@
     (A + lambda K) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
 
 A and b are taken in block by block; a is solved for now and then, for each lambda of `RIDGES`.  The one with the
-smallest fading hinge loss predicts.  When the number of records has doubled, the span begins anew from the latest
-`BUFFER` records: its scale, its basis, and its metric,
+smallest fading hinge loss predicts.  When the number of records has doubled, and fourfold once there are more than
+`BUFFER`, the span begins anew from the latest `BUFFER` records: its scale, its basis, and its metric,
 
     T T^T = the mean of g g^T, or its diagonal, mixed with a little of the identity; g: the gradients of f there
 
@@ -26,9 +26,9 @@ learning models" (2024), the recursive feature machine.  Deviation: the metric i
 
 import numpy as np
 
-from streamsvm.online.mixture.spans import BLOCK, Span, kernel_rows, new_span, place_all
+from streamsvm.online.mixture.spans import BLOCK, Span, new_span
 
-SIZE = 250  # records of a basis
+SIZE = 192  # records of a basis: with 250 as often right, in the mean of 21 streams, and a record costs more
 BUFFER = 2048  # latest records
 RIDGES = (0.1, 1.0, 10.0)
 MIXED_IN = 0.1  # of the identity, in a full metric
@@ -36,6 +36,12 @@ MIXED_IN_DIAGONAL = 0.01
 FADING = 0.999  # of the losses, and of the records of a span of the latest ones
 FOR_METRIC = 1000  # latest records whose gradients give the metric
 JITTER = 1e-3  # of a lambda, and for a factor that fails
+
+
+def is_time_to_begin(n: int) -> bool:
+    """Whether the spans begin anew after so many records."""
+    is_doubled, is_fourfold = not n & (n - 1), (n.bit_length() - BUFFER.bit_length()) % 2 == 0
+    return is_doubled and (n <= BUFFER or is_fourfold)
 
 
 class Latest:
@@ -66,10 +72,16 @@ class Latest:
 class Fit:
     """The span of each class, and the sums that they are fitted from."""
 
-    def __init__(self, d: int, *, is_full: bool, memory: float) -> None:
+    def __init__(self, *, is_full: bool, memory: float) -> None:
         self.is_full, self.memory = is_full, memory
-        self.spans = [new_span(d)]
+        self.spans = [new_span(is_full)]
         self.A, self.b, self.losses = np.zeros((0, 0), order="F"), np.zeros((1, 0)), np.zeros((1, len(RIDGES)))
+
+    def __setstate__(self, stored: dict) -> None:
+        """Take over a pickle, also an older one, which has a diagonal metric as a matrix."""
+        self.__dict__.update(stored)
+        if not self.is_full and len(self.span.metric) != 1:
+            self._share(metric=np.diagonal(self.span.metric)[np.newaxis].copy())
 
     @property
     def span(self) -> Span:
@@ -83,38 +95,49 @@ class Fit:
         self.b, self.losses = (np.pad(array, ((0, 1), (0, 0))) for array in (self.b, self.losses))
 
     def widen(self, d: int) -> None:
-        """Make room for more columns, which count from the next beginning on."""
-        old, more = self.span, d - len(self.span.mean)
-        metric = np.eye(d)
-        metric[: d - more, : d - more] = old.metric
-        self._share(
-            mean=np.pad(old.mean, (0, more)),
-            factor=np.pad(old.factor, (0, more)),
-            metric=metric,
-            basis=np.ascontiguousarray(np.pad(old.basis, ((0, more), (0, 0)))),
-        )
+        """Make room for more columns, which count from the next beginning on: their factors are 0."""
+        more = (0, d - len(self.span.mean))
+        of_metric = (more if self.is_full else (0, 0), more)
+        room = {"mean": more, "factor": more, "metric": of_metric, "basis": (more, (0, 0))}
+        self._share(**{name: np.pad(getattr(self.span, name), pads) for name, pads in room.items()})
 
     def _share(self, **arrays: np.ndarray) -> None:
         self.spans = [span._replace(**arrays) for span in self.spans]
 
+    def _placed(self, X: np.ndarray) -> np.ndarray:
+        """The records in the span's coordinates, (n, D)."""
+        span = self.span
+        Z = np.where(np.isnan(X), 0.0, (X - span.mean) * span.factor)
+        return Z @ span.metric if self.is_full else Z * span.metric
+
+    def _kernel_rows(self, U: np.ndarray) -> np.ndarray:
+        """The kernel values of records in the span's coordinates with the basis, (n, M)."""
+        span, gamma = self.span, self.span.gamma[0]
+        K: np.ndarray = U @ (2.0 * gamma * span.basis)
+        K -= gamma * span.squares
+        K -= gamma * np.square(U).sum(axis=1, keepdims=True)
+        return np.exp(np.minimum(K, 0.0, out=K), out=K)
+
     def note_basis(self) -> None:
         """Compute the kernel values of the basis with itself."""
-        self.kernel = np.zeros((len(self.span.squares), len(self.span.squares)))
-        kernel_rows(self.span, np.ascontiguousarray(self.span.basis.T), self.kernel)
-        self.kernel = self.kernel.T  # the same numbers, in the order that LAPACK has
+        self.kernel = self._kernel_rows(self.span.basis.T).T  # in the order that LAPACK has
 
     def take_in(self, Y: np.ndarray) -> None:
         """Take in the first rows of the block, whose labels are Y, +1 or -1, (C, n)."""
-        from scipy.linalg.blas import dsyrk  # scipy takes long to load, and most models never need it
-
         n = Y.shape[1]
-        K, fading, ages = self.span.block[:n], self.memory**n, np.arange(n - 1, -1, -1)
-        roots = np.sqrt(self.memory) ** ages
-        faded = K * roots[:, None]
+        K, ages = self.span.block[:n], np.arange(n - 1, -1, -1)
         for c, (y, span) in enumerate(zip(Y, self.spans, strict=True)):
             hinge = np.maximum(0.0, 1.0 - y * (span.coef @ K.T))
             self.losses[c] = self.losses[c] * FADING**n + hinge @ FADING**ages
-            self.b[c] = self.b[c] * fading + faded.T @ (roots * y)
+        self._add(K, Y)
+
+    def _add(self, K: np.ndarray, Y: np.ndarray) -> None:
+        """Add records to the sums, whose kernel rows are K, (n, M), and whose labels are Y, (C, n)."""
+        from scipy.linalg.blas import dsyrk  # scipy takes long to load, and most models never need it
+
+        fading, roots = self.memory ** len(K), np.sqrt(self.memory) ** np.arange(len(K) - 1, -1, -1)
+        faded = K * roots[:, None]
+        self.b = self.b * fading + (Y * roots) @ faded
         self.A = dsyrk(1.0, faded.T, beta=fading, c=self.A, lower=1, overwrite_c=1)
 
     def solve(self) -> None:
@@ -131,13 +154,11 @@ class Fit:
     def begin_anew(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Choose scale, metric and basis from these records, the latest ones, and fit the spans to them."""
         mean, factor, variance = scale_of(X)
-        metric = self._learned_metric(X[-FOR_METRIC:]) if len(self.A) else np.eye(X.shape[1])
+        metric = self._learned_metric(X[-FOR_METRIC:])
         size = min(SIZE, len(X))
-        chosen = np.arange(size) * len(X) // size
         self._share(mean=mean, factor=factor, metric=metric, block=np.zeros((BLOCK, size)))
-        U = np.zeros(X.shape)
-        place_all(self.span, X, np.zeros(X.shape[1]), U)
-        basis = np.ascontiguousarray(U[chosen].T)
+        U = self._placed(X)
+        basis = np.ascontiguousarray(U[np.arange(size) * len(X) // size].T)
         self._share(basis=basis, squares=np.square(basis).sum(axis=0))
         gamma = 1.0 / max(variance, 1e-12)
         self.spans = [
@@ -145,33 +166,36 @@ class Fit:
             for span in self.spans
         ]
         self.note_basis()
-        K = np.zeros((len(X), size))
-        kernel_rows(self.span, U, K)
-        roots = np.sqrt(self.memory) ** np.arange(len(X) - 1, -1, -1)
-        K *= roots[:, None]
-        self.A, self.b = np.asfortranarray(K.T @ K), np.array([K.T @ (roots * y) for y in Y])
+        self.A, self.b = np.zeros((size, size), order="F"), np.zeros((len(Y), size))
+        for part in _blocks(len(X)):
+            self._add(self._kernel_rows(U[part]), Y[:, part])
         self.solve()
 
     def _learned_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric from the gradients of f at these records."""
-        first, d = self.span, X.shape[1]
-        U, K, M = np.zeros(X.shape), np.zeros((len(X), len(self.A))), np.zeros((d, d))
-        place_all(first, X, np.zeros(d), U)
-        kernel_rows(first, U, K)
-        for span in self.spans:
-            terms = K * span.coef[int(span.gamma[1])]
-            gradients = (terms @ span.basis.T - U * terms.sum(axis=1, keepdims=True)) @ span.metric.T
-            M += gradients.T @ gradients
-        trace = np.trace(M)
-        if not 0.0 < trace < np.inf:
-            return first.metric
-        mixed_in = MIXED_IN if self.is_full else MIXED_IN_DIAGONAL
+        d, U = X.shape[1], self._placed(X)
+        M = np.zeros((d, d))
+        for part in _blocks(len(X)):
+            K = self._kernel_rows(U[part])
+            for span in self.spans:
+                terms = K * span.coef[int(span.gamma[1])]
+                gradients = terms @ span.basis.T - U[part] * terms.sum(axis=1, keepdims=True)
+                gradients = gradients @ span.metric.T if self.is_full else gradients * span.metric
+                M += gradients.T @ gradients
+        trace, mixed_in = np.trace(M), MIXED_IN if self.is_full else MIXED_IN_DIAGONAL
+        if not 0.0 < trace < np.inf:  # at first, f is 0
+            return np.eye(d) if self.is_full else np.ones((1, d))
         M = (1.0 - mixed_in) * M * (d / trace) + mixed_in * np.eye(d)
         if not self.is_full:
-            return np.diag(np.sqrt(np.diagonal(M)))
+            return np.sqrt(np.diagonal(M))[np.newaxis]
         values, vectors = np.linalg.eigh(M)
         T = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.ascontiguousarray(T * np.sqrt(d / np.square(T).sum()))
+
+
+def _blocks(n: int) -> list[slice]:
+    """Parts of so many records, whose kernel values are in a near memory."""
+    return [slice(begin, begin + BLOCK) for begin in range(0, n, BLOCK)]
 
 
 def scale_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

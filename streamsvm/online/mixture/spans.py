@@ -9,7 +9,7 @@ symbol    name                                                 shape            
 ========= ==================================================== ================= =======
 mean      of each column                                       (D,)              float64
 factor    1 / deviation of each column                         (D,)              float64
-metric    T                                                    (D, D)            float64
+metric    T, or its diagonal if there is no more               (D, D), (1, D)    float64
 basis     the l_i, transposed                                  (D, M)            float64
 squares   |l_i|^2                                              (M,)              float64
 coef      a, for each strength of the ridge                    (3, M)            float64
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.exponentials import exp64
 
@@ -43,46 +43,38 @@ class Span(NamedTuple):
     block: np.ndarray
 
 
-def new_span(d: int) -> Span:
-    """A span without a basis: f is 0."""
+def new_span(is_full: bool) -> Span:
+    """A span without columns and without a basis, so f is 0; with a full metric or a diagonal."""
     z = np.zeros
-    return Span(z(d), np.ones(d), np.eye(d), z((d, 0)), z(0), z((3, 0)), z(2), z((BLOCK, 0)))
-
-
-@inner
-def place(span, x, z, u):
-    """Write u, the record in the span's coordinates; z is room of its size or more; return |u|^2."""
-    mean, factor, metric = span.mean, span.factor, span.metric
-    d, total = x.shape[0], 0.0
-    for j in range(d):
-        z[j] = 0.0 if np.isnan(x[j]) else (x[j] - mean[j]) * factor[j]
-        u[j] = 0.0
-    for j in range(d):
-        row, v = metric[j], z[j]
-        for c in range(d):
-            u[c] += v * row[c]
-    for j in range(d):
-        total += u[j] * u[j]
-    return total
-
-
-@inner
-def write_kernel_row(span, u, square, row):
-    """Write the kernel values of a record with all of the basis."""
-    gamma, basis, squares = span.gamma[0], span.basis, span.squares
-    row[:] = 0.0
-    for j in range(u.shape[0]):
-        own, v = basis[j], u[j]
-        for i in range(row.shape[0]):
-            row[i] += own[i] * v
-    for i in range(row.shape[0]):
-        row[i] = exp64(-gamma * max(square + squares[i] - 2.0 * row[i], 0.0))
+    return Span(z(0), z(0), z((0 if is_full else 1, 0)), z((0, 0)), z(0), z((3, 0)), z(2), z((BLOCK, 0)))
 
 
 @inner
 def look(span, x, z, u, row):
     """Write the kernel row of a record; z and u are room of its size or more, and of its size."""
-    write_kernel_row(span, u, place(span, x, z, u), row)
+    mean, factor, metric = span.mean, span.factor, span.metric
+    d, square = x.shape[0], 0.0
+    for j in range(d):
+        z[j] = 0.0 if np.isnan(x[j]) else (x[j] - mean[j]) * factor[j]
+        u[j] = 0.0
+    if metric.shape[0] == 1:
+        for j in range(d):
+            u[j] = z[j] * metric[0, j]
+    else:
+        for j in range(d):
+            own, v = metric[j], z[j]
+            for c in range(d):
+                u[c] += v * own[c]
+    for j in range(d):
+        square += u[j] * u[j]
+    gamma, basis, squares = span.gamma[0], span.basis, span.squares
+    row[:] = 0.0
+    for j in range(d):
+        own, v = basis[j], u[j]
+        for i in range(row.shape[0]):
+            row[i] += own[i] * v
+    for i in range(row.shape[0]):
+        row[i] = exp64(-gamma * max(square + squares[i] - 2.0 * row[i], 0.0))
 
 
 @inner
@@ -92,20 +84,3 @@ def predict_span(span, row):
     for i in range(row.shape[0]):
         f += coef[i] * row[i]
     return min(max(0.5 + 0.5 * f, 0.0), 1.0)
-
-
-@compiled
-def place_all(span, X, z, U):
-    """Write the records X, (n, D), in the span's coordinates."""
-    for t in range(X.shape[0]):
-        place(span, X[t], z, U[t])
-
-
-@compiled
-def kernel_rows(span, U, K):
-    """Write the kernel values of records in the span's coordinates with the basis, (n, M)."""
-    for t in range(U.shape[0]):
-        square = 0.0
-        for j in range(U.shape[1]):
-            square += U[t, j] * U[t, j]
-        write_kernel_row(span, U[t], square, K[t])

@@ -7,6 +7,7 @@ import pytest
 
 from streamsvm.estimators.mixture.class_stack import ClassStack
 from streamsvm.estimators.mixture.experts import NONE, Experts
+from streamsvm.estimators.mixture.fitting import is_time_to_begin
 from streamsvm.online.mixture import advice, experts
 
 
@@ -113,27 +114,36 @@ def test_linear_experts_and_the_rule_are_those_of_slow_twins():
     assert fast.rules[0].shares == pytest.approx(slow.shares, abs=1e-9)
 
 
-def test_a_span_is_the_least_squares_fit_to_its_records():
+def test_spans_are_the_least_squares_fit_to_their_records():
     rng = np.random.default_rng(1)
-    fast, n = Experts(), 256
-    X = rng.normal(size=(n, 2))
+    fast, n, later = Experts(), 256, 20
+    X = rng.normal(size=(n + later, 2))
     y = X[:, 0] * X[:, 1] > 0.0
     for x, label in zip(X.tolist(), y.tolist(), strict=True):
         named = {"a": x[0], "b": x[1]}
         fast.predict(named, [0.5])
         fast.know(named)
         fast.learn(0 if label else NONE)
-    span = fast.fits[1].span
-    U = (X - span.mean) * span.factor @ span.metric
-    basis = span.basis.T
-    K = np.exp(-span.gamma[0] * np.square(U[:, None] - basis).sum(axis=2))
-    Z = np.exp(-span.gamma[0] * np.square(basis[:, None] - basis).sum(axis=2))
-    weights = 0.999 ** np.arange(n - 1, -1, -1)
-    for ridge, coef in zip((0.1, 1.0, 10.0), span.coef, strict=True):
-        A = (K.T * weights) @ K + ridge * Z + 1e-3 * ridge * np.eye(len(Z))
-        values = K @ np.linalg.solve(A, (K.T * weights) @ np.where(y, 1.0, -1.0))
-        assert K @ coef == pytest.approx(values, abs=1e-3)
-    assert np.mean((K @ span.coef[0] > 0.0) == y) > 0.9
+    for fit, memory in zip(fast.fits, (1.0, 0.999), strict=True):
+        span = fit.span
+        metric = span.metric if len(span.metric) == 2 else np.diag(span.metric[0])
+        U, basis = (X - span.mean) * span.factor @ metric, span.basis.T
+        K = np.exp(-span.gamma[0] * np.square(U[:, None] - basis).sum(axis=2))
+        assert span.block[:later] == pytest.approx(K[n:], abs=1e-9)  # of the compiled code
+        Z = np.exp(-span.gamma[0] * np.square(basis[:, None] - basis).sum(axis=2))
+        K, signs, weights = K[:n], np.where(y[:n], 1.0, -1.0), memory ** np.arange(n - 1, -1, -1)
+        for ridge, coef in zip((0.1, 1.0, 10.0), span.coef, strict=True):
+            A = (K.T * weights) @ K + ridge * Z + 1e-3 * ridge * np.eye(len(Z))
+            values = K @ np.linalg.solve(A, (K.T * weights) @ signs)
+            assert K @ coef == pytest.approx(values, abs=1e-3)
+        assert np.mean((K @ span.coef[0] > 0.0) == y[:n]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("n", "is_time"), [(1024, 1), (1056, 0), (2048, 1), (4096, 0), (8192, 1), (16384, 0), (32768, 1)]
+)
+def test_spans_begin_anew_less_often_when_no_longer_all_records_are_there(n, is_time):
+    assert is_time_to_begin(n) == is_time
 
 
 def test_pairs_of_bins_learn_what_no_single_feature_shows():
