@@ -60,10 +60,9 @@ from ...records.people.questions import FOUND, Question
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
-from ..answer import Given
+from ..answer import Given, Unusable
 from ..book import UnknownQuestion
 from ..choices import Choices
-from ..finding.query import BadQuery
 from ..history import Step
 from ..service import LabellingService
 from . import markdown
@@ -211,11 +210,8 @@ class _Handler(Handler):
         old, new, choices = body.get("from"), body.get("to"), self.server.choices
         if not isinstance(old, str) or not (new is None or isinstance(new, str)):
             raise Refused(HTTPStatus.BAD_REQUEST, "from must be the name of a class, and to a name or null")
-        try:
-            change = choices.change(old, None if new is None else new.strip(), self.server.service.stats())
-            self.server.service.change_class(change, self._who())
-        except ValueError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        change = choices.change(old, None if new is None else new.strip(), self.server.service.stats())
+        self.server.service.change_class(change, self._who())
         return {"op": change.op, **self._class_changes()}
 
     def _next(self) -> dict[str, Any]:
@@ -288,13 +284,10 @@ class _Handler(Handler):
     def _find(self) -> dict[str, Any]:
         service, labelling, like = self.server.service, self.server.labelling, self._parameter("like")
         before = self._number("before")
-        try:
-            if like:
-                found = service.find_like(_query_id({"query_id": like}), PAGE)
-            else:
-                found = service.find(self._parameter("q"), before, PAGE)
-        except BadQuery as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        if like:
+            found = service.find_like(_query_id({"query_id": like}), PAGE)
+        else:
+            found = service.find(self._parameter("q"), before, PAGE)
         shown = zip(found.page.questions, found.given, strict=True)
         return {
             "found": [preview(one, labelling) | self._said(one, given) for one, given in shown],
@@ -330,10 +323,7 @@ class _Handler(Handler):
         choices, stats = self.server.choices, self.server.service.stats()
         if not isinstance(label, str):
             raise Refused(HTTPStatus.BAD_REQUEST, f"label must be {choices.wanted(stats)}, got {label!r:.100}")
-        try:
-            return choices.named(label, stats)
-        except ValueError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        return choices.named(label, stats)
 
     def _undo(self, body: Mapping[str, Any]) -> dict[str, Any]:
         number = body.get("number")
@@ -393,6 +383,8 @@ class _Handler(Handler):
             respond()
         except Refused as refusal:
             self._send_error(refusal.status, str(refusal))
+        except Unusable as error:
+            self._send_error(HTTPStatus.BAD_REQUEST, str(error))
         except UnknownQuestion as error:
             self._send_error(HTTPStatus.NOT_FOUND, str(error))
         except Unavailable as error:

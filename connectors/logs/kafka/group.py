@@ -15,28 +15,22 @@ from .client import CLOSE_MS, client_options, to_client
 from .errors import translated
 
 
-def new_consumer(options: KafkaOptions) -> KafkaConsumer:
-    """A consumer that joins the group; it reads nothing."""
-    with translated():
-        return KafkaConsumer(
-            **{
-                **client_options(options.client, KafkaConsumer, is_named=options.instance is not None),
-                "isolation_level": "read_uncommitted",
-            },
-            group_id=options.group,
-            group_instance_id=options.instance,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            partition_assignment_strategy=[CooperativeStickyAssignor],
-        )
-
-
 class Member(AnyMember, AsyncConsumerRebalanceListener):
     """A membership that a consumer of kafka-python keeps up."""
 
     def __init__(self, options: KafkaOptions, topic: str) -> None:
         super().__init__(topic)
-        self._consumer = new_consumer(options)
+        values = {
+            **client_options(options.client, KafkaConsumer, is_named=options.instance is not None),
+            "group_id": options.group,
+            "group_instance_id": options.instance,
+            "enable_auto_commit": False,
+            "isolation_level": "read_uncommitted",
+            "auto_offset_reset": "earliest",
+            "partition_assignment_strategy": [CooperativeStickyAssignor],
+        }
+        with translated():
+            self._consumer = KafkaConsumer(**values)  # It reads nothing.
 
     def metadata(self) -> object | None:
         found = self._consumer.group_metadata()

@@ -7,12 +7,11 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, To
 
 from ..cluster.group import Member as AnyMember
 from ..cluster.group import Offsets
-from ..cluster.options import KafkaOptions
+from ..cluster.options import IDLE_SECONDS, KafkaOptions
 from ..transport import TakenOver
 from .client import consumer_options, to_partitions
 from .errors import is_refusal, ours, translated
 
-_POLL_SECONDS = 0.1  # for one look at the group; `close` waits for it
 _LATER = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REBALANCE_IN_PROGRESS, KafkaError._WAIT_COORD}
 
 
@@ -52,7 +51,7 @@ class Member(AnyMember):
 
     def _look(self) -> None:
         with translated():
-            message = self._consumer.poll(_POLL_SECONDS)
+            message = self._consumer.poll(IDLE_SECONDS)  # `close` waits for it
         self._membership = self._consumer.consumer_group_metadata()
         error = message.error() if message is not None else None
         if error is None:
@@ -91,7 +90,7 @@ class Member(AnyMember):
         notice = self._tell("revoked", partitions, answered.set)
         if notice is None:
             return
-        while not answered.wait(_POLL_SECONDS):  # Heartbeats go on meanwhile.
+        while not answered.wait(IDLE_SECONDS):  # Heartbeats go on meanwhile.
             if self._is_closing.is_set():
                 return
         if notice.offsets:
