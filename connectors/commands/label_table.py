@@ -21,6 +21,7 @@ from ..settings.loading import load
 from ..settings.sections import ConfigError, LabelSettings, Settings
 from .init.roles import is_id
 from .label_words import EMBEDDER, embedder, nearest, words_of
+from .shared.log_access import fill
 
 TOPIC = "records"
 LOOKED_AT = 100  # records
@@ -92,12 +93,8 @@ def prepare(arguments: argparse.Namespace) -> Path:
     if arguments.text and not settings.log.dir.exists():
         _ask_first(config, settings, table, columns)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
-    with LocalLog(settings.log.dir) as log:
-        there = log.end_offsets(TOPIC).get(0, 0)
-        _require_same(log, there, table, columns)
-        for value in islice(read_events(table, "auto", columns), there, None):
-            log.produce(TOPIC, value)
-        log.flush()
+    _require_same(settings.log.dir, table, columns)
+    fill(settings.log.dir, TOPIC, read_events(table, "auto", columns))
     tell(plural(n_records, "record"), table, config)
     return config
 
@@ -167,11 +164,18 @@ def _first_event(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """The first event of a job that has begun."""
     config = _config_of(arguments.config, arguments.config.stem)
     folder = load(config, os.environ, arguments.set, with_model=False).log.dir if config.exists() else None
-    if folder is None or not folder.exists():
-        return None
+    return None if folder is None else _event_of(folder, 0)[1]
+
+
+def _event_of(folder: Path, place: int) -> tuple[int, dict[str, Any] | None]:
+    """The number of events that a job's log has, and the one at a place, or None; -1 is the last one."""
+    if not folder.exists():
+        return 0, None
     with LocalLog(folder) as log:
-        ends = {0: min(log.end_offsets(TOPIC).get(0, 0), 1)}
-        return next((json.loads(record.value or b"{}") for record in read(log, TOPIC, {0: 0}, ends)), None)
+        n = log.end_offsets(TOPIC).get(0, 0)
+        at = place % max(n, 1)
+        found = [json.loads(record.value or b"{}") for record in read(log, TOPIC, {0: at}, {0: min(at + 1, n)})]
+    return n, found[0] if found else None
 
 
 def _features(arguments: argparse.Namespace) -> str:
@@ -265,14 +269,11 @@ def _require_images(table: Path, settings: Settings, first: Sequence[dict[str, A
         )
 
 
-def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> None:
+def _require_same(folder: Path, table: Path, columns: Columns) -> None:
     """Refuse a table that is not the one whose records the log has: labels would belong to other records."""
-    if not there:
-        return
-    (last,) = read(log, TOPIC, {0: there - 1}, {0: there})
-    if json.loads(last.value or b"{}") != next(islice(_events(table, columns), there - 1, None), {}):
-        folder = f"{table.stem}-labels"
+    there, last = _event_of(folder, -1)
+    if last is not None and last != next(islice(_events(table, columns), there - 1, None), {}):
         raise FileError(
-            f"{table}: record {there} is not the one that {folder} has from an earlier call. Give the same "
+            f"{table}: record {there} is not the one that {table.stem}-labels has from an earlier call. Give the same "
             "columns as then, and add records at the end of the table only; or move the folder away to begin a new job"
         )

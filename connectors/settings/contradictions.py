@@ -1,7 +1,7 @@
 """Finds settings that contradict each other: a line for each problem."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,7 +30,7 @@ _UNLIKE = (
     ": the merger merges models of equal settings. Compare the challengers without it, then write the better settings "
     "into [model] of all trainers"
 )
-_SETTING = re.compile(r'(\w+)\.(\w+)(?: = "([\w-]+)")?')
+_SETTING = re.compile(r'(\w+)\.(\w+)(?: = "([\w-]*)")?')
 
 
 def _is_estimated(settings: Settings) -> object:
@@ -144,6 +144,19 @@ def _pairs(settings: Settings) -> Iterator[str]:
     for given, other, why in EXCLUDES:
         if (value := value_of(given, settings)) and value_of(other, settings):
             yield f"{given.format(value)} do{'' if ' and ' in given else 'es'} not go with {other}{why}"
+
+
+def lacking(settings: Settings, needs: Mapping[str, str]) -> list[str]:
+    """A line for each of these things that a process needs and the settings lack; `needs` says why it needs them."""
+    missing = {what: why for what, why in needs.items() if not value_of(what, settings)}
+    return [f"{_shown(what, settings)}{why}" for what, why in missing.items()]
+
+
+def _shown(what: str, settings: Settings) -> str:
+    """A setting and its value, before what is said of it."""
+    found = None if what in _MEANINGS else _SETTING.match(what)
+    value = found and value_of(found.expand(r"\1.\2"), settings)
+    return f"{found[1]}.{found[2]} = {'false' if value is False else repr(value)}: " if found else ""
 
 
 def value_of(what: str, settings: Settings) -> Any:

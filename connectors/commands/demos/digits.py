@@ -21,7 +21,8 @@ from ...runtime.text import plural
 from ...settings.loading import load
 from ...trainer.state.state import State
 from .. import label
-from .pages import fill, show_report
+from ..shared.log_access import fill
+from .pages import show_report
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 ANSWERS = 250  # that the demonstration without a person gives

@@ -9,7 +9,7 @@ If both halves have, the records lie around the middle, and their ends are searc
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from ..shared.configuration import read_config
 from ..shared.long_running import replaying
 
 MOST = 20  # replays
+_NEEDS = {'daemon.per = "partition"': "bisect looks at one model of a partition, so it must be 'partition'"}
 _PARTS = 10  # of the first pass, each with a checkpoint
 _LOOKS = 200  # of the first pass
 _MOST_EVENTS = 2000  # held-out events, because each look predicts them all
@@ -71,7 +72,7 @@ class Batch(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, _needs)
+    settings = read_config(arguments, _NEEDS)
     with replaying(settings) as stop:
         events = _held_out(settings, arguments.held_out)
         with tempfile.TemporaryDirectory(prefix="streamsvm-bisect-") as folder:
@@ -86,11 +87,6 @@ def run(arguments: argparse.Namespace) -> None:
         shown = f"{100 * before:.2f}% to {100 * after:.2f}%" if name == "errors" else f"{before:.4f} to {after:.4f}"
         print(f"{'error' if name == 'errors' else 'log loss'} on {len(events)} held-out events: from {shown}")
     print(f"the loss rose by {batch.rise:.4f} +- {batch.deviation:.4f}; {n_replays} replays")
-
-
-def _needs(settings: Settings) -> Iterator[str]:
-    if settings.daemon.per == "key":
-        yield "daemon.per = 'key': bisect looks at one model of a partition, so it must be 'partition'"
 
 
 def _held_out(settings: Settings, topic: str) -> list[Event]:

@@ -2,19 +2,20 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from ...records.columns import Columns
 from ...records.formats.base import show
 from ...runtime.text import plural
-from ...settings.loading import load, nothing
+from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
 
 
 def read_config(
     arguments: argparse.Namespace,
-    needs: Callable[[Settings], Iterable[str]] = nothing,
+    needs: Mapping[str, str] = MappingProxyType({}),
     *,
     log_must_exist: bool = True,
     with_model: bool = True,
