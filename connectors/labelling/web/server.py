@@ -40,7 +40,6 @@ accepts only its own address, ``localhost`` and the configured names as Host.
 """
 
 import hmac
-import json
 import logging
 import re
 import select
@@ -81,6 +80,14 @@ PAGE = 20  # answers in a reply
 _MAX_NAME = 40  # characters of an annotator's name, which every answer carries
 _MAX_TABS = 1000  # tabs whose annotators are remembered
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",  # images come from other servers
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "credentialless",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 class PageServer(HTTPServer):
@@ -133,7 +140,7 @@ class _Handler(Handler):
         routes = {
             "/api/about": self._about,
             "/api/next": self._next,
-            "/api/stats": self._stats,
+            "/api/stats": self.server.service.stats,
             "/api/history": self._history,
             "/api/review": self._review,
             "/api/classes": self._class_changes,
@@ -142,9 +149,9 @@ class _Handler(Handler):
         }
         path = self._address().path
         if path in self.server.files:
-            self._send(HTTPStatus.OK, *self.server.files[path])
+            self.reply(HTTPStatus.OK, *self.server.files[path])
         elif path in routes:
-            self._send_json(HTTPStatus.OK, routes[path]())
+            self.reply_json(HTTPStatus.OK, routes[path]())
         elif path == FILES:
             self._image()
         else:
@@ -155,7 +162,7 @@ class _Handler(Handler):
         if found is None:
             raise Refused(HTTPStatus.NOT_FOUND, "the folder of images (labelling.image_folder) has no such image")
         path, media = found
-        self._send(HTTPStatus.OK, path.read_bytes(), media)
+        self.reply(HTTPStatus.OK, path.read_bytes(), media)
 
     def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
         routes = {
@@ -172,7 +179,7 @@ class _Handler(Handler):
         if route is None:
             self._guarded(self._not_found)
         else:
-            self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
+            self._guarded(lambda: self.reply_json(HTTPStatus.OK, route(self._body())))
 
     def _about(self) -> dict[str, Any]:
         return {**self._classes(), "instructions": self.server.instructions}
@@ -239,9 +246,6 @@ class _Handler(Handler):
         """Raise if the page has gone: a question that it gets would stay reserved."""
         if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
             raise ConnectionAbortedError("the page closed the connection")
-
-    def _stats(self) -> dict[str, Any]:
-        return self.server.service.stats()
 
     def _history(self) -> dict[str, Any]:
         service, labelling = self.server.service, self.server.labelling
@@ -417,26 +421,17 @@ class _Handler(Handler):
 
     # --- replies ------------------------------------------------------------------------------------------------------
 
-    def _send_json(self, status: HTTPStatus, content: Mapping[str, Any]) -> None:
-        self._send(status, json.dumps(content, ensure_ascii=True).encode(), "application/json")
-
     def _send_error(self, status: HTTPStatus, reason: str) -> None:
         if self.path.startswith("/api/"):
-            self._send_json(status, {"error": reason})
+            self.reply_json(status, {"error": reason})
         else:
-            self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
+            self.reply(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
 
-    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        headers = {
-            "Content-Security-Policy": self.server.policy,
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",  # images come from other servers
-            "X-Content-Type-Options": "nosniff",
-            "Cross-Origin-Opener-Policy": "same-origin",
-            "Cross-Origin-Embedder-Policy": "credentialless",
-            "Cross-Origin-Resource-Policy": "same-origin",
-        }
-        self.reply(status, body, content_type, headers)
+    def end_headers(self) -> None:
+        """Add the headers that every answer has."""
+        for name, value in {**_HEADERS, "Content-Security-Policy": self.server.policy}.items():
+            self.send_header(name, value)
+        super().end_headers()
 
 
 def _query_id(body: Mapping[str, Any]) -> str:

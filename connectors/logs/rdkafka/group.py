@@ -6,7 +6,7 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..cluster.group import Member as AnyMember
-from ..cluster.group import Notice, Offsets
+from ..cluster.group import Offsets
 from ..cluster.options import KafkaOptions
 from ..transport import TakenOver
 from .client import consumer_options, to_partitions
@@ -83,15 +83,14 @@ class Member(AnyMember):
             ours = [TopicPartition(one.topic, one.partition, OFFSET_END) for one in partitions]
             consumer.incremental_assign(ours)
             consumer.pause(ours)  # `reader.Reader` reads them
-            self._notices.put(Notice("assigned", _numbers(partitions)))
+            self._tell("assigned", partitions)
         self._membership = consumer.consumer_group_metadata()
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if not partitions or self._is_closing.is_set():
-            return
         answered = threading.Event()
-        notice = Notice("revoked", _numbers(partitions), answered.set)
-        self._notices.put(notice)
+        notice = self._tell("revoked", partitions, answered.set)
+        if notice is None:
+            return
         while not answered.wait(_POLL_SECONDS):  # Heartbeats go on meanwhile.
             if self._is_closing.is_set():
                 return
@@ -100,9 +99,4 @@ class Member(AnyMember):
                 consumer.commit(offsets=to_partitions(notice.offsets), asynchronous=False)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if partitions and not self._is_closing.is_set():
-            self._note_loss(_numbers(partitions))
-
-
-def _numbers(partitions: list[TopicPartition]) -> list[int]:
-    return sorted(one.partition for one in partitions)
+        self._tell("lost", partitions)
