@@ -36,7 +36,6 @@ questions = "questions"
 model = "model" # for `streamsvm score`, which predicts all records with the newest model
 
 [labelling]
-instructions = INSTRUCTIONS
 # threshold = "gmean" # of two classes: the model then finds more of the rare one, with more false alarms
 
 [daemon]
@@ -125,24 +124,28 @@ def tell(events: str, source: Path, config: Path) -> None:
 
 def _begin(config: Path, overrides: list[str], text: str) -> None:
     """Write the configuration of a new job, with what ``--set`` says: the next call and other commands need it, too."""
-    config.write_text(text.replace("INSTRUCTIONS", '""'), encoding="utf-8")
+    config.write_text(text, encoding="utf-8")
     try:
         settings = load(config, os.environ, overrides, with_model=False)
     except ConfigError:
         config.unlink()  # The next call begins anew.
         raise
-    text = text.replace("INSTRUCTIONS", json.dumps(_instructions(settings.label), ensure_ascii=False))
+    text = _with(text, "labelling", "instructions", _instructions(settings.label))
     for flag in overrides:
         section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
         value = getattr(getattr(settings, section), key, None)
         if isinstance(value, Path):  # relative to the configuration, so that a job can be moved
             value = os.path.relpath(value, config.parent)
         if isinstance(value, str | int | float | tuple):
-            line = f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
-            text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
-            head = f"[{section}]\n"
-            text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
+            text = _with(text, section, key, value)
     config.write_text(text, encoding="utf-8")
+
+
+def _with(text: str, section: str, key: str, value: Any, remark: str = "") -> str:
+    """The text of a configuration with another value of a key."""
+    head, line = f"[{section}]\n", f"{key} = {json.dumps(value, ensure_ascii=False)}{remark}\n"
+    text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
+    return text.replace(head, head + line, 1) if head in text else f"{text}\n{head}{line}"
 
 
 def _id_column(arguments: argparse.Namespace) -> str | None:
@@ -192,12 +195,13 @@ def _ask_first(config: Path, settings: Settings, table: Path, columns: Columns) 
     words, own, by = words_of(settings.label.positive), settings.labelling, embedder()
     if not words or own.seed_words or own.first:
         return
-    line = f"seed_words = {json.dumps(words, ensure_ascii=False)}\n"
-    if by is not None:
-        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in _events(table, columns))
-        line = f"first = {json.dumps(nearest(texts, words[0], by), ensure_ascii=False)} # nearest to {words[0]!r}\n"
     text = config.read_text(encoding="utf-8")
-    config.write_text(text.replace("[labelling]\n", f"[labelling]\n{line}", 1), encoding="utf-8")
+    if by is None:
+        text = _with(text, "labelling", "seed_words", words)
+    else:
+        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in _events(table, columns))
+        text = _with(text, "labelling", "first", nearest(texts, words[0], by), f" # nearest to {words[0]!r}")
+    config.write_text(text, encoding="utf-8")
 
 
 def _instructions(label: LabelSettings) -> str:
