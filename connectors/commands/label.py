@@ -33,7 +33,7 @@ from ..settings.sections import ConfigError, Settings, refuse
 from ..trainer import trainer
 from ..trainer.state.state import State
 from . import label_images, label_table
-from .shared.configuration import read_config, was_only_checked
+from .shared.configuration import misplaced, read_config, was_only_checked
 from .shared.long_running import show_states, stopping, working
 
 FrontEnd = Callable[[LabellingService, Stop], None]
@@ -108,18 +108,13 @@ def _check_options(arguments: argparse.Namespace) -> None:
     """Raise `ConfigError` if an option belongs to another front end."""
     is_oracle = arguments.truth is not None or arguments.field is not None
     is_page = not (is_oracle or arguments.terminal or arguments.label_studio)
-    problems = [
-        f"--{option.replace('_', '-')} goes with {home} only"
-        for names, home, is_home in (
-            (("annotator",), "--terminal", arguments.terminal),
-            (("no_browser",), "the page", is_page),
-            (("delay", "noise"), "--truth or --field", is_oracle),
-            (("project", "token_file", "auth_file"), "--label-studio", arguments.label_studio),
-        )
-        for option in names
-        if getattr(arguments, option) not in (None, False) and not is_home
-    ]
-    refuse(problems)
+    homes = (
+        ("--terminal", arguments.terminal, {"annotator": None}),
+        ("the page", is_page, {"no_browser": False}),
+        ("--truth or --field", is_oracle, {"delay": None, "noise": None}),
+        ("--label-studio", arguments.label_studio, {"project": None, "token_file": None, "auth_file": None}),
+    )
+    refuse(misplaced(arguments, homes))
 
 
 def _user() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..labelling.web.images import shown_at
 from ..logs.embedded import LocalLog
-from ..logs.reading import read
+from ..logs.reading import read_one
 from ..records.columns import Columns
 from ..records.files import read_events
 from ..records.tables import SUFFIXES
@@ -176,9 +176,8 @@ def _event_of(folder: Path, place: int) -> tuple[int, dict[str, Any] | None]:
         return 0, None
     with LocalLog(folder) as log:
         n = log.end_offsets(TOPIC).get(0, 0)
-        at = place % max(n, 1)
-        found = [json.loads(record.value or b"{}") for record in read(log, TOPIC, {0: at}, {0: min(at + 1, n)})]
-    return n, found[0] if found else None
+        record = read_one(log, TOPIC, 0, place % max(n, 1))
+    return n, None if record is None else json.loads(record.value or b"{}")
 
 
 def _features(arguments: argparse.Namespace) -> str:

@@ -119,13 +119,11 @@ def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: St
     places = _places(settings)
     elsewhere = [number for number, here in asked.items() if here.erasures and number not in places]
     if elsewhere and settings.state.store != "dir":
-        raise ConfigError(
-            *(
-                f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
-                f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from "
-                "a folder beside it; one trainer must have all partitions"
-                for number in elsewhere
-            )
+        refuse(
+            f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
+            f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from a "
+            "folder beside it; one trainer must have all partitions"
+            for number in elsewhere
         )
     for number, place in places.items():
         if number in asked:

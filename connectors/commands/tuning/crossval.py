@@ -18,6 +18,7 @@ from streamsvm.validation.scale import resolve_scaling
 
 from ...runtime.text import aligned, plural
 from ...settings.sections import refuse
+from ..shared.configuration import misplaced
 from ..shared.tables import write_table
 from .training_set import TrainingSet
 from .validate import arguments_refused, check, number, prepare, read_with_folds, score, spread
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     first = {name: getattr(arguments, name) for name in _SETTING}
     second = first | (arguments.compare or {})
     models = {first["model"], second["model"]}
-    _require_options_of(models, arguments)
+    refuse(misplaced(arguments, ((f"--model {model}", model in models, own) for model, own in _ONLY.items())))
     examples, splits = read_with_folds(arguments)
     if "svm" in models:
         prepare()
@@ -56,17 +57,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out:
         rows = _tests(examples, result)
         write_table(arguments.out, list(rows[0]), rows)
-
-
-def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None:
-    """Raise ConfigError if an option was given that belongs to another model."""
-    problems = [
-        f"--{name.replace('_', '-')} goes with --model {model} only"
-        for model, defaults in _ONLY.items()
-        for name, default in defaults.items()
-        if model not in models and getattr(arguments, name) != default
-    ]
-    refuse(problems)
 
 
 def _validated(

@@ -144,14 +144,7 @@ def _numbers(rows: Sequence[Any], records: Records) -> list[dict[str, float]]:
         warnings.simplefilter("ignore", StreamWarning)  # of values that the summary counts
         records.learn_many(rows)
         kinds = {f.name: f.kind if f.kind in GIVEN else IGNORE for f in records.summary()}
-        stream = Records(
-            kinds,
-            indicators=records.indicators,
-            thousands=records.thousands,
-            max_fields=records.max_fields,
-            width=records.width,
-            embed=records.embed,
-        )
+        stream = records.clone({"kinds": kinds})
         found = []
         for x in rows:
             stream.learn_one(x)
