@@ -160,7 +160,8 @@ def values_of(
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """P and G of a part of the block's examples in these rows for one expansion, mapped; see `arrival`."""
     own = rows[part]
-    return W[own].take(columns_of(U, s), axis=1), W[own].take(first + own, axis=1), True
+    values = W[own]
+    return values.take(columns_of(U, s), axis=1), values.take(first + own, axis=1), True
 
 
 class Terms(NamedTuple):
