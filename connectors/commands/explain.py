@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from streamsvm.estimators.learner.explaining import Explanation
 
 from ..records.raw import flat
+from ..records.text_files import Mistakes, Row, json_rows
 from ..runtime.folders import FileError
 from ..settings.sections import Settings
 from .shared.configuration import state_of
@@ -25,12 +24,12 @@ def run(arguments: argparse.Namespace) -> None:
     served = read_model(path, arguments.partition, arguments.key)
     made_by: Any = served.records or served.scaler
     names: dict[Hashable, str] = {meaning: name for name, meaning in settings.label.meanings.items()}
-    for place, event in _events(arguments.events):
+    for row in _events(arguments.events):
         try:
-            name, x = _read(event, settings)
+            name, x = _read(row.fields, settings)
             why = served.model.explain_one(made_by.transform_one(x) if made_by else x, arguments.n)
         except (TypeError, ValueError) as error:
-            raise FileError(f"{place}: {error}") from None
+            raise FileError(f"{row.where}: {error}") from None
         print(text(why, names) if name is None else f"{name}: {text(why, names)}")
 
 
@@ -45,26 +44,16 @@ def _read(event: dict[Any, Any], settings: Settings) -> tuple[Any, dict[Any, Any
     return event.get("id", fields.get(features.id)), {**reading.made(given)}
 
 
-def _events(file: Path | None) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _events(file: Path | None) -> Iterator[Row]:
     """The events of a file of JSON lines, or of the standard input, each with its place."""
-    name = "standard input" if file is None else str(file)
     if file is None and sys.stdin.isatty():
         print(f"type events, {_EXAMPLE} or their features, one a line; Ctrl-D ends them", file=sys.stderr)
-    try:
-        lines = sys.stdin.buffer.read() if file is None else file.read_bytes()
-    except OSError as error:
-        raise FileError(f"{name}: {error.strerror}") from None
-    if not lines.strip():
-        raise FileError(f"{name}: there is no event; write each on a line, such as {_EXAMPLE}")
-    for number, line in enumerate(lines.splitlines(), 1):
-        if line.strip():
-            try:
-                event = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise FileError(f"{name}, line {number}: {error}") from None
-            if not isinstance(event, dict):
-                raise FileError(f"{name}, line {number}: an event is an object, such as {_EXAMPLE}")
-            yield f"{name}, line {number}", event
+    path, row, mistakes = file or Path("/dev/stdin"), None, Mistakes()
+    for row in json_rows(path, mistakes):
+        yield row
+    mistakes.complain()
+    if row is None:
+        raise FileError(f"{path}: there is no event; write each on a line, such as {_EXAMPLE}")
 
 
 def text(why: Explanation, names: Mapping[Hashable, str]) -> str:

@@ -14,7 +14,6 @@ import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stderr
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,11 +33,18 @@ from ..settings.sections import ConfigError, Settings, refuse
 from ..trainer import trainer
 from ..trainer.state.state import State
 from . import label_images, label_table
-from .shared.configuration import read_config, was_only_checked
+from .shared.configuration import misplaced, read_config, was_only_checked
 from .shared.long_running import show_states, stopping, working
 
 FrontEnd = Callable[[LabellingService, Stop], None]
 
+NEEDS = {
+    "log.questions": "labelling needs a topic for the questions (log.questions) and one for the answers (log.labels)"
+}
+TRAIN_NEEDS = {
+    "daemon.follow": "the trainer would stop at the end of the log, before the answers come; --set daemon.follow=true "
+    "keeps it running"
+}
 _TRAINER_LOG = "trainer.log"
 
 
@@ -49,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
         label_table.require_no_columns(arguments)
         if arguments.config.is_dir():
             arguments.config, arguments.train = label_images.prepare(arguments), True
-    settings = read_config(arguments, partial(needs, train=arguments.train))
+    settings = read_config(arguments, NEEDS | (TRAIN_NEEDS if arguments.train else {}))
     front_end = choose(settings, arguments)
     if arguments.check and arguments.label_studio:
         check(Api(arguments.label_studio, _secret(arguments.token_file)), arguments.project, settings)
@@ -66,20 +72,6 @@ def run(arguments: argparse.Namespace) -> None:
         states = answer_questions(settings, front_end, stop, train=arguments.train)
     if states is not None:
         show_states(settings, states)
-
-
-def needs(settings: Settings, *, train: bool) -> Iterator[str]:
-    """A line for each reason why no trainer asks questions with this configuration."""
-    if not settings.log.questions:
-        yield (
-            "log.questions = '': labelling needs a topic for the questions (log.questions) and one for the answers "
-            "(log.labels)"
-        )
-    if train and not settings.daemon.follow:
-        yield (
-            "daemon.follow = false: the trainer would stop at the end of the log, before the answers come; "
-            "--set daemon.follow=true keeps it running"
-        )
 
 
 def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:
@@ -116,18 +108,13 @@ def _check_options(arguments: argparse.Namespace) -> None:
     """Raise `ConfigError` if an option belongs to another front end."""
     is_oracle = arguments.truth is not None or arguments.field is not None
     is_page = not (is_oracle or arguments.terminal or arguments.label_studio)
-    problems = [
-        f"--{option.replace('_', '-')} goes with {home} only"
-        for names, home, is_home in (
-            (("annotator",), "--terminal", arguments.terminal),
-            (("no_browser",), "the page", is_page),
-            (("delay", "noise"), "--truth or --field", is_oracle),
-            (("project", "token_file", "auth_file"), "--label-studio", arguments.label_studio),
-        )
-        for option in names
-        if getattr(arguments, option) not in (None, False) and not is_home
-    ]
-    refuse(problems)
+    homes = (
+        ("--terminal", arguments.terminal, {"annotator": None}),
+        ("the page", is_page, {"no_browser": False}),
+        ("--truth or --field", is_oracle, {"delay": None, "noise": None}),
+        ("--label-studio", arguments.label_studio, {"project": None, "token_file": None, "auth_file": None}),
+    )
+    refuse(misplaced(arguments, homes))
 
 
 def _user() -> str:

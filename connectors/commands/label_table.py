@@ -11,7 +11,7 @@ from typing import Any
 
 from ..labelling.web.images import shown_at
 from ..logs.embedded import LocalLog
-from ..logs.reading import read
+from ..logs.reading import read_one
 from ..records.columns import Columns
 from ..records.files import read_events
 from ..records.tables import SUFFIXES
@@ -21,6 +21,7 @@ from ..settings.loading import load
 from ..settings.sections import ConfigError, LabelSettings, Settings
 from .init.roles import is_id
 from .label_words import EMBEDDER, embedder, nearest, words_of
+from .shared.log_access import fill
 
 TOPIC = "records"
 LOOKED_AT = 100  # records
@@ -35,7 +36,6 @@ questions = "questions"
 model = "model" # for `streamsvm score`, which predicts all records with the newest model
 
 [labelling]
-instructions = INSTRUCTIONS
 # threshold = "gmean" # of two classes: the model then finds more of the rare one, with more false alarms
 
 [daemon]
@@ -92,12 +92,8 @@ def prepare(arguments: argparse.Namespace) -> Path:
     if arguments.text and not settings.log.dir.exists():
         _ask_first(config, settings, table, columns)
     n_records = sum(1 for _ in read_events(table, "auto", columns))
-    with LocalLog(settings.log.dir) as log:
-        there = log.end_offsets(TOPIC).get(0, 0)
-        _require_same(log, there, table, columns)
-        for value in islice(read_events(table, "auto", columns), there, None):
-            log.produce(TOPIC, value)
-        log.flush()
+    _require_same(settings.log.dir, table, columns)
+    fill(settings.log.dir, TOPIC, read_events(table, "auto", columns))
     tell(plural(n_records, "record"), table, config)
     return config
 
@@ -128,24 +124,28 @@ def tell(events: str, source: Path, config: Path) -> None:
 
 def _begin(config: Path, overrides: list[str], text: str) -> None:
     """Write the configuration of a new job, with what ``--set`` says: the next call and other commands need it, too."""
-    config.write_text(text.replace("INSTRUCTIONS", '""'), encoding="utf-8")
+    config.write_text(text, encoding="utf-8")
     try:
         settings = load(config, os.environ, overrides, with_model=False)
     except ConfigError:
         config.unlink()  # The next call begins anew.
         raise
-    text = text.replace("INSTRUCTIONS", json.dumps(_instructions(settings.label), ensure_ascii=False))
+    text = _with(text, "labelling", "instructions", _instructions(settings.label))
     for flag in overrides:
         section, _, key = (part.strip() for part in flag.partition("=")[0].partition("."))
         value = getattr(getattr(settings, section), key, None)
         if isinstance(value, Path):  # relative to the configuration, so that a job can be moved
             value = os.path.relpath(value, config.parent)
         if isinstance(value, str | int | float | tuple):
-            line = f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
-            text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
-            head = f"[{section}]\n"
-            text = text.replace(head, head + line) if head in text else f"{text}\n{head}{line}"
+            text = _with(text, section, key, value)
     config.write_text(text, encoding="utf-8")
+
+
+def _with(text: str, section: str, key: str, value: Any, remark: str = "") -> str:
+    """The text of a configuration with another value of a key."""
+    head, line = f"[{section}]\n", f"{key} = {json.dumps(value, ensure_ascii=False)}{remark}\n"
+    text = re.sub(rf"^{key} = .*\n", "", text, flags=re.MULTILINE)
+    return text.replace(head, head + line, 1) if head in text else f"{text}\n{head}{line}"
 
 
 def _id_column(arguments: argparse.Namespace) -> str | None:
@@ -167,11 +167,17 @@ def _first_event(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """The first event of a job that has begun."""
     config = _config_of(arguments.config, arguments.config.stem)
     folder = load(config, os.environ, arguments.set, with_model=False).log.dir if config.exists() else None
-    if folder is None or not folder.exists():
-        return None
+    return None if folder is None else _event_of(folder, 0)[1]
+
+
+def _event_of(folder: Path, place: int) -> tuple[int, dict[str, Any] | None]:
+    """The number of events that a job's log has, and the one at a place, or None; -1 is the last one."""
+    if not folder.exists():
+        return 0, None
     with LocalLog(folder) as log:
-        ends = {0: min(log.end_offsets(TOPIC).get(0, 0), 1)}
-        return next((json.loads(record.value or b"{}") for record in read(log, TOPIC, {0: 0}, ends)), None)
+        n = log.end_offsets(TOPIC).get(0, 0)
+        record = read_one(log, TOPIC, 0, place % max(n, 1))
+    return n, None if record is None else json.loads(record.value or b"{}")
 
 
 def _features(arguments: argparse.Namespace) -> str:
@@ -188,12 +194,13 @@ def _ask_first(config: Path, settings: Settings, table: Path, columns: Columns) 
     words, own, by = words_of(settings.label.positive), settings.labelling, embedder()
     if not words or own.seed_words or own.first:
         return
-    line = f"seed_words = {json.dumps(words, ensure_ascii=False)}\n"
-    if by is not None:
-        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in _events(table, columns))
-        line = f"first = {json.dumps(nearest(texts, words[0], by), ensure_ascii=False)} # nearest to {words[0]!r}\n"
     text = config.read_text(encoding="utf-8")
-    config.write_text(text.replace("[labelling]\n", f"[labelling]\n{line}", 1), encoding="utf-8")
+    if by is None:
+        text = _with(text, "labelling", "seed_words", words)
+    else:
+        texts = ((str(event["id"]), str(event.get(own.text) or "")) for event in _events(table, columns))
+        text = _with(text, "labelling", "first", nearest(texts, words[0], by), f" # nearest to {words[0]!r}")
+    config.write_text(text, encoding="utf-8")
 
 
 def _instructions(label: LabelSettings) -> str:
@@ -265,14 +272,11 @@ def _require_images(table: Path, settings: Settings, first: Sequence[dict[str, A
         )
 
 
-def _require_same(log: LocalLog, there: int, table: Path, columns: Columns) -> None:
+def _require_same(folder: Path, table: Path, columns: Columns) -> None:
     """Refuse a table that is not the one whose records the log has: labels would belong to other records."""
-    if not there:
-        return
-    (last,) = read(log, TOPIC, {0: there - 1}, {0: there})
-    if json.loads(last.value or b"{}") != next(islice(_events(table, columns), there - 1, None), {}):
-        folder = f"{table.stem}-labels"
+    there, last = _event_of(folder, -1)
+    if last is not None and last != next(islice(_events(table, columns), there - 1, None), {}):
         raise FileError(
-            f"{table}: record {there} is not the one that {folder} has from an earlier call. Give the same "
+            f"{table}: record {there} is not the one that {table.stem}-labels has from an earlier call. Give the same "
             "columns as then, and add records at the end of the table only; or move the folder away to begin a new job"
         )

@@ -4,9 +4,8 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
-
-from tqdm import tqdm
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
@@ -18,34 +17,36 @@ from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .shared.configuration import read_config
+from .shared.log_access import watched
 from .shared.tables import TEXTUAL, require_table, write_table
 
-_TYPES: dict[str, type] = {
-    "id": str,
-    "op": str,
-    "y": bool,
-    "weight": float,
-    "rev": int,
-    "source": str,
-    "annotator": str,
-    "ts": datetime,
-    "partition": int,
-    "predicted": bool,
-    "margin": float,
-    "score": float,
-    "reason": str,
-    "asked_at": datetime,
-    "query_id": str,
-    "like": str,
+_NEEDS = {"log.labels": "there is no topic of labels to read; set log.labels to its name"}
+_COLUMNS = {  # the type, and where the value is: in the answer, or in what the model had said
+    "id": (str, "answer.label.id"),
+    "op": (str, "answer.label.op"),
+    "y": (bool, "answer.label.y"),
+    "weight": (float, "answer.label.w"),
+    "rev": (int, "answer.rev"),
+    "source": (str, "answer.label.source"),
+    "annotator": (str, "answer.annotator"),
+    "ts": (datetime, "answer.time"),
+    "partition": (int, "answer.place.partition"),
+    "predicted": (bool, "guess.label"),
+    "margin": (float, "guess.margin"),
+    "score": (float, "guess.score"),
+    "reason": (str, "guess.reason"),
+    "asked_at": (datetime, "guess.asked_at"),
+    "query_id": (str, "answer.query_id"),
+    "like": (str, "answer.label.like"),
 }
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, _needs, with_model=False)
+    settings = read_config(arguments, _NEEDS, with_model=False)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
     history = history_of(settings)
     with open_once(settings) as log:
-        places = {entry.place for entry in _progress(history.read(log, settings.log.labels))}
+        places = {entry.place for entry in watched(history.read(log, settings.log.labels), "reading the labels")}
         guesses = read_guesses(log, settings.log.questions, settings.log.predictions, places)
         n_refused = history.n_refused
         # All answers are read once more, from the start, so that only one row at a time is in memory.
@@ -59,22 +60,20 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"streamsvm: passed over {plural(n_refused, 'damaged record')}", file=sys.stderr)
 
 
-def _needs(settings: Settings) -> Iterator[str]:
-    if not settings.log.labels:
-        yield "log.labels = '': there is no topic of labels to read; set log.labels to its name"
-
-
-def _progress(entries: Iterable[Entry]) -> Iterable[Entry]:
-    return tqdm(entries, "reading the labels", unit=" records", disable=None)
-
-
 def _types(places: set[Place], settings: Settings) -> dict[str, type]:
     """The columns and their types: ids are numbers if all of them are, and classes are texts if they have names."""
     are_numbers = all(type(place.id) is int and abs(place.id) < 1 << 63 for place in places)
-    types = _TYPES | {"id": int if are_numbers and places else str}
+    types = {name: kind for name, (kind, _) in _COLUMNS.items()} | {"id": int if are_numbers and places else str}
     if settings.label.positive or settings.label.vocabulary:
         types |= {"y": str, "predicted": str}
     return types
+
+
+class _Told(NamedTuple):
+    """An answer, and what the model had said of its event."""
+
+    answer: Entry
+    guess: Guess | None
 
 
 def _rows(
@@ -83,31 +82,21 @@ def _rows(
     """The answers as records of log.labels, with what else is known; what is not known is left out."""
     codec = settings.codec()
     for entry in entries:
-        label, guess = entry.label, guesses.get(entry.place)
+        told = _Told(entry, guesses.get(entry.place))
         row: dict[str, Any] = {
-            "id": label.id,
-            "op": label.op,
-            "y": None if label.y is None else types["y"](codec.name_of(label.y)),
-            "weight": label.w,
-            "rev": entry.rev,
-            "source": label.source,
-            "annotator": entry.annotator or None,
-            "ts": None if entry.time is None else _time(entry.time),
-            "partition": entry.place.partition,
-            "query_id": entry.query_id,
-            "like": label.like,
+            name: attrgetter(where)(told)
+            for name, (_, where) in _COLUMNS.items()
+            if told.guess is not None or not where.startswith("guess")
         }
-        if guess is not None:
-            row |= {
-                "predicted": _predicted(guess, codec),
-                "margin": guess.margin,
-                "score": guess.score,
-                "reason": guess.reason,
-                "asked_at": None if guess.asked_at is None else _time(guess.asked_at),
-            }
-        if label.like is not None:
+        if entry.label.y is not None:
+            row["y"] = types["y"](codec.name_of(entry.label.y))
+        if told.guess is not None:
+            row["predicted"] = _predicted(told.guess, codec)
+        if entry.label.like is not None:
             row["reason"] = "alike"
-        yield {name: row[name] for name in types if row.get(name) is not None}
+        row["annotator"] = entry.annotator or None
+        known = {name: row[name] for name in types if row.get(name) is not None}
+        yield {name: _time(value) if types[name] is datetime else value for name, value in known.items()}
 
 
 def _predicted(guess: Guess, codec: Codec) -> ClassLabel | None:

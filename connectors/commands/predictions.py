@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tqdm import tqdm
-
 from ..logs.reading import read_all
 from ..logs.transport import Transport
 from ..records.formats.json import read_json
@@ -15,6 +13,7 @@ from ..records.people.label_files import PARQUET
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .shared.configuration import read_config
+from .shared.log_access import watched
 from .shared.tables import TEXTUAL, require_table, write_table
 
 _BLOCK = 65_536  # offsets whose counts lie together: the offsets of a topic may begin anywhere
@@ -28,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     topic = settings.log.scores if arguments.scores else settings.log.predictions
     types, suffix = _types(settings), arguments.out.suffix
     with open_once(settings) as log:
-        rows = tqdm(_rows(log, topic, types), "reading", unit=" records", disable=None)
+        rows = watched(_rows(log, topic, types), "reading")
         write_table(arguments.out, types, (_told(row, suffix) for row in rows), "prediction")
 
 

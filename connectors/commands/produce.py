@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
-
-from tqdm import tqdm
 
 from ..logs.transport import Transport, Unavailable
 from ..records.columns import Columns
@@ -22,9 +19,7 @@ from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings, refuse
 from .shared.configuration import check_file, raw_columns, tell_unlabelled
 from .shared.labels_in import LabelFile, Placed
-from .shared.log_access import flush
-
-T = TypeVar("T")
+from .shared.log_access import flush, watched
 
 _RAW_HINT = "; --raw takes texts, blanks and times as they are"
 _NO_FEATURES = b'"x":{}'  # in an event
@@ -51,7 +46,7 @@ def _produce_events(arguments: argparse.Namespace, settings: Settings) -> None:
     if settings.log.format != "json" and arguments.topic == settings.log.topic:
         raise ConfigError(f"log.format = {settings.log.format!r}: produce writes JSON, which nothing here would read")
     n_records = n_empty = 0
-    for value in _watched(read_events(arguments.file, arguments.format, columns), "checking"):
+    for value in watched(read_events(arguments.file, arguments.format, columns), "checking"):
         n_records += 1
         n_empty += _NO_FEATURES in value
     tell_unlabelled(columns)
@@ -73,7 +68,7 @@ def _write(
     topic = arguments.topic
     before = sum(log.end_offsets(topic).values())
     try:
-        for value, home in islice(_watched(records, "writing", total), arguments.skip, None):
+        for value, home in islice(watched(records, "writing", total), arguments.skip, None):
             log.produce(topic, value, key=home and home.key, partition=home and home.partition)
         flush(log)
     except BaseException:
@@ -89,10 +84,6 @@ def _write(
     what = f"{plural(max(0, total - arguments.skip), noun)} from {arguments.file}"
     there = sum(log.end_offsets(topic).values())
     print(f"appended {what} to topic {topic} of {backend_of(settings).name}, which now has {there}")
-
-
-def _watched(records: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
-    return tqdm(records, what, total=total, unit=" records", disable=None)
 
 
 def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:

@@ -1,7 +1,7 @@
 """The commands ``streamsvm promote`` and ``streamsvm rollback``: another model serves."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ..logs.transport import TopicMismatch
 from ..records.promotions import Request, write_promotion
@@ -13,9 +13,15 @@ from ..trainer.state.stored_state import readable_state
 from .shared.configuration import read_config
 from .shared.trainers import ask, behind, tell_behind
 
+_NEEDS = {
+    "[[challenger]]": "there is no [[challenger]] that could be promoted",
+    "log.control": 'there is no topic of promotions. Set log.control to its name, such as "control", and restart the '
+    "trainers",
+}
+
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, needs_control, with_model=False)
+    settings = read_config(arguments, _NEEDS, with_model=False)
     name = arguments.name  # None: roll back
     if name is not None:
         _check(settings, name)
@@ -27,17 +33,6 @@ def run(arguments: argparse.Namespace) -> None:
         request = [write_promotion(Request(name))]
         ends = ask(log, settings.log.control, dict.fromkeys(numbers, request))
     _tell(settings, name, {number: ends[number] for number in numbers})
-
-
-def needs_control(settings: Settings) -> Iterator[str]:
-    """What a configuration lacks in which a model is to be promoted."""
-    if not settings.challenger:
-        yield "there is no [[challenger]] that could be promoted"
-    if not settings.log.control:
-        yield (
-            "log.control = '': there is no topic of promotions. Set log.control to its name, such as \"control\", and "
-            "restart the trainers"
-        )
 
 
 def _check(settings: Settings, name: str) -> None:

@@ -9,7 +9,7 @@ from .shared.long_running import working
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, scorer.needs)
+    settings = read_config(arguments, scorer.NEEDS)
     if was_only_checked(arguments):
         return
     with working(settings) as stop:

@@ -8,6 +8,10 @@ from ..records.classes import ClassLabel
 from ..records.labels import GIVING, Place
 
 
+class Unusable(ValueError):  # noqa: N818 - names the condition
+    """What a person typed cannot be used; the text says why."""
+
+
 class Word(NamedTuple):
     """What a person says about an event."""
 

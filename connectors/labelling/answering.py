@@ -16,7 +16,7 @@ from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .answer import Given, Word
+from .answer import Given, Unusable, Word
 from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
 from .follower import Follower
@@ -322,7 +322,7 @@ class Answering:
 
         Raises
         ------
-        ValueError
+        Unusable
             If the trainer could not follow.
         Unavailable
             If the change cannot be written now: try again.
@@ -331,7 +331,7 @@ class Answering:
         has_one = settings.daemon.per == "partition" and settings.model.algorithm != "auto"
         has_more = settings.challenger or settings.decide.error or settings.estimates.loo or settings.estimates.folds
         if has_more or not has_one:
-            raise ValueError(
+            raise Unusable(
                 'classes can be changed with one model for each partition (daemon.per = "partition"), which does not '
                 "tune itself, and without [decide], [estimates] and challengers"
             )

@@ -6,6 +6,7 @@ from typing import Any
 from ..records.class_changes import ClassChange, ClassChanges, arranged
 from ..records.classes import ClassLabel, alike, class_of
 from ..settings.sections import LabelSettings
+from .answer import Unusable
 
 DIGITS = tuple("0123456789")
 KEYS = "123456789abcdefgjklmoprtvwxy"  # the other letters say something else
@@ -100,7 +101,7 @@ class Choices:
 
         Raises
         ------
-        ValueError
+        Unusable
             If there is no such class, and it cannot be added.
         """
         known = dict(zip(self.names(stats), self.classes(stats), strict=True))
@@ -110,13 +111,13 @@ class Choices:
         if twin is not None:
             return twin
         if self._vocabulary is None or not self._vocabulary.is_open:
-            raise ValueError(f"label must be {self.wanted(stats)}, got {name!r:.100}")
+            raise Unusable(f"label must be {self.wanted(stats)}, got {name!r:.100}")
         try:
             label = class_of(name)
         except ValueError as error:
-            raise ValueError(f"label {error}") from None
+            raise Unusable(f"label {error}") from None
         if not self.may_add(stats):
-            raise ValueError(f"there are {len(known)} classes, and no room for {name!r:.100} (label.max_classes)")
+            raise Unusable(f"there are {len(known)} classes, and no room for {name!r:.100} (label.max_classes)")
         return label
 
     def change(self, old: str, new: str | None, stats: Mapping[str, Any]) -> ClassChange:
@@ -133,20 +134,20 @@ class Choices:
 
         Raises
         ------
-        ValueError
+        Unusable
             If there is no such class, or if the new name does not fit.
         """
         if self._vocabulary is None:
-            raise ValueError("the two classes are named in the configuration: label.positive and label.negative")
+            raise Unusable("the two classes are named in the configuration: label.positive and label.negative")
         known = dict(zip(self.names(stats), self.classes(stats), strict=True))
         if old not in known:
-            raise ValueError(f"there is no class {old!r:.100}")
+            raise Unusable(f"there is no class {old!r:.100}")
         label = known[old]
         if new is None:
             return ClassChange("remove", label, None, 0, "")
         if new in known:
             if new == old:
-                raise ValueError(f"{old!r:.100} has this name already")
+                raise Unusable(f"{old!r:.100} has this name already")
             return ClassChange("merge", label, known[new], 0, "")
         return ClassChange("rename", label, self._new_name(label, new, stats), 0, "")
 
@@ -155,11 +156,11 @@ class Choices:
         try:
             label = class_of(new)
         except ValueError as error:
-            raise ValueError(f"the name {error}") from None
+            raise Unusable(f"the name {error}") from None
         if not self._vocabulary.is_open and label not in self._vocabulary.listed:
-            raise ValueError("label.classes in the configuration lists all classes: write the new name there")
+            raise Unusable("label.classes in the configuration lists all classes: write the new name there")
         twin = self.twin(new, stats)
         if twin is not None and twin != old:
             whose = self.label.shown_as(twin)
-            raise ValueError(f"{new!r:.100} is or was a name of {whose!r:.100}: merge them, or take another name")
+            raise Unusable(f"{new!r:.100} is or was a name of {whose!r:.100}: merge them, or take another name")
         return label

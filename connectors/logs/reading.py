@@ -1,6 +1,7 @@
 """Reading a range of a log from its start to its end, beside whatever else uses the log."""
 
 from collections.abc import Generator, Mapping
+from contextlib import closing
 
 from ..runtime.process import POLL_SECONDS
 from .transport import Record, Transport
@@ -25,3 +26,19 @@ def read(
 def read_all(log: Transport, topic: str) -> Generator[Record, None, None]:
     """Yield the records that a topic has now, one partition after the other."""
     return read(log, topic, log.start_offsets(topic), log.end_offsets(topic))
+
+
+def read_one(log: Transport, topic: str, partition: int, offset: int) -> Record | None:
+    """The record at an offset; None if the log does not have it."""
+    start, end = log.start_offsets(topic).get(partition, 0), log.end_offsets(topic).get(partition, 0)
+    if not start <= offset < end:
+        return None
+    with closing(read(log, topic, {partition: offset}, {partition: offset + 1})) as records:
+        return next(records, None)
+
+
+def read_partition(log: Transport, topic: str, partition: int, end: int | None = None) -> Generator[Record, None, None]:
+    """Yield the records that a partition has now, up to an offset; none if the topic lacks it."""
+    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
+    if partition in starts:
+        yield from read(log, topic, {partition: starts[partition]}, ends if end is None else {partition: end})

@@ -10,7 +10,6 @@ On Kafka, mergers share log.model in the group ``ID-merge``.  One of them has it
 import logging
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ..logs.transport import TopicMismatch, Transport, Unavailable
@@ -21,6 +20,7 @@ from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.text import plural
 from ..scorer.committee import ModelTopic, PartitionModels
 from ..settings import topics
+from ..settings.contradictions import lacking
 from ..settings.opening import open_once
 from ..settings.sections import Settings, refuse
 from ..trainer.operate import Loop, operate
@@ -64,18 +64,16 @@ def run(settings: Settings, stop: Stop = lambda: False) -> int:
     AccessDenied, Unavailable, OutputsLost
         If a Kafka cluster refuses the merger, or does not answer.
     """
-    refuse(needs(settings))
+    refuse(lacking(settings, NEEDS))
     # A model counts when its manifest is complete, so no transaction is needed; log.model has one partition for all.
     daemon, group = replace(settings.daemon, exactly_once=False), replace(settings.group, assign=None)
     return operate(Merger, replace(settings, daemon=daemon, group=group), stop, f"{settings.group.id}-merge") or 0
 
 
-def needs(settings: Settings) -> Iterator[str]:
-    """A line for each thing that a merger needs, and these settings lack."""
-    if not settings.log.model:
-        yield "log.model = '': name the topic on which the trainers publish their models"
-    if not settings.log.merged:
-        yield "log.merged = '': name the topic on which the merger publishes the model that it makes"
+NEEDS = {
+    "log.model": "name the topic on which the trainers publish their models",
+    "log.merged": "name the topic on which the merger publishes the model that it makes",
+}
 
 
 class Merger(Loop[int]):

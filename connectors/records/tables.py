@@ -28,6 +28,8 @@ SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
 
 Fields = dict[str, Any]
 
+_ABSENT = object()
+
 
 def raw_rows(path: Path, file_format: str, mistakes: Mistakes) -> Iterator[Row]:
     """The records of a file, with values as JSON has them.
@@ -201,19 +203,17 @@ def _encoded(event: Fields, where: str) -> bytes:
 # --- nested names -----------------------------------------------------------------------------------------------------
 
 
-def look_up(fields: Mapping[str, Any], name: str) -> Any:
-    """A field by its name, with dots between nested names; None if it is absent."""
+def look_up(fields: Mapping[str, Any], name: str, absent: Any = None) -> Any:
+    """A field by its name, with dots between nested names; `absent` if there is none."""
     if name in fields:
         return fields[name]
     outer, _, inner = name.partition(".")
     nested = fields.get(outer)
-    return look_up(nested, inner) if isinstance(nested, Mapping) else None
+    return look_up(nested, inner, absent) if isinstance(nested, Mapping) else absent
 
 
 def _has(fields: Mapping[str, Any], name: str) -> bool:
-    outer, _, inner = name.partition(".")
-    nested = fields.get(outer)
-    return name in fields or (isinstance(nested, Mapping) and _has(nested, inner))
+    return look_up(fields, name, _ABSENT) is not _ABSENT
 
 
 def _without(fields: Fields, name: str) -> Fields:

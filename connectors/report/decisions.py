@@ -43,7 +43,8 @@ def decisions_panels(stored: Stored) -> list[Panel]:
     error, audit = stored.setting("decide.error"), stored.setting("labelling.audit") or 1.0
     if not error:
         return []
-    decided = _read(stored, decider)
+    decided = Decided(stored.classes, decider.tallies if decider else None)
+    decided.restore(stored.arrays("decided"))
     panels = [_fared(stored, decided, decider, audit)]
     points = [*decided.course.rows, Point(stored.checkpoint.offsets["events"], decided.tallies)]
     if len(points) > 1:
@@ -51,13 +52,6 @@ def decisions_panels(stored: Stored) -> list[Panel]:
     if decider is not None and audit == 1.0 and not math.isnan(decider.would_decide(error)):
         panels.append(_would(decider))
     return panels
-
-
-def _read(stored: Stored, decider: ConformalClassifier | None) -> Decided:
-    arrays = stored.arrays("decided")
-    if arrays:
-        return Decided.from_arrays(arrays, stored.classes)
-    return Decided(decider.tallies if decider else None)
 
 
 def _fared(stored: Stored, decided: Decided, decider: ConformalClassifier | None, audit: float) -> Panel:

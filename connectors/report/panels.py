@@ -97,7 +97,8 @@ def names_of(stored: Stored) -> tuple[str, str]:
 
 def read_rows(stored: Stored) -> list[Snapshot]:
     """The history; its last row is that of the checkpoint."""
-    history = History.from_arrays(stored.arrays("history"))
+    history = History()
+    history.restore(stored.arrays("history"))
     rows = history.rows
     if history.latest and (not rows or history.latest.n >= rows[-1].n):
         rows = [row for row in rows if row.n < history.latest.n] + [history.latest]
@@ -119,8 +120,7 @@ def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
 
 def read_estimates(stored: Stored) -> list[Estimate]:
     """The estimates along the stream, an empty list if there are none."""
-    arrays = stored.arrays("estimates")
-    return read_history(arrays["history"]) if arrays else []
+    return read_history(stored.arrays("estimates"))
 
 
 # --- error ------------------------------------------------------------------------------------------------------------

@@ -158,6 +158,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def reply_json(
+        self, status: HTTPStatus, content: Mapping[str, Any], headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Send an answer in JSON."""
+        self.reply(status, json.dumps(content).encode(), "application/json", headers)
+
     def log_message(self, *_: object) -> None:
         """Log no requests, because an address may hold a secret."""
 

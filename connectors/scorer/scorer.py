@@ -26,6 +26,7 @@ from ..runtime.health import Health
 from ..runtime.metrics import Metrics
 from ..runtime.process import LOOK_SECONDS, POLL_SECONDS, Stop
 from ..settings import topics
+from ..settings.contradictions import lacking
 from ..settings.sections import Settings, refuse
 from ..trainer.inputs import CUT_BYTES, Input
 from ..trainer.operate import Loop, operate
@@ -78,14 +79,11 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     AccessDenied, Unavailable, OutputsLost, TakenOver
         If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
-    refuse(needs(settings))
+    refuse(lacking(settings, NEEDS))
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
 
 
-def needs(settings: Settings) -> Iterator[str]:
-    """A line for each thing that a scorer needs, and these settings lack."""
-    if not settings.log.model:
-        yield "log.model = '': name the topic on which the trainers publish their models"
+NEEDS = {"log.model": "name the topic on which the trainers publish their models"}
 
 
 class Scorer(Loop[int]):

@@ -2,26 +2,22 @@
 ``section.key=value`` as a flag.  Flags override the environment, which overrides the file."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ..records.formats.avro import SchemaError
 from ..records.raw import UnusableTransform
 from ..runtime.libraries import LibraryMissing
 from .challengers import problems_of, read_challengers
-from .contradictions import find_contradictions
+from .contradictions import find_contradictions, lacking
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
 from .opening import backend_of
 from .sections import REMOVED, SECTIONS, ConfigError, Settings, refuse
 
 _FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"), ("labelling", "image_folder"))
-
-
-def nothing(_: Settings) -> Iterable[str]:
-    """What a process needs that any right configuration suits."""
-    return ()
 
 
 def load(
@@ -31,7 +27,7 @@ def load(
     *,
     log_must_exist: bool = False,
     with_model: bool = True,
-    needs: Callable[[Settings], Iterable[str]] = nothing,
+    needs: Mapping[str, str] = MappingProxyType({}),
 ) -> Settings:
     """Read a configuration.
 
@@ -49,7 +45,8 @@ def load(
     with_model
         Whether to check the values of [model], which loads the engine; without, only their types are checked.
     needs
-        Returns a line for each thing that the caller needs and these settings lack; default: it needs nothing.
+        What the caller needs, such as ``log.labels`` or ``daemon.start = "earliest"``, and what is said if these
+        settings lack it; default: nothing.
 
     Raises
     ------
@@ -88,7 +85,7 @@ def load(
     if with_model:
         is_multiclass = settings.label.vocabulary is not None
         problems += [*settings.model.problems(is_multiclass), *problems_of(own, is_multiclass)]
-    problems += needs(settings)
+    problems += lacking(settings, needs)
     try:
         settings.codec()
     except (LibraryMissing, SchemaError) as error:

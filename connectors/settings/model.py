@@ -111,7 +111,7 @@ class ModelSettings:
     def made(self) -> Any:
         """A model that has learned nothing."""
         if self.algorithm == "mixture":
-            return self.implementation(_learners()["auto"](**self.parameters()))  # type: ignore[call-arg]
+            return self.implementation(_learners()["auto"](**self.parameters()))
         return self.implementation(**self.parameters())
 
     def bounds(self) -> dict[str, Any]:

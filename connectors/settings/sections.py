@@ -113,11 +113,9 @@ class LogSettings:
 
     def topics(self) -> list[str]:
         """The topics that are used."""
-        models, others = (
-            (self.model, self.merged, self.scores),
-            (self.questions, self.state, self.estimates, self.alarms, self.erasures, *self.control_topics),
-        )
-        return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
+        is_topic = (checks.topic, checks.optional_topic)
+        named = [getattr(self, item.name) for item in fields(self) if item.metadata.get("check") in is_topic]
+        return [name for name in (*named, *self.control_topics[1:]) if name]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any
 
-from ..logs.reading import read
+from ..logs.reading import read, read_one
 from ..logs.transport import Transport
 from ..records.promotions import answered
 from ..records.times import is_known
@@ -109,6 +109,6 @@ def first_event(settings: Settings, log: Transport, number: int, own: Challenger
 
 def _require_times(log: Transport, topic: str, number: int, offset: int) -> None:
     """Raise an error if the record at `offset` has no timestamp: a partition without times has no record of a time."""
-    with closing(read(log, topic, {number: offset}, {number: offset + 1})) as records:
-        if any(not is_known(record.timestamp) for record in records):
-            raise ConfigError(f"{topic}-{number} has records without timestamps: give an offset instead of a time")
+    record = read_one(log, topic, number, offset)
+    if record is not None and not is_known(record.timestamp):
+        raise ConfigError(f"{topic}-{number} has records without timestamps: give an offset instead of a time")

@@ -13,7 +13,7 @@ from ..records.models import Model, ServedModel, pack_model, unpack_model
 from ..records.published import Publisher, TooLarge, read_newest
 from ..settings.opening import open_once
 from ..settings.sections import Settings, refuse
-from .state.models import new_model, read_model
+from .state.models import ModelKind
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -130,10 +130,10 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
     if newest is None:
         return None
     merged: Any = unpack_model(newest.blob).model
-    known = () if settings.label.vocabulary else None
+    kind = ModelKind(settings.model, () if settings.label.vocabulary else None)
     problems = [
         f'daemon.begin = "merged": the merged model has {name} = {value!r}, the configuration says {wanted!r}'
-        for name, value, wanted in differences(merged, new_model(settings.model, known))
+        for name, value, wanted in differences(merged, kind.new())
     ]
     refuse(problems)
-    return read_model(settings.model, merged.to_bytes(), is_multiclass=known is not None).model
+    return kind.read(merged.to_bytes()).model

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from ..logs.reading import read
+from ..logs.reading import read_partition
 from ..logs.transport import Record, Transport
 from ..records.codec import readable
 from ..records.erasures import Erasure, Swap, read_request
@@ -217,11 +217,8 @@ def quiet(settings: Settings, folder: Path) -> Settings:
 
 def requests(log: Transport, topic: str, number: int, end: int | None = None) -> Iterator[tuple[int, Erasure | Swap]]:
     """The requests of a partition with their offsets, up to an offset; records that are none are left out."""
-    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
-    if number in starts:
-        last = ends[number] if end is None else end
-        records = read(log, topic, {number: starts[number]}, {number: last})
-        yield from ((record.offset, request) for record, request in readable(records, read_request))
+    records = read_partition(log, topic, number, end)
+    return ((record.offset, request) for record, request in readable(records, read_request))
 
 
 def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:

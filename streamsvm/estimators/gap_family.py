@@ -1,6 +1,6 @@
 """LASVM-G and its relatives, online support vector machines without a bias; see `online.gap` for the algorithms."""
 
-import datetime
+from dataclasses import dataclass
 
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
@@ -10,6 +10,7 @@ from streamsvm.online import gap
 
 
 @fixed_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class LASVMG(GapSVM):
     """LASVM-G: an online kernel support vector machine that works until the primal-dual gap is small.
 
@@ -56,39 +57,19 @@ class LASVMG(GapSVM):
     Accuracy: 89.10%
     """
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        *,
-        gamma: float | str = "scale",
-        scaling: str | None = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float | str = 1.0,
-        threshold: float | str = 0.0,
-        tol: float = 1e-3,
-        budget: int | None = None,
-        on_budget: str = "remove",
-        window: int | datetime.timedelta | None = None,
-        reservoir: int = 4000,
-        cache_mb: float = 256.0,
-        device: str = "cpu",
-        clean_every: int = 300,
-        max_non_sv: int = 300,
-        steps: str = "pair",
-    ) -> None:
-        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
-        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
-        self.clean_every = clean_every
-        self.max_non_sv = max_non_sv
-        self.steps = steps
-        arguments.require_count("clean_every", clean_every, 1)
-        self._set_rule(steps, int(clean_every), max_non_sv)
+    clean_every: int = 300
+    max_non_sv: int = 300
+    steps: str = "pair"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.require_count("clean_every", self.clean_every, 1)
+        self._set_rule(self.steps, int(self.clean_every), self.max_non_sv)
 
 
 @fixed_parameters
-class LASVMNC(GapSVM):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LASVMNC(LASVMG):
     """LASVM-NC: LASVM-G with the ramp loss, which limits the pull of noise.
 
     If the model puts an example far on the wrong side, y f(x) < `ramp_s`, the example counts as noise: it gets a box in
@@ -137,42 +118,16 @@ class LASVMNC(GapSVM):
 
     _ramp = gap.CONCAVE
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        *,
-        gamma: float | str = "scale",
-        scaling: str | None = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float | str = 1.0,
-        threshold: float | str = 0.0,
-        tol: float = 1e-3,
-        budget: int | None = None,
-        on_budget: str = "remove",
-        window: int | datetime.timedelta | None = None,
-        reservoir: int = 4000,
-        cache_mb: float = 256.0,
-        device: str = "cpu",
-        clean_every: int = 300,
-        max_non_sv: int = 300,
-        steps: str = "pair",
-        ramp_s: float = DEFAULT_RAMP_S,
-        ramp_warmup: int = 300,
-    ) -> None:
-        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
-        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
-        self.clean_every = clean_every
-        self.max_non_sv = max_non_sv
-        self.steps = steps
-        self.ramp_s = ramp_s
-        self.ramp_warmup = ramp_warmup
-        arguments.require_count("clean_every", clean_every, 1)
-        arguments.require_at_most_1("ramp_s", ramp_s)
-        arguments.require_count("ramp_warmup", ramp_warmup, 0)
-        self._set_rule(steps, int(clean_every), max_non_sv, (self._ramp, float(ramp_s), int(ramp_warmup)))
-        self._state.least_margin = float(ramp_s)
+    ramp_s: float = DEFAULT_RAMP_S
+    ramp_warmup: int = 300
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.require_at_most_1("ramp_s", self.ramp_s)
+        arguments.require_count("ramp_warmup", self.ramp_warmup, 0)
+        ramp = self._ramp, float(self.ramp_s), int(self.ramp_warmup)
+        self._set_rule(self.steps, int(self.clean_every), self.max_non_sv, ramp)
+        self._state.least_margin = float(self.ramp_s)
 
 
 @fixed_parameters
@@ -223,6 +178,7 @@ class LASVMI(LASVMNC):
 
 
 @fixed_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class FullSVM(GapSVM):
     """FULL: LASVM-G that never forgets a member, as a reference for the others.
 
@@ -258,27 +214,8 @@ class FullSVM(GapSVM):
     1000
     """
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        *,
-        gamma: float | str = "scale",
-        scaling: str | None = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float | str = 1.0,
-        threshold: float | str = 0.0,
-        tol: float = 1e-3,
-        budget: int | None = None,
-        on_budget: str = "remove",
-        window: int | datetime.timedelta | None = None,
-        reservoir: int = 4000,
-        cache_mb: float = 256.0,
-        device: str = "cpu",
-        steps: str = "pair",
-    ) -> None:
-        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
-        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
-        self.steps = steps
-        self._set_rule(steps)
+    steps: str = "pair"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_rule(self.steps)

@@ -1,7 +1,7 @@
 """LASVM, the online support vector machine with a bias; see `online.lasvm` for the algorithm."""
 
-import datetime
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +18,7 @@ SLACK = 0.5  # See `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.
 
 
 @fixed_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class LASVM(OnlineSVM):
     """LASVM: an online kernel support vector machine.
 
@@ -157,34 +158,14 @@ class LASVM(OnlineSVM):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        *,
-        gamma: float | str = "scale",
-        scaling: str | None = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float | str = 1.0,
-        threshold: float | str = 0.0,
-        tol: float = 1e-3,
-        budget: int | None = None,
-        on_budget: str = "remove",
-        window: int | datetime.timedelta | None = None,
-        reservoir: int = 4000,
-        cache_mb: float = 256.0,
-        device: str = "cpu",
-        reprocess: str | int = "adaptive",
-        delta_max: float | None = None,
-        admission: str = "margin",
-    ) -> None:
-        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
-        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
-        self.reprocess = reprocess
-        self.delta_max = delta_max
-        self.admission = admission
-        self._state.problem, self._state.rule = WithBias(), _rule(tol, reprocess, delta_max, admission)
+    reprocess: str | int = "adaptive"
+    delta_max: float | None = None
+    admission: str = "margin"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._state.problem = WithBias()
+        self._state.rule = _rule(self.tol, self.reprocess, self.delta_max, self.admission)
 
     @property
     def delta(self) -> float:

@@ -89,29 +89,44 @@ def add_device(command: Parser, what: str) -> None:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def count(text: str) -> int:
-    """A whole number from 1 to 2**31 - 1."""
-    return _whole(text, 1, MAX_INT32)
+def _whole(low: int, high: int, otherwise: str = "") -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        is_short = text.isascii() and text.isdecimal() and len(text) < 30
+        if not is_short or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} must be {otherwise}a whole number from {low} to {high}")
+        return int(text)
+
+    return convert
 
 
-def partitions(text: str) -> int:
-    """A number of partitions."""
-    return _whole(text, 1, 100_000)
+def _number(low: float, high: float, what: str) -> Callable[[str], float]:
+    def convert(text: str) -> float:
+        try:
+            number = to_number(text)
+        except ValueError:
+            number = math.nan
+        if not (low <= number <= high and math.isfinite(number)):
+            raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
+        return number
+
+    return convert
 
 
-def replication(text: str) -> int:
-    """A number of brokers."""
-    return _whole(text, 1, 1000)
+count = _whole(1, MAX_INT32)
+offset = _whole(0, MAX_INT64)
+partitions = _whole(1, 100_000)
+replication = _whole(1, 1000)  # a number of brokers
+megabytes = _number(1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
+number = _number(-math.inf, math.inf, "a finite number")
+seconds = _number(0, 1e9, "a number of seconds, at most 1e9")
+share = _number(0, 1, "a share from 0 to 1")
+_some = _number(0, 1, "a share between 0 and 1, or a whole number")
+_processes = _whole(1, 1000, "-1 or ")
 
 
 def jobs(text: str) -> int:
     """A number of processes; -1 is one per core."""
-    return -1 if text == "-1" else _whole(text, 1, 1000, "-1 or ")
-
-
-def megabytes(text: str) -> float:
-    """A size of memory."""
-    return _number(text, 1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
+    return -1 if text == "-1" else _processes(text)
 
 
 def names(text: str) -> list[str]:
@@ -119,19 +134,9 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def seconds(text: str) -> float:
-    """A number of seconds."""
-    return _number(text, 0, 1e9, "a number of seconds, at most 1e9")
-
-
-def share(text: str) -> float:
-    """A number from 0 to 1."""
-    return _number(text, 0, 1, "a share from 0 to 1")
-
-
 def test_size(text: str) -> int | float:
     """How many examples are held out: a whole number, or a share."""
-    return count(text) if text.isdecimal() else _number(text, 0, 1, "a share between 0 and 1, or a whole number")
+    return count(text) if text.isdecimal() else _some(text)
 
 
 def positive(text: str) -> float:
@@ -144,11 +149,6 @@ def positive(text: str) -> float:
     if isinstance(number, complex) or not (0 < number < math.inf):
         raise argparse.ArgumentTypeError(f"{text!r} must be a positive number, such as 0.5 or 2^-5")
     return number
-
-
-def number(text: str) -> float:
-    """A finite number."""
-    return _number(text, -math.inf, math.inf, "a finite number")
 
 
 def values(text: str) -> list[float]:
@@ -210,31 +210,9 @@ def topic(text: str) -> str:
     return text
 
 
-def offset(text: str) -> int:
-    """A whole number from 0 on."""
-    return _whole(text, 0, MAX_INT64)
-
-
 def moment(text: str) -> Moment:
     """An offset, a time, or ``earliest``."""
     try:
         return read_moment(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
-
-
-def _whole(text: str, low: int, high: int, otherwise: str = "") -> int:
-    is_short = text.isascii() and text.isdecimal() and len(text) < 30
-    if not is_short or not low <= int(text) <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} must be {otherwise}a whole number from {low} to {high}")
-    return int(text)
-
-
-def _number(text: str, low: float, high: float, what: str) -> float:
-    try:
-        number = to_number(text)
-    except ValueError:
-        number = math.nan
-    if not (low <= number <= high and math.isfinite(number)):
-        raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
-    return number

@@ -20,10 +20,11 @@ from ...settings.loading import load
 from ...settings.sections import Settings
 from ...trainer import trainer
 from ...trainer.state.state import State
+from ..shared.log_access import fill
 from ..shared.long_running import working
 from . import digits
 from .orders import orders
-from .pages import fill, show_report
+from .pages import show_report
 
 STREAMS = {"bananas": "Bananas", "phishing": "Phishing", "orders": None}  # names in river.datasets; None: raw records
 

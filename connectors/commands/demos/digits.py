@@ -19,9 +19,11 @@ from ...records.codec import Codec
 from ...runtime.process import Stop
 from ...runtime.text import plural
 from ...settings.loading import load
+from ...settings.sections import Settings
 from ...trainer.state.state import State
 from .. import label
-from .pages import fill, show_report
+from ..shared.log_access import fill
+from .pages import show_report
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 ANSWERS = 250  # that the demonstration without a person gives
@@ -69,10 +71,7 @@ def label_digits(folder: Path, stop: Stop) -> None:
         "from each answer, and soon asks most about digits that it is unsure of. Ctrl-C ends it.",
         flush=True,
     )
-    states = label.answer_questions(settings, label.page(settings, browse=True), stop, train=True)
-    if states:
-        print(summary(states[0]))
-        show_report(settings, folder / "digits.html", "of the labelling")
+    _answered(settings, label.page(settings, browse=True), stop, "You", folder / "digits.html")
 
 
 def label_by_itself(folder: Path, stop: Stop) -> None:
@@ -91,10 +90,14 @@ def label_by_itself(folder: Path, stop: Stop) -> None:
     print(f"Labelling: a program answers {ANSWERS} questions about handwritten digits: which one is it?", flush=True)
     known = truth()
     answers = label.oracle(lambda shown: known[str(shown.id)], "program", delay=0.0, noise=0.0, quota=ANSWERS)
-    states = label.answer_questions(settings, answers, stop, train=True)
-    if states:
-        print(summary(states[0], "It"))
-        show_report(settings, folder / "report.html", "of the labelling")
+    _answered(settings, answers, stop, "It", folder / "report.html")
+
+
+def _answered(settings: Settings, front_end: label.FrontEnd, stop: Stop, who: str, report: Path) -> None:
+    """Let a front end answer, and say what the model has learned."""
+    if states := label.answer_questions(settings, front_end, stop, train=True):
+        print(summary(states[0], who))
+        show_report(settings, report, "of the labelling")
 
 
 def summary(state: State, who: str = "You") -> str:

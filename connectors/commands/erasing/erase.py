@@ -1,17 +1,20 @@
 """The command ``streamsvm erase``: make every model forget a person's records at once."""
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from ...runtime.exit_codes import BAD_DATA
 from ...runtime.text import plural
 from ...settings import topics
 from ...settings.opening import open_once
-from ...settings.sections import Settings
 from ..shared.configuration import read_config
 from ..shared.trainers import ask, behind, tell_behind
 from .subjects import ID, Found, Subjects
 
+NEEDS = {
+    "log.erasures": 'there is no topic of requests to forget. Set log.erasures to its name, such as "erasures", and '
+    "restart the trainers"
+}
 NOT_REACHED = (
     "not reached: the log itself and its copies, predictions and dead letters, backups of the state folder, exported "
     "and merged models, and the traces that docs/erase.md lists"
@@ -19,7 +22,7 @@ NOT_REACHED = (
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    settings = read_config(arguments, needs_erasures)
+    settings = read_config(arguments, NEEDS)
     subjects = Subjects(settings, arguments.subject, arguments.by)
     topics.create(settings, names=[settings.log.erasures])
     with open_once(settings) as log:
@@ -39,15 +42,6 @@ def run(arguments: argparse.Namespace) -> int | None:
         print("the trainers have forgotten them, and the newest checkpoints are without them")
     print(NOT_REACHED)
     return None
-
-
-def needs_erasures(settings: Settings) -> Iterator[str]:
-    """What a configuration lacks whose records are to be erased."""
-    if not settings.log.erasures:
-        yield (
-            "log.erasures = '': there is no topic of requests to forget. Set log.erasures to its name, such as "
-            '"erasures", and restart the trainers'
-        )
 
 
 def _tell_unknown(unknown: Collection[str], by: str) -> None:

@@ -7,7 +7,7 @@ interrupted rebuild goes on when it is called again.
 import argparse
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,12 +26,18 @@ from ...trainer.swapping import read_note, rebuilt_folder
 from ..shared.configuration import read_config
 from ..shared.long_running import replaying, shown
 from ..shared.trainers import ask, behind
-from . import receipts
-from .erase import needs_erasures
+from . import erase, receipts
 
 _NEAR = 2000  # records that the trainer itself may read
 _WAIT_SECONDS = 600.0  # for a trainer that is running to swap
 _STAGES = "stages.json"
+_OTHERWISE = "a rebuild would not end with the same model, because"
+_NEEDS = {
+    'log.questions = ""': f"{_OTHERWISE} questions depend on when annotators answered. The models have forgotten the "
+    "records. For one that never saw them, `streamsvm replay` learns the labels of the log without asking",
+    'daemon.start = "earliest"': f"{_OTHERWISE} it is not known where the trainer began",
+    'daemon.begin = "empty"': f"{_OTHERWISE} the trainer began with another model",
+}
 
 
 class Asked(NamedTuple):
@@ -44,7 +50,7 @@ class Asked(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    settings = read_config(arguments, _needs)
+    settings = read_config(arguments, erase.NEEDS | _NEEDS)
     key = receipts.read_key(arguments.key)
     with open_once(settings) as log:
         asked = {number: _asked(log, settings, number) for number in log.start_offsets(settings.log.topic)}
@@ -69,21 +75,6 @@ def run(arguments: argparse.Namespace) -> int | None:
     _remove_folders(settings)
     print(f"{plural(len(stages), 'partition')} rebuilt and swapped; wrote the receipt {arguments.receipt}")
     return None
-
-
-def _needs(settings: Settings) -> Iterator[str]:
-    yield from needs_erasures(settings)
-    why = "a rebuild would not end with the same model"
-    if settings.log.questions:
-        yield (
-            f"log.questions = {settings.log.questions!r}: {why}, because questions depend on when annotators answered. "
-            "The models have forgotten the records. For one that never saw them, `streamsvm replay` learns the labels "
-            "of the log without asking"
-        )
-    if settings.daemon.start != "earliest":
-        yield f"daemon.start = {settings.daemon.start!r}: {why}, because it is not known where the trainer began"
-    if settings.daemon.begin != "empty":
-        yield f"daemon.begin = {settings.daemon.begin!r}: {why}, because the trainer began with another model"
 
 
 def _refuse_beginnings(log: Transport, settings: Settings) -> None:
@@ -128,13 +119,11 @@ def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: St
     places = _places(settings)
     elsewhere = [number for number, here in asked.items() if here.erasures and number not in places]
     if elsewhere and settings.state.store != "dir":
-        raise ConfigError(
-            *(
-                f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
-                f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from "
-                "a folder beside it; one trainer must have all partitions"
-                for number in elsewhere
-            )
+        refuse(
+            f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
+            f"{settings.state.store!r}, rebuild on the machine of the trainer, which takes the rebuilt state from a "
+            "folder beside it; one trainer must have all partitions"
+            for number in elsewhere
         )
     for number, place in places.items():
         if number in asked:

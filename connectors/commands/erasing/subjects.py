@@ -13,7 +13,7 @@ from ...records.codec import Codec, Event, key_of, readable
 from ...records.erasures import Erasure
 from ...records.formats.base import BadRecord
 from ...settings.sections import Settings
-from ..shared.log_access import watched
+from ..shared.log_access import watched_topic
 
 ID, KEY = "id", "key"
 
@@ -65,7 +65,7 @@ class Subjects:
         topics = self._settings.log
         found: dict[int, Found] = {number: Found() for number in log.start_offsets(topics.topic)}
         codec = self._settings.codec()
-        for record, event in readable(watched(log, topics.topic, "looking for the events"), codec.decode):
+        for record, event in readable(watched_topic(log, topics.topic, "looking for the events"), codec.decode):
             subject = self._subject(record, event)
             if subject in self.values:
                 self.unknown.discard(subject)
@@ -86,7 +86,7 @@ class Subjects:
     def _find_labels(self, log: Transport, codec: Codec, found: Mapping[int, Found]) -> None:
         keys = {number for here in found.values() for numbers in here.examples.values() for number in numbers}
         topic = self._settings.log.labels
-        for record, label in readable(watched(log, topic, "looking for the labels"), codec.decode_label):
+        for record, label in readable(watched_topic(log, topic, "looking for the labels"), codec.decode_label):
             if label.key in keys and record.partition in found:
                 found[record.partition].labels.append(record.offset)
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from streamsvm.core.saving import snapshot
 
 from ...logs.reading import read
@@ -24,6 +22,7 @@ from ...settings import topics
 from ...settings.loading import load
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, LogSettings, Settings
+from ..shared.log_access import watched
 from .fields import Field, Table
 from .roles import MOST_GUESSED, Roles, roles_of, roles_of_events
 from .writing import Origin, configuration, table, values
@@ -41,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     found = Table()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # The table and the comments say the same.
-        for record in tqdm(records, "looking", unit=" records", disable=None):
+        for record in watched(records, "looking"):
             try:
                 if origin.is_flat:
                     found.note(record)

@@ -9,14 +9,14 @@ If both halves have, the records lie around the middle, and their ends are searc
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from ...logs.reading import read, read_all
+from ...logs.reading import read_all, read_one, read_partition
 from ...logs.transport import Transport
 from ...records.codec import Event
 from ...records.formats.base import BadRecord
@@ -32,6 +32,7 @@ from ..shared.configuration import read_config
 from ..shared.long_running import replaying
 
 MOST = 20  # replays
+_NEEDS = {'daemon.per = "partition"': "bisect looks at one model of a partition, so it must be 'partition'"}
 _PARTS = 10  # of the first pass, each with a checkpoint
 _LOOKS = 200  # of the first pass
 _MOST_EVENTS = 2000  # held-out events, because each look predicts them all
@@ -71,7 +72,7 @@ class Batch(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = read_config(arguments, _needs)
+    settings = read_config(arguments, _NEEDS)
     with replaying(settings) as stop:
         events = _held_out(settings, arguments.held_out)
         with tempfile.TemporaryDirectory(prefix="streamsvm-bisect-") as folder:
@@ -86,11 +87,6 @@ def run(arguments: argparse.Namespace) -> None:
         shown = f"{100 * before:.2f}% to {100 * after:.2f}%" if name == "errors" else f"{before:.4f} to {after:.4f}"
         print(f"{'error' if name == 'errors' else 'log loss'} on {len(events)} held-out events: from {shown}")
     print(f"the loss rose by {batch.rise:.4f} +- {batch.deviation:.4f}; {n_replays} replays")
-
-
-def _needs(settings: Settings) -> Iterator[str]:
-    if settings.daemon.per == "key":
-        yield "daemon.per = 'key': bisect looks at one model of a partition, so it must be 'partition'"
 
 
 def _held_out(settings: Settings, topic: str) -> list[Event]:
@@ -143,8 +139,7 @@ def bisect(settings: Settings, number: int, events: list[Event], folder: Path, s
             numbers = ", ".join(map(str, sorted(starts))) or "none"
             raise ConfigError(f"--partition {number}: {topic!r} does not have it; its partitions are {numbers}")
         first, end = starts[number], ends[number]
-        places = _Places(log, settings, number)
-        models = _Models(settings, number, events, folder, places, stop)
+        models = _Models(log, settings, number, events, folder, stop)
         batch = _search(models, np.linspace(first, end, _PARTS + 1).astype(int).tolist())
     return batch, models.n_replays
 
@@ -206,15 +201,29 @@ def _cut(models: "_Models", batch: Batch, place: int) -> tuple[Batch, Batch]:
 
 
 class _Models:
-    """The models at offsets of the log; each is trained from the nearest checkpoint before it."""
+    """The models at offsets of the log; each is trained from the nearest checkpoint before it, without erased records.
+
+    Labels belong before the events that are later than they, by the records' times.
+    """
 
     def __init__(
-        self, settings: Settings, number: int, events: list[Event], folder: Path, places: "_Places", stop: Stop
+        self, log: Transport, settings: Settings, number: int, events: list[Event], folder: Path, stop: Stop
     ) -> None:
-        self._settings, self._number, self._stop = settings, number, stop
-        self._events, self._folder, self._places = events, folder, places
-        self._known: list[int] = []
-        self.n_replays = 0
+        self._log, self._settings, self._number = log, settings, number
+        self._events, self._folder, self._stop = events, folder, stop
+        self._known: set[int] = set()
+        asked = requests(log, settings.log.erasures, number) if settings.log.erasures else ()
+        self._is_erased = erased_by(settings, [request for _, request in asked])
+        labels = settings.log.labels
+        own = read_partition(log, labels, number) if labels else ()
+        times = [order(record.timestamp, record.offset) for record in own]
+        self._labels = np.maximum.accumulate(times) if times else np.zeros(0)
+        self._first_label = log.start_offsets(labels).get(number, 0) if labels else 0
+
+    @property
+    def n_replays(self) -> int:
+        """How often records were read."""
+        return len(self._known)
 
     def along(self, ends: list[int], step: int) -> list[tuple[int, Look]]:
         """Train up to each of these offsets, and look at the held-out events at every step after the first."""
@@ -237,13 +246,17 @@ class _Models:
         before = max((known for known in self._known if known < offset), default=None)
         if before is not None and not folder.exists():
             shutil.copytree(self._folder / str(before), folder)
-        rerun = Rerun(self._settings, self._number, folder, self._places.is_erased)
-        state = rerun.run(self._places.stage(offset), self._stop, see)
+        state = Rerun(self._settings, self._number, folder, self._is_erased).run(self._stage(offset), self._stop, see)
         if self._stop():
             raise KeyboardInterrupt
-        self.n_replays += offset not in self._known
-        self._known.append(offset)
+        self._known.add(offset)
         return state
+
+    def _stage(self, offset: int) -> Stage:
+        """The place of an event, and of the labels that come before it."""
+        newest = read_one(self._log, self._settings.log.topic, self._number, offset - 1)
+        n_labels = np.searchsorted(self._labels, order(newest.timestamp, newest.offset)) if newest else 0
+        return Stage(offset, self._first_label + int(n_labels))
 
 
 def _look(state: State | None, events: list[Event]) -> Look:
@@ -255,30 +268,3 @@ def _look(state: State | None, events: list[Event]) -> Look:
     right = np.array([probability_of(each, y) for each, y in pairs])
     wrong = [answer_of(each) != y for each, y in pairs]
     return Look(-np.log(np.maximum(right, _LEAST)), np.array(wrong))
-
-
-class _Places:
-    """Which labels come before an event, by the records' times, and which records are erased."""
-
-    def __init__(self, log: Transport, settings: Settings, number: int) -> None:
-        self._log, self._topic, self._number = log, settings.log.topic, number
-        labels, topic = [], settings.log.labels
-        if topic:
-            starts, ends = log.start_offsets(topic), log.end_offsets(topic)
-            if number in starts:
-                own = read(log, topic, {number: starts[number]}, {number: ends[number]})
-                labels = [order(record.timestamp, record.offset) for record in own]
-        asked = requests(log, settings.log.erasures, number) if settings.log.erasures else ()
-        self.is_erased = erased_by(settings, [request for _, request in asked])
-        self._labels = np.maximum.accumulate(labels) if labels else np.zeros(0)
-        self._first_label = log.start_offsets(topic).get(number, 0) if topic else 0
-
-    def stage(self, offset: int) -> Stage:
-        """The place of an event, and of the labels that come before it."""
-        newest = offset - 1
-        times = [
-            order(r.timestamp, r.offset)
-            for r in read(self._log, self._topic, {self._number: newest}, {self._number: offset})
-        ]
-        n_labels = int(np.searchsorted(self._labels, times[0])) if len(self._labels) and times else 0
-        return Stage(offset, self._first_label + n_labels)

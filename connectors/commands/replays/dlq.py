@@ -10,13 +10,12 @@ import re
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from contextlib import closing
 from hashlib import sha256
 from typing import NamedTuple
 
 from tqdm import tqdm
 
-from ...logs.reading import POLL_RECORDS, read
+from ...logs.reading import POLL_RECORDS, read, read_one
 from ...logs.segments import LogCorruption
 from ...logs.transport import Committed, Headers, Record, Transport
 from ...records.codec import MAX_BYTES
@@ -280,11 +279,6 @@ class _Replay:
 
 def _whole(log: Transport, letter: DeadLetter) -> Record | None:
     """The record that a shortened letter is about, if its topic still has it."""
-    (topic, partition), offset = letter.home, letter.why.get("offset", "")
-    if not _NUMBER.fullmatch(offset):
-        return None
-    start, end = log.start_offsets(topic)[partition], log.end_offsets(topic)[partition]
-    if not start <= int(offset) < end:
-        return None
-    with closing(read(log, topic, {partition: int(offset)}, {partition: int(offset) + 1})) as records:
-        return next((record for record in records if letter.is_of(record)), None)
+    offset = letter.why.get("offset", "")
+    found = read_one(log, *letter.home, int(offset)) if _NUMBER.fullmatch(offset) else None
+    return found if found is not None and letter.is_of(found) else None

@@ -2,19 +2,21 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from ...records.columns import Columns
 from ...records.formats.base import show
 from ...runtime.text import plural
-from ...settings.loading import load, nothing
+from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
 
 
 def read_config(
     arguments: argparse.Namespace,
-    needs: Callable[[Settings], Iterable[str]] = nothing,
+    needs: Mapping[str, str] = MappingProxyType({}),
     *,
     log_must_exist: bool = True,
     with_model: bool = True,
@@ -30,6 +32,22 @@ def state_of(path: Path) -> tuple[Settings | None, Path]:
         return None, path
     settings = load(path, os.environ)
     return settings, settings.daemon.state_dir
+
+
+def misplaced(arguments: argparse.Namespace, homes: Iterable[tuple[str, object, Mapping[str, Any]]]) -> Iterator[str]:
+    """A line for each option that was given beside something that it does not go with.
+
+    Parameters
+    ----------
+    arguments
+        The arguments of a command.
+    homes
+        What some options go with, whether it was given, and the options with their defaults.
+    """
+    for home, is_given, defaults in homes:
+        for name, default in defaults.items():
+            if not is_given and getattr(arguments, name) != default:
+                yield f"{'--' if len(name) > 1 else '-'}{name.replace('_', '-')} goes with {home} only"
 
 
 def check_file(arguments: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from ...records.people.label_files import FileLabel, read_label_file
 from ...records.text_files import Mistakes
 from ...runtime.folders import FileError
 from ...settings.sections import Settings
-from .log_access import watched
+from .log_access import watched_topic
 
 
 class Home(NamedTuple):
@@ -75,7 +75,7 @@ class LabelFile:
         """
         codec, topic = self._settings.codec(), self._settings.log.topic
         self._n_partitions = max(1, len(log.end_offsets(topic)))
-        for record, event in readable(watched(log, topic, "finding the events"), codec.decode):
+        for record, event in readable(watched_topic(log, topic, "finding the events"), codec.decode):
             if str(event.id) in self._homes:
                 self._homes[str(event.id)].add(Home(record.partition, event.id, record.key))
         n_missing, mistakes = 0, Mistakes()

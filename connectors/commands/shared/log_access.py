@@ -1,12 +1,18 @@
-"""Making records durable, for commands that work beside the trainer."""
+"""Reading, filling and flushing a log, for commands that work beside the trainer."""
 
 import time
 from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm
 
+from ...logs.embedded import LocalLog
 from ...logs.reading import read_all
 from ...logs.transport import Record, Transport, Unavailable
+
+T = TypeVar("T")
 
 _FLUSH_SECONDS = 60.0  # as long as a broker may take to restart
 
@@ -22,7 +28,20 @@ def flush(log: Transport) -> None:
                 raise
 
 
-def watched(log: Transport, topic: str, what: str) -> Iterable[Record]:
-    """All records of a topic, beside a bar that says how many of them were read."""
+def fill(folder: Path, topic: str, values: Iterable[bytes]) -> None:
+    """Append the records that a topic of an embedded log does not have yet."""
+    with LocalLog(folder) as log:
+        for value in islice(values, log.end_offsets(topic).get(0, 0), None):
+            log.produce(topic, value)
+        log.flush()
+
+
+def watched(records: Iterable[T], what: str, total: int | None = None) -> Iterable[T]:
+    """The records, beside a bar that says how many of them were taken, on a terminal."""
+    return tqdm(records, what, total=total, unit=" records", disable=None)
+
+
+def watched_topic(log: Transport, topic: str, what: str) -> Iterable[Record]:
+    """All records of a topic, as `watched`."""
     total = sum(log.end_offsets(topic).values()) - sum(log.start_offsets(topic).values())
-    return tqdm(read_all(log, topic), what, total=total, unit=" records", disable=None)
+    return watched(read_all(log, topic), what, total)

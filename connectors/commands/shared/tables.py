@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,29 +43,22 @@ def write_table(path: Path, columns: Iterable[str], rows: Iterable[Row], noun: s
     noun
         What a row is.
     """
-    n_rows = 0
-
-    def counted() -> Iterator[Row]:
-        nonlocal n_rows
-        for row in rows:
-            n_rows += 1
-            yield row
-
+    n_rows = count()
+    counted = (row for row, _ in zip(rows, n_rows, strict=False))
     with replacing(path) as file:
         if path.suffix == PARQUET:
             assert isinstance(columns, Mapping)
-            write_rows(file, columns, counted())
+            write_rows(file, columns, counted)
         elif path.suffix == ".jsonl":
-            _write_lines(file, counted())
+            _write_lines(file, counted)
         else:
-            _write_csv(file, list(columns), counted())
-    print(f"wrote {plural(n_rows, noun)} to {path}")
+            _write_csv(file, list(columns), counted)
+    print(f"wrote {plural(next(n_rows), noun)} to {path}")
 
 
 def _write_lines(file: IO[bytes], rows: Iterator[Row]) -> None:
     for row in rows:
-        plain = {name: _as_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
-        file.write(json.dumps(plain).encode() + b"\n")
+        file.write(json.dumps(row, default=_as_text).encode() + b"\n")
 
 
 def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Iterator[Row]) -> None:

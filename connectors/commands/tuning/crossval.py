@@ -18,13 +18,13 @@ from streamsvm.validation.scale import resolve_scaling
 
 from ...runtime.text import aligned, plural
 from ...settings.sections import refuse
+from ..shared.configuration import misplaced
 from ..shared.tables import write_table
-from . import class_tables
 from .training_set import TrainingSet
 from .validate import arguments_refused, check, number, prepare, read_with_folds, score, spread
 
 DENSE = 0.5  # share of the features other than 0 above which learners would scale them
-MOST_SHOWN = 20  # The table sums more folds up by their start.
+MOST_SHOWN = 20  # folds, and classes of a confusion table; more folds are summed up by their start
 
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
 _SETTING = (*_KERNEL_SETTING, "model")
@@ -32,6 +32,7 @@ _ONLY: dict[str, dict[str, Any]] = {  # options that belong to one model, with t
     "svm": {"seeding": "auto", "jobs": None, "cache_mb": 256.0, "device": "cpu"},
     "ssvm": {"solver": None, "reduced": None},
 }
+_COST_HEAD = ("start", "SVs", "iterations", "rows", "kernel evals", "seconds")
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
 
 
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     first = {name: getattr(arguments, name) for name in _SETTING}
     second = first | (arguments.compare or {})
     models = {first["model"], second["model"]}
-    _require_options_of(models, arguments)
+    refuse(misplaced(arguments, ((f"--model {model}", model in models, own) for model, own in _ONLY.items())))
     examples, splits = read_with_folds(arguments)
     if "svm" in models:
         prepare()
@@ -56,17 +57,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out:
         rows = _tests(examples, result)
         write_table(arguments.out, list(rows[0]), rows)
-
-
-def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None:
-    """Raise ConfigError if an option was given that belongs to another model."""
-    problems = [
-        f"--{name.replace('_', '-')} goes with --model {model} only"
-        for model, defaults in _ONLY.items()
-        for name, default in defaults.items()
-        if model not in models and getattr(arguments, name) != default
-    ]
-    refuse(problems)
 
 
 def _validated(
@@ -93,51 +83,64 @@ def _validated(
 
 
 def _show_result(setting: dict[str, Any], result: Result | ClassResult, metrics: Sequence[str]) -> None:
-    if isinstance(result, ClassResult):
-        class_tables.show(_title(setting), result, metrics)
-        return
-    parts, full = result.per_fold, [] if result.first is None else [result.first]
-    scores = np.array([result.scores(metric) for metric in metrics])
+    """Print the scores of each fold, and what they cost; of several classes, which ones were taken for others."""
+    parts, scores = result.per_fold, np.array([result.scores(metric) for metric in metrics])
     together = [result.score(metric) for metric in metrics]
-    header = ("fold", "tested", "start", "SVs", "iterations", "rows", "kernel evals", "seconds", *metrics)
-    lines: list[tuple[str, ...]] = [header]
-    lines += [_line("full", [part], part.start) for part in full]
+    costs = () if isinstance(result, ClassResult) else _COST_HEAD
+    lines: list[tuple[str, ...]] = [("fold", "tested", *costs, *metrics)]
+    full = [] if isinstance(result, ClassResult) or result.first is None else [result.first]
+    lines += [_line("full", [part]) for part in full]
     lines += _fold_lines(parts, scores)
-    lines.append(_line("total", parts + full, "", together, result.seconds))
+    lines.append(_line("total", [*parts, *full], together, result.seconds))
     if len(parts) > 1 and any(len(part.test) > 1 for part in parts):
-        lines += spread(scores, 7)
+        lines += spread(scores, 1 + len(costs))
+    if isinstance(result, ClassResult):
+        print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; a model for each pair of classes")
+        print(aligned(lines))
+        _show_classes(result)
+        return
     picked = "solver" if setting["model"] == "ssvm" else "seeding"
     print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}")
     print(f"{picked} {result.seeding}: {result.reason}")
     print(aligned(lines))
 
 
-def _fold_lines(parts: Sequence[Fold], scores: np.ndarray) -> list[tuple[str, ...]]:
+def _show_classes(result: ClassResult) -> None:
+    """Print how often each class was taken for another."""
+    if not all(part.converged for part in result.per_fold):
+        print("the solver gave up on some pairs of classes: scale the features, or take a smaller C")
+    if len(result.classes) <= MOST_SHOWN:
+        names = [str(label)[:MOST_SHOWN] for label in result.classes]
+        rows = zip(names, result.confusion, result.recalls, strict=True)
+        lines = [(name, *(f"{count:,}" for count in row), score(recall)) for name, row, recall in rows]
+        print(f"\npredicted classes, a line for each class\n{aligned([('', *names, 'right'), *lines])}")
+
+
+def _fold_lines(parts: Sequence[Any], scores: np.ndarray) -> list[tuple[str, ...]]:
     """A line for each fold; with many folds, a line for each start."""
     if len(parts) <= MOST_SHOWN:
-        return [_line(str(i + 1), [part], part.start, scores[:, i]) for i, part in enumerate(parts)]
-    counts = Counter(part.start for part in parts)
+        return [_line(str(i + 1), [part], scores[:, i]) for i, part in enumerate(parts)]
+    counts = Counter(part.start for part in parts if isinstance(part, Fold))
     return [
-        _line(f"{count:,} folds", [part for part in parts if part.start == start], start)
+        _line(f"{count:,} folds", [part for part in parts if part.start == start])
         for start, count in counts.most_common()
     ]
 
 
 def _line(
-    name: str, parts: Sequence[Fold], start: str, scores: Iterable[float] = (), seconds: float | None = None
+    name: str, parts: Sequence[Any], scores: Iterable[float] = (), seconds: float | None = None
 ) -> tuple[str, ...]:
-    """Some folds as a line of the table: sums, and the mean number of support vectors."""
+    """Some folds as a line of the table: sums, and the mean number of support vectors; `seconds` is of the total."""
     n_tested = sum(len(part.test) for part in parts)
-    costs = (sum(getattr(part, cost) for part in parts) for cost in _COSTS)
-    return (
-        name,
-        f"{n_tested:,}" if n_tested else "-",
-        start,
-        f"{np.mean([part.n_support for part in parts]):,.0f}",
-        *(f"{cost:,}" for cost in costs),
-        f"{sum(part.seconds for part in parts) if seconds is None else seconds:.3f}",
-        *map(score, scores),
-    )
+    costs: tuple[str, ...] = ()
+    if isinstance(parts[0], Fold):
+        costs = (
+            parts[0].start if seconds is None else "",
+            f"{np.mean([part.n_support for part in parts]):,.0f}",
+            *(f"{sum(getattr(part, cost) for part in parts):,}" for cost in _COSTS),
+            f"{sum(part.seconds for part in parts) if seconds is None else seconds:.3f}",
+        )
+    return (name, f"{n_tested:,}" if n_tested else "-", *costs, *map(score, scores))
 
 
 def _title(setting: dict[str, Any]) -> str:

@@ -26,6 +26,8 @@ from ..arguments.tuning import GAMMAS
 from ..shared.tables import write_table
 from .validate import arguments_refused, check, number, prepare, read_with_folds, score
 
+_OF_MODEL = ("kernel", "degree", "coef0", "tol", "cache_mb", "device")
+
 
 def run(arguments: argparse.Namespace) -> None:
     """Cross-validate a grid of settings; print the scores, and how to use the best setting."""
@@ -37,14 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
         _require_scores(arguments.metric, splits, examples.y)
     prepare()
     with arguments_refused():
-        model = LASVM(
-            kernel=arguments.kernel,
-            degree=arguments.degree,
-            coef0=arguments.coef0,
-            tol=arguments.tol,
-            cache_mb=arguments.cache_mb,
-            device=arguments.device,
-        )
+        model = LASVM(**{name: getattr(arguments, name) for name in _OF_MODEL})
         found = grid_search(
             OneVsOne(model) if examples.is_multiclass else model,
             examples.X,

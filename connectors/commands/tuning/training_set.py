@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from tqdm import tqdm
 
 from streamsvm import StreamWarning, WarmupScaler
 from streamsvm.core.inputs import APART
@@ -20,6 +19,7 @@ from ...records.formats.base import show
 from ...records.raw import Reading
 from ...records.text_files import csv_header, listed
 from ...runtime.folders import FileError
+from ..shared.log_access import watched
 
 FEWEST_NUMBERED = 20  # In fewer rows, whole numbers may rise by chance.
 LARGEST_RATIO = 10.0  # Above this ratio of two features' sizes, scaling is advised.
@@ -93,11 +93,10 @@ def read_training_set(
         If the file cannot be read, or if it has examples of one class only.
     """
     _require_label(path, file_format, columns)
-    bar = tqdm(read_examples(path, file_format, columns), "reading", unit=" records", disable=None)
-    examples = list(bar)
+    examples = list(watched(read_examples(path, file_format, columns), "reading"))
     events = [example.event for example in examples]
     y = _labels(path, [event.y for event in events], columns)
-    rows = [event.x for event in events]
+    rows: list[Any] = [event.x for event in events]
     if records is not None:
         try:
             rows = _numbers(rows if reading is None else [reading.made(x) for x in rows], records)
@@ -145,14 +144,7 @@ def _numbers(rows: Sequence[Any], records: Records) -> list[dict[str, float]]:
         warnings.simplefilter("ignore", StreamWarning)  # of values that the summary counts
         records.learn_many(rows)
         kinds = {f.name: f.kind if f.kind in GIVEN else IGNORE for f in records.summary()}
-        stream = Records(
-            kinds,
-            indicators=records.indicators,
-            thousands=records.thousands,
-            max_fields=records.max_fields,
-            width=records.width,
-            embed=records.embed,
-        )
+        stream = records.clone({"kinds": kinds})
         found = []
         for x in rows:
             stream.learn_one(x)

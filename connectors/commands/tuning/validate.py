@@ -25,7 +25,7 @@ from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
-from ..shared.configuration import check_file, raw_columns, tell_unlabelled
+from ..shared.configuration import check_file, misplaced, raw_columns, tell_unlabelled
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
 
@@ -174,11 +174,8 @@ def spread(scores: np.ndarray, n_blank: int) -> list[tuple[str, ...]]:
 def _kind_of_folds(arguments: argparse.Namespace) -> str:
     """The kind of folds; raise ConfigError if an option belongs to another kind."""
     kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
-    problems = [
-        f"{'--' if len(name) > 1 else '-'}{name} goes with --folds {' or '.join(homes)} only"
-        for name, homes in _FOLD_OPTIONS.items()
-        if getattr(arguments, name) is not None and kind not in homes
-    ]
+    homes = ((f"--folds {' or '.join(of)}", kind in of, {name: None}) for name, of in _FOLD_OPTIONS.items())
+    problems = list(misplaced(arguments, homes))
     if kind == "grouped" and arguments.group is None:
         problems.append("--folds grouped needs --group, the column or field that holds the group of an example")
     refuse(problems)

@@ -21,8 +21,7 @@ class Numbers:
     """
 
     def __init__(self) -> None:
-        self._values: dict[str, np.ndarray] = {}  # 0 where there is no number, as for the model
-        self._is_there: dict[str, np.ndarray] = {}
+        self._values: dict[str, np.ndarray] = {}  # NaN where there is no number
         self._n_rows = _FIRST_ROWS
         self._scales: dict[str, float] = {}
         self._n_scaled = 0  # rows that the scales were computed from
@@ -39,37 +38,32 @@ class Numbers:
         """Set the numbers of a row, in the place of earlier ones."""
         if row >= self._n_rows:
             self._grow(row)
-        for is_there in self._is_there.values():
-            is_there[row] = False
         for values in self._values.values():
-            values[row] = 0.0
+            values[row] = np.nan
         for name, number in numbers.items():
             if name not in self._values:
                 if len(self._values) >= MOST_NAMES:
                     continue
-                self._values[name] = np.zeros(self._n_rows)
-                self._is_there[name] = np.zeros(self._n_rows, bool)
+                self._values[name] = np.full(self._n_rows, np.nan)
             self._values[name][row] = number
-            self._is_there[name][row] = True
 
     def _grow(self, row: int) -> None:
         while self._n_rows <= row:
             self._n_rows *= 2
-        for columns in (self._values, self._is_there):
-            for name, column in columns.items():
-                columns[name] = np.concatenate([column, np.zeros(self._n_rows - len(column), column.dtype)])
+        for name, column in self._values.items():
+            self._values[name] = np.concatenate([column, np.full(self._n_rows - len(column), np.nan)])
 
     def where(self, name: str, comparison: str, number: float, n: int) -> np.ndarray:
         """Which of the first `n` rows have a number of this name for which the comparison holds."""
-        holds = _COMPARISONS[comparison](self._values[name][:n], number)
-        return np.asarray(holds & self._is_there[name][:n])
+        column = self._values[name][:n]
+        return np.asarray(_COMPARISONS[comparison](column, number) & ~np.isnan(column))
 
     def distances(self, row: int, n: int) -> np.ndarray:
         """The squared distances of the first `n` rows from a row, in standard deviations of each column."""
         self._rescale(n)
         total = np.zeros(n)
         for name, scale in self._scales.items():
-            column = self._values[name][:n]
+            column = self._with_zeros(name, n)
             step = (column - column[row]) * scale
             step *= step
             total += step
@@ -80,6 +74,11 @@ class Numbers:
         if n < 1.1 * self._n_scaled and len(self._scales) == len(self._values):
             return
         self._n_scaled = n
-        for name, column in self._values.items():
-            deviation = float(column[:n].std())
+        for name in self._values:
+            deviation = float(self._with_zeros(name, n).std())
             self._scales[name] = 1.0 / deviation if deviation > 0.0 else 0.0
+
+    def _with_zeros(self, name: str, n: int) -> np.ndarray:
+        """The first rows of a column; a number that is missing is 0, as for the model."""
+        column = self._values[name][:n]
+        return np.where(np.isnan(column), 0.0, column)

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from ...runtime.text import to_number
+from ..answer import Unusable
 
 MOST = 500  # characters of a query
 
@@ -16,7 +17,7 @@ _PART = re.compile(
 )
 
 
-class BadQuery(ValueError):  # noqa: N818 - named for the condition
+class BadQuery(Unusable):
     """What was typed is no query; the text says why."""
 
 

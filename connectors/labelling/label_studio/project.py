@@ -31,7 +31,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...logs.transport import Unavailable
 from ...records.labels import Place
@@ -51,14 +51,6 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 5.0  # each try reads all tasks again
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class _Listed(NamedTuple):
-    """What the project has of a question."""
-
-    place: Place
-    annotations: frozenset[Any] = frozenset()  # their numbers
-    is_shown: bool = False  # whether one of its tasks has no annotation yet, so that annotators get it
 
 
 class LabelStudio:
@@ -171,32 +163,32 @@ class LabelStudio:
         if not self._service.stats()["loaded"]:
             raise Unavailable("the questions are still being read")
         known = self._annotations.known()  # one that is made from now on may be missing from the list
-        listed: dict[str, _Listed] = {}
+        places: dict[str, Place] = {}  # of the questions that have a task
+        numbers: set[Any] = set()  # of annotations
+        waiting: set[str] = set()  # questions with a task without an annotation, which annotators get
         for task in self._tasks.listed():
             try:
-                self._sync_task(task, listed)
+                ours = self._tasks.learn(task.get("id"), task.get("data"))
+                if ours is None:
+                    continue
+                annotations = sorted(task.get("annotations") or [], key=time_of)
+                for annotation in annotations:
+                    self._hear(ours, annotation, int(1000 * time_of(annotation)) or None)
             except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
                 logger.warning("passing over a task of an unknown form: %r: %.200r", error, task)
+                continue
+            places[ours.query_id] = ours.place
+            numbers.update(annotation.get("id") for annotation in annotations)
+            if not annotations:
+                waiting.add(ours.query_id)
         for number, item in known.items():
-            if item.query_id in listed and number not in listed[item.query_id].annotations:
+            if item.query_id in places and number not in numbers:
                 self._take_back(number)
-        for query_id, found in listed.items():
-            self._annotations.look_for_lost_labels(query_id, found.place)
-        shown = {query_id for query_id, found in listed.items() if found.is_shown}
+        for query_id, place in places.items():
+            self._annotations.look_for_lost_labels(query_id, place)
         for question in self._service.open():
-            if question.query_id not in shown and not self._annotations.count_for(question.query_id):
+            if question.query_id not in waiting and not self._annotations.count_for(question.query_id):
                 self._tasks.renew(question.query_id)
-
-    def _sync_task(self, task: Mapping[str, Any], listed: dict[str, _Listed]) -> None:
-        ours = self._tasks.learn(task.get("id"), task.get("data"))
-        if ours is None:
-            return
-        annotations = sorted(task.get("annotations") or [], key=time_of)
-        for annotation in annotations:
-            self._hear(ours, annotation, int(1000 * time_of(annotation)) or None)
-        before = listed.get(ours.query_id, _Listed(ours.place))
-        numbers = before.annotations | {annotation.get("id") for annotation in annotations}
-        listed[ours.query_id] = _Listed(ours.place, numbers, before.is_shown or not annotations)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 import base64
 import hmac
-import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -66,50 +65,42 @@ class _Handler(Handler):
     server: Server
 
     def do_GET(self) -> None:  # noqa: N802 - a name of http.server's
-        page = self.server.pages.get(self.path.partition("?")[0])
-        if not self._is_welcome():
-            return
-        if page is None:
-            self._not_found()
-        else:
-            self._answer(HTTPStatus.OK, page())
+        self._answer(lambda: self._found(self.server.pages)())
 
     def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
-        route = self.server.routes.get(self.path.partition("?")[0])
-        if not self._is_welcome() or (body := self._body()) is None:
-            return
-        if route is None:
-            self._not_found()
-            return
-        try:
-            self._answer(HTTPStatus.OK, route(body) or {"status": "ok"})
-        except (Unavailable, UnknownQuestion) as error:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            self._answer(HTTPStatus.BAD_REQUEST, {"error": f"Label Studio sends no such request: {error!r:.200}"})
+        self._answer(self._taken)
 
-    def _is_welcome(self) -> bool:
+    def _taken(self) -> Any:
+        body = self.json_body(_MAX_BODY)
+        return self._found(self.server.routes)(body) or {"status": "ok"}
+
+    def _found(self, at: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+        found = at.get(self.path.partition("?")[0])
+        if found is None:
+            paths = ", ".join([*self.server.pages, *self.server.routes])
+            raise Refused(HTTPStatus.NOT_FOUND, f"this server has only {paths}")
+        return found
+
+    def _check_sender(self) -> None:
         """Refuse pages in a browser, which name their origin, and requests without the password."""
         given = self.headers.get("Authorization", "")
         if self.headers.get("Origin") is not None:
-            self._answer(HTTPStatus.FORBIDDEN, {"error": "this server is for Label Studio, not for browsers"})
-        elif self.server.auth is not None and not is_secret(given, self.server.auth):
-            self._answer(HTTPStatus.UNAUTHORIZED, {"error": "the password or the token is wrong"})
-        else:
-            return True
-        return False
+            raise Refused(HTTPStatus.FORBIDDEN, "this server is for Label Studio, not for browsers")
+        if self.server.auth is not None and not is_secret(given, self.server.auth):
+            raise Refused(HTTPStatus.UNAUTHORIZED, "the password or the token is wrong")
 
-    def _body(self) -> Mapping[str, Any] | None:
+    def _answer(self, respond: Callable[[], Any]) -> None:
+        status, wanted = HTTPStatus.OK, {}
         try:
-            return self.json_body(_MAX_BODY)
+            self._check_sender()
+            content = respond()
         except Refused as refusal:
-            self._answer(refusal.status, {"error": str(refusal)})
-            return None
-
-    def _not_found(self) -> None:
-        paths = ", ".join([*self.server.pages, *self.server.routes])
-        self._answer(HTTPStatus.NOT_FOUND, {"error": f"this server has only {paths}"})
-
-    def _answer(self, status: HTTPStatus, content: Any) -> None:
-        wanted = {"WWW-Authenticate": 'Basic realm="streamsvm"'} if status == HTTPStatus.UNAUTHORIZED else {}
-        self.reply(status, json.dumps(content).encode(), "application/json", wanted)
+            status, content = refusal.status, {"error": str(refusal)}
+        except (Unavailable, UnknownQuestion) as error:
+            status, content = HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)}
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            status = HTTPStatus.BAD_REQUEST
+            content = {"error": f"Label Studio sends no such request: {error!r:.200}"}
+        if status == HTTPStatus.UNAUTHORIZED:
+            wanted = {"WWW-Authenticate": 'Basic realm="streamsvm"'}
+        self.reply_json(status, content, wanted)

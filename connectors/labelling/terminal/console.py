@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal, TextIO
 
 from ...records.classes import ClassLabel
@@ -22,6 +23,7 @@ Word = tuple[Literal["set", "skip", "ignore"], ClassLabel | None]
 _OTHER_WORDS: dict[str, Word] = {"s": ("skip", None), "i": ("ignore", None)}
 
 
+@dataclass
 class Console:
     """Talks with an annotator, and counts their labels.
 
@@ -41,18 +43,18 @@ class Console:
         Shows what is said.
     """
 
-    def __init__(
-        self, service: LabellingService, settings: Settings, stop: Stop, who: str, keys: Keys, target: TextIO
-    ) -> None:
-        self.service = service
-        self.settings = settings
-        self.stop = stop
-        self.who = who
-        self.keys = keys
-        self.is_done = False
-        self.n_labels = 0
-        self._target = target
-        self._choices = Choices(settings.label)
+    service: LabellingService
+    settings: Settings
+    stop: Stop
+    who: str
+    keys: Keys
+    target: TextIO
+    is_done: bool = field(default=False, init=False)
+    n_labels: int = field(default=0, init=False)
+
+    @property
+    def _choices(self) -> Choices:
+        return Choices(self.settings.label)
 
     @property
     def is_over(self) -> bool:
@@ -101,8 +103,8 @@ class Console:
 
     def say(self, text: str) -> None:
         """Write a text."""
-        encoding = self._target.encoding or "utf-8"
-        print(text.encode(encoding, "replace").decode(encoding), file=self._target, flush=True)
+        encoding = self.target.encoding or "utf-8"
+        print(text.encode(encoding, "replace").decode(encoding), file=self.target, flush=True)
 
     def show(self, shown: Question) -> None:
         """Write a question."""

@@ -1,7 +1,8 @@
 """Questions in a terminal, answered with keys; or answers from a pipe, with one key a line."""
 
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TextIO
+from typing import TextIO
 
 from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
@@ -44,15 +45,13 @@ def run(service: LabellingService, settings: Settings, stop: Stop, who: str, sou
         return _Terminal(service, settings, stop, who, keys, target).run()
 
 
+@dataclass
 class _Terminal(Console):
     """A session: it asks one question after the other."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._said: list[str] = []  # the last message while waiting
-        self._wants_all = True  # an answer is also for copies
-        self._is_for_all = True  # this answer is also for near-duplicates
-        self._finding = Finding(self)
+    _said: list[str] = field(default_factory=list, init=False)  # the last message while waiting
+    _wants_all: bool = field(default=True, init=False)  # an answer is also for copies
+    _is_for_all: bool = field(default=True, init=False)  # this answer is also for near-duplicates
 
     def run(self) -> int:
         while not self.is_done and not self.stop():
@@ -105,7 +104,7 @@ class _Terminal(Console):
                     self._wants_all = self._is_for_all
                 self.say(f"your answer is {for_whom(shown, self._is_for_all)}")
             elif key == "=":
-                self._finding.like(shown)
+                Finding(self).like(shown)
                 return
             elif key in _COMMANDS:
                 if self._command(key):
@@ -119,7 +118,7 @@ class _Terminal(Console):
             self.is_done = True
             return False
         if key in ("h", "/"):
-            (self._look_back if key == "h" else self._finding.search)()
+            (self._look_back if key == "h" else Finding(self).search)()
             return True
         undone = self.patiently(partial(self.service.undo, self.who))
         self.say(_about(undone))

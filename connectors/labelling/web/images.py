@@ -14,15 +14,7 @@ from ...settings.labelling import LabellingSettings
 FILES = "/api/image"  # where the page finds the files of the folder
 
 _PORTS = {"http": 80, "https": 443}
-_TYPES = {  # those that browsers show, and that hold no scripts
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-    ".gif": "image/gif",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".png": "image/png",
-    ".webp": "image/webp",
-}
+_KINDS = ("avif", "bmp", "gif", "jpeg", "png", "webp")  # those that browsers show, and that hold no scripts
 _LONGEST_NAME = 1000  # characters
 _MOST_BYTES = 32 << 20  # of a file
 
@@ -54,16 +46,16 @@ def file_of(name: str, labelling: LabellingSettings) -> tuple[Path, str] | None:
     The name has no part that begins with a dot, and links do not lead out of the folder.
     """
     folder, parts = labelling.image_folder, name.split("/")
-    media = _TYPES.get(Path(parts[-1]).suffix.lower())
+    kind = Path(parts[-1]).suffix[1:].lower().replace("jpg", "jpeg")
     is_plain = len(name) <= _LONGEST_NAME and name.isprintable() and "\\" not in name
-    if folder is None or media is None or not is_plain or any(not part or part.startswith(".") for part in parts):
+    if folder is None or kind not in _KINDS or not is_plain or any(not part or part.startswith(".") for part in parts):
         return None
     try:
         path = (folder / name).resolve(strict=True)
         is_right = path.is_relative_to(folder.resolve()) and path.is_file() and path.stat().st_size <= _MOST_BYTES
     except (OSError, ValueError):
         return None
-    return (path, media) if is_right else None
+    return (path, f"image/{kind}") if is_right else None
 
 
 def may_show(address: str, hosts: Iterable[str]) -> bool:

@@ -40,7 +40,6 @@ accepts only its own address, ``localhost`` and the configured names as Host.
 """
 
 import hmac
-import json
 import logging
 import re
 import select
@@ -61,10 +60,9 @@ from ...records.people.questions import FOUND, Question
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ...runtime.process import POLL_SECONDS
 from ...settings.sections import Settings
-from ..answer import Given
+from ..answer import Given, Unusable
 from ..book import UnknownQuestion
 from ..choices import Choices
-from ..finding.query import BadQuery
 from ..history import Step
 from ..service import LabellingService
 from . import markdown
@@ -81,6 +79,14 @@ PAGE = 20  # answers in a reply
 _MAX_NAME = 40  # characters of an annotator's name, which every answer carries
 _MAX_TABS = 1000  # tabs whose annotators are remembered
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",  # images come from other servers
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "credentialless",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 class PageServer(HTTPServer):
@@ -133,7 +139,7 @@ class _Handler(Handler):
         routes = {
             "/api/about": self._about,
             "/api/next": self._next,
-            "/api/stats": self._stats,
+            "/api/stats": self.server.service.stats,
             "/api/history": self._history,
             "/api/review": self._review,
             "/api/classes": self._class_changes,
@@ -142,9 +148,9 @@ class _Handler(Handler):
         }
         path = self._address().path
         if path in self.server.files:
-            self._send(HTTPStatus.OK, *self.server.files[path])
+            self.reply(HTTPStatus.OK, *self.server.files[path])
         elif path in routes:
-            self._send_json(HTTPStatus.OK, routes[path]())
+            self.reply_json(HTTPStatus.OK, routes[path]())
         elif path == FILES:
             self._image()
         else:
@@ -155,7 +161,7 @@ class _Handler(Handler):
         if found is None:
             raise Refused(HTTPStatus.NOT_FOUND, "the folder of images (labelling.image_folder) has no such image")
         path, media = found
-        self._send(HTTPStatus.OK, path.read_bytes(), media)
+        self.reply(HTTPStatus.OK, path.read_bytes(), media)
 
     def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
         routes = {
@@ -172,7 +178,7 @@ class _Handler(Handler):
         if route is None:
             self._guarded(self._not_found)
         else:
-            self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
+            self._guarded(lambda: self.reply_json(HTTPStatus.OK, route(self._body())))
 
     def _about(self) -> dict[str, Any]:
         return {**self._classes(), "instructions": self.server.instructions}
@@ -204,11 +210,8 @@ class _Handler(Handler):
         old, new, choices = body.get("from"), body.get("to"), self.server.choices
         if not isinstance(old, str) or not (new is None or isinstance(new, str)):
             raise Refused(HTTPStatus.BAD_REQUEST, "from must be the name of a class, and to a name or null")
-        try:
-            change = choices.change(old, None if new is None else new.strip(), self.server.service.stats())
-            self.server.service.change_class(change, self._who())
-        except ValueError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        change = choices.change(old, None if new is None else new.strip(), self.server.service.stats())
+        self.server.service.change_class(change, self._who())
         return {"op": change.op, **self._class_changes()}
 
     def _next(self) -> dict[str, Any]:
@@ -239,9 +242,6 @@ class _Handler(Handler):
         """Raise if the page has gone: a question that it gets would stay reserved."""
         if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
             raise ConnectionAbortedError("the page closed the connection")
-
-    def _stats(self) -> dict[str, Any]:
-        return self.server.service.stats()
 
     def _history(self) -> dict[str, Any]:
         service, labelling = self.server.service, self.server.labelling
@@ -284,13 +284,10 @@ class _Handler(Handler):
     def _find(self) -> dict[str, Any]:
         service, labelling, like = self.server.service, self.server.labelling, self._parameter("like")
         before = self._number("before")
-        try:
-            if like:
-                found = service.find_like(_query_id({"query_id": like}), PAGE)
-            else:
-                found = service.find(self._parameter("q"), before, PAGE)
-        except BadQuery as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        if like:
+            found = service.find_like(_query_id({"query_id": like}), PAGE)
+        else:
+            found = service.find(self._parameter("q"), before, PAGE)
         shown = zip(found.page.questions, found.given, strict=True)
         return {
             "found": [preview(one, labelling) | self._said(one, given) for one, given in shown],
@@ -326,10 +323,7 @@ class _Handler(Handler):
         choices, stats = self.server.choices, self.server.service.stats()
         if not isinstance(label, str):
             raise Refused(HTTPStatus.BAD_REQUEST, f"label must be {choices.wanted(stats)}, got {label!r:.100}")
-        try:
-            return choices.named(label, stats)
-        except ValueError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+        return choices.named(label, stats)
 
     def _undo(self, body: Mapping[str, Any]) -> dict[str, Any]:
         number = body.get("number")
@@ -389,6 +383,8 @@ class _Handler(Handler):
             respond()
         except Refused as refusal:
             self._send_error(refusal.status, str(refusal))
+        except Unusable as error:
+            self._send_error(HTTPStatus.BAD_REQUEST, str(error))
         except UnknownQuestion as error:
             self._send_error(HTTPStatus.NOT_FOUND, str(error))
         except Unavailable as error:
@@ -417,26 +413,17 @@ class _Handler(Handler):
 
     # --- replies ------------------------------------------------------------------------------------------------------
 
-    def _send_json(self, status: HTTPStatus, content: Mapping[str, Any]) -> None:
-        self._send(status, json.dumps(content, ensure_ascii=True).encode(), "application/json")
-
     def _send_error(self, status: HTTPStatus, reason: str) -> None:
         if self.path.startswith("/api/"):
-            self._send_json(status, {"error": reason})
+            self.reply_json(status, {"error": reason})
         else:
-            self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
+            self.reply(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
 
-    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        headers = {
-            "Content-Security-Policy": self.server.policy,
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",  # images come from other servers
-            "X-Content-Type-Options": "nosniff",
-            "Cross-Origin-Opener-Policy": "same-origin",
-            "Cross-Origin-Embedder-Policy": "credentialless",
-            "Cross-Origin-Resource-Policy": "same-origin",
-        }
-        self.reply(status, body, content_type, headers)
+    def end_headers(self) -> None:
+        """Add the headers that every answer has."""
+        for name, value in {**_HEADERS, "Content-Security-Policy": self.server.policy}.items():
+            self.send_header(name, value)
+        super().end_headers()
 
 
 def _query_id(body: Mapping[str, Any]) -> str:

@@ -1,15 +1,19 @@
 """A Kafka cluster as a `backend.Backend`, as far as it does not depend on the client."""
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
+from typing import Any, ClassVar
 
 from ...runtime.findings import Finding, Findings
 from ...runtime.text import plural
 from ..backend import Backend
-from ..transport import AccessDenied, Committed, Shape, Unavailable
+from ..transport import AccessDenied, Unavailable
 from .log import Client, ClusterLog
 from .options import KafkaOptions, servers
+from .outputs import Outputs
+from .reader import Reader
 from .security import identity, insecurities
 
 
@@ -26,7 +30,11 @@ class ClusterBackend(Backend):
     has_groups = True
     is_local = False
     makes_topics = False
-    _client: Client
+    _parts: ClassVar[tuple[type[Reader], type[Outputs], type[Any]]]  # of a `log.Client`
+
+    @abstractmethod
+    def _members(self, group: str) -> tuple[str, int]:
+        """The state of a group, as the broker calls it, and the number of its members."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options, self._given = options, options.client
@@ -34,26 +42,11 @@ class ClusterBackend(Backend):
     def open(
         self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
     ) -> AbstractContextManager[ClusterLog]:
-        return closing(ClusterLog.connect(replace(self._options, group=group), self._client, stop, tell))
-
-    def describe(self, names: Iterable[str]) -> dict[str, Shape]:
-        return self._client.admin.describe_topics(self._given, list(names))
-
-    def create(self, shapes: Mapping[str, Shape], replication: int | None) -> None:
-        self._client.admin.create_topics(self._given, shapes, replication)
-
-    def search(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-        return self._client.admin.offsets_at(self._given, topic, partitions, time_ms)
-
-    def trim(self, topic: str, partition: int, offset: int) -> None:
-        self._client.admin.delete_records(self._given, topic, partition, offset)
-
-    def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
-        """Commit as an administrator, because a log commits only for members of a group."""
-        self._client.admin.commit_offsets(self._given, group, offsets)
+        client = Client(*self._parts, self.describe)
+        return closing(ClusterLog.connect(replace(self._options, group=group), client, stop, tell))
 
     def group_state(self, group: str) -> str:
-        state, n_members = self._client.admin.describe_group(self._given, group)
+        state, n_members = self._members(group)
         return "and was never used" if state == "Dead" else f"{state.lower()}, {plural(n_members, 'member')}"
 
     def connected(self, seconds: float) -> Findings:

@@ -5,9 +5,9 @@ import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ..transport import Committed, Unavailable
 from .options import CLOSE_SECONDS
@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 # For one look at the group.  With looks of 0.2 s, some trainers with kafka-python waited for partitions for ever.
 LOOK_SECONDS = 0.5
 Offsets = Mapping[tuple[str, int], Committed]
+Kind = Literal["assigned", "revoked", "lost"]
 
 
 @dataclass(eq=False)
@@ -35,7 +36,7 @@ class Notice:
         The loop's offsets, which the member commits before the group goes on.
     """
 
-    kind: Literal["assigned", "revoked", "lost"]
+    kind: Kind
     numbers: list[int]
     answer: Callable[[], object] = lambda: None
     offsets: dict[tuple[str, int], Committed] = field(default_factory=dict, init=False)
@@ -144,6 +145,13 @@ class Member(ABC):
                 self._offsets = offsets | self._offsets
             raise Unavailable("the offsets are not committed yet")
 
-    def _note_loss(self, numbers: list[int]) -> None:
-        self._n_losses += 1
-        self._notices.put(Notice("lost", numbers))
+    def _tell(
+        self, kind: Kind, partitions: Collection[Any], answer: Callable[[], object] = lambda: None
+    ) -> Notice | None:
+        """Let the loop hear what became of partitions; None if there is none of them, or nothing to hear any more."""
+        if not partitions or self._is_closing.is_set():
+            return None
+        notice = Notice(kind, sorted(one.partition for one in partitions), answer)
+        self._n_losses += kind == "lost"
+        self._notices.put(notice)
+        return notice

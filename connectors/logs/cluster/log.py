@@ -10,14 +10,13 @@ The offsets that we commit show the group's lag; the checkpoints say where to be
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from types import ModuleType
 from typing import Any, NamedTuple, Self
 
 from ...runtime.process import pause
 from ..transport import Committed, Headers, OutputsLost, Ownership, Record, TopicMismatch, Unavailable
 from .group import Member, Notice, Offsets
 from .options import KafkaOptions, require_answer
-from .outputs import Outputs, Refusal
+from .outputs import Describe, Outputs, Refusal
 from .reader import Reader
 
 logger = logging.getLogger(__name__)
@@ -31,7 +30,7 @@ class Client(NamedTuple):
     reader: type[Reader]
     outputs: type[Outputs]
     member: type[Any]  # a `Member` of the readers of a topic
-    admin: ModuleType  # its functions do what `Backend` says, given the options of the client
+    describe: Describe
 
 
 class ClusterLog:
@@ -55,8 +54,11 @@ class ClusterLog:
     def __init__(self, options: KafkaOptions, client: Client) -> None:
         self._options = options
         self._client = client
-        self._reader = client.reader(options)
-        self._outputs = client.outputs(options, self._reader.why_silent)
+        self._reader = reader = client.reader(options)
+        self.topic_id, self.start_offsets, self.end_offsets = reader.topic_id, reader.start_offsets, reader.end_offsets
+        self.seek, self.release, self.pause, self.resume = reader.seek, reader.release, reader.pause, reader.resume
+        self.position, self.known_end = reader.position, reader.known_end
+        self._outputs = client.outputs(options, reader.why_silent, client.describe)
         self._member: Member | None = None
         self._ownership: Ownership | None = None
         self._untold: deque[Notice] = deque()
@@ -112,36 +114,9 @@ class ClusterLog:
         self._member = self._client.member(self._options, topic)
         self._member.start()
 
-    def topic_id(self, topic: str) -> str:
-        return self._reader.topic_id(topic)
-
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        self._reader.seek(topic, partition, offset)
-
-    def release(self, topic: str, partition: int) -> None:
-        self._reader.release(topic, partition)
-
     def poll(self, timeout: float, limit: int) -> list[Record]:
         self._tell_news()
         return self._reader.poll(timeout, limit)
-
-    def position(self, topic: str, partition: int) -> int:
-        return self._reader.position(topic, partition)
-
-    def known_end(self, topic: str, partition: int) -> int:
-        return self._reader.known_end(topic, partition)
-
-    def pause(self, topic: str, partition: int) -> None:
-        self._reader.pause(topic, partition)
-
-    def resume(self, topic: str, partition: int) -> None:
-        self._reader.resume(topic, partition)
-
-    def start_offsets(self, topic: str) -> dict[int, int]:
-        return self._reader.start_offsets(topic)
-
-    def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
-        return self._reader.end_offsets(topic, unstable=unstable)
 
     def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
         numbers = self._reader.partitions(topic) if partitions is None else partitions

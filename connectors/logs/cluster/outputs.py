@@ -4,16 +4,17 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, ClassVar, NamedTuple
 
-from ..transport import Headers, OptionRefused, OutputsLost, TakenOver, TopicMismatch, Unavailable
+from ..transport import Headers, OptionRefused, OutputsLost, Shape, TakenOver, TopicMismatch, Unavailable
 from .group import Offsets
 from .options import CLOSE_SECONDS, MISSING_SECONDS, KafkaOptions
 
 FLUSH_SECONDS = 5.0  # for acknowledgements, before we look whether a topic is gone
 _MAX_BACKLOG = 32 << 20  # bytes that may be produced and not known to be durable
+Describe = Callable[[Iterable[str]], dict[str, Shape]]
 Failure = tuple[str, int | None, Any]  # of a record: its topic, its partition, and the client's error
 
 
@@ -33,11 +34,14 @@ class Outputs(ABC):
         The log's options.
     why_silent
         Says why the broker does not answer, or None if it does; takes the time of the monotonic clock.
+    describe
+        Asks the broker for the shapes of those topics that exist.
     """
 
-    def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
+    def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None], describe: Describe) -> None:
         self._options = options
         self._why_silent = why_silent
+        self._describe = describe
         self._producer: Any = None  # the client's own
         self._failures: list[Failure] = []  # the first one only
         self._backlog = 0
@@ -70,10 +74,6 @@ class Outputs(ABC):
     @abstractmethod
     def _refused(self, topic: str, partition: int | None, error: Any) -> Exception:
         """What became of a record that failed; the producer is of no use after that."""
-
-    @abstractmethod
-    def _missing(self, names: Collection[str]) -> set[str]:
-        """Those topics that do not exist."""
 
     @abstractmethod
     def _commit_transaction(self, offsets: Offsets, membership: object) -> Refusal | None:
@@ -147,10 +147,10 @@ class Outputs(ABC):
         if silence:
             return silence
         with suppress(Unavailable):
-            missing = self._missing(names)
+            missing = names - self._describe(names).keys()
             if missing:
                 time.sleep(MISSING_SECONDS)
-                missing = self._missing(missing)
+                missing -= self._describe(missing).keys()
             if missing:
                 raise TopicMismatch(
                     f"topic {min(missing)!r} was deleted while we wrote to it; "

@@ -1,6 +1,6 @@
 """A member of a consumer group, through kafka-python."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 
 import kafka.errors
@@ -8,27 +8,11 @@ from kafka import AsyncConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.future import Future
 
-from ..cluster.group import LOOK_SECONDS, Notice, Offsets
+from ..cluster.group import LOOK_SECONDS, Offsets
 from ..cluster.group import Member as AnyMember
 from ..cluster.options import KafkaOptions
 from .client import CLOSE_MS, client_options, to_client
 from .errors import translated
-
-
-def new_consumer(options: KafkaOptions) -> KafkaConsumer:
-    """A consumer that joins the group; it reads nothing."""
-    with translated():
-        return KafkaConsumer(
-            **{
-                **client_options(options.client, KafkaConsumer, is_named=options.instance is not None),
-                "isolation_level": "read_uncommitted",
-            },
-            group_id=options.group,
-            group_instance_id=options.instance,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            partition_assignment_strategy=[CooperativeStickyAssignor],
-        )
 
 
 class Member(AnyMember, AsyncConsumerRebalanceListener):
@@ -36,7 +20,17 @@ class Member(AnyMember, AsyncConsumerRebalanceListener):
 
     def __init__(self, options: KafkaOptions, topic: str) -> None:
         super().__init__(topic)
-        self._consumer = new_consumer(options)
+        values = {
+            **client_options(options.client, KafkaConsumer, is_named=options.instance is not None),
+            "group_id": options.group,
+            "group_instance_id": options.instance,
+            "enable_auto_commit": False,
+            "isolation_level": "read_uncommitted",
+            "auto_offset_reset": "earliest",
+            "partition_assignment_strategy": [CooperativeStickyAssignor],
+        }
+        with translated():
+            self._consumer = KafkaConsumer(**values)  # It reads nothing.
 
     def metadata(self) -> object | None:
         found = self._consumer.group_metadata()
@@ -63,25 +57,18 @@ class Member(AnyMember, AsyncConsumerRebalanceListener):
 
     # --- on the thread of the client, while `_look` waits -------------------------------------------------------------
 
-    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         if assigned:
             self._consumer.pause(*assigned)  # `reader.Reader` reads them
-            self._notices.put(Notice("assigned", _numbers(assigned)))
+            self._tell("assigned", assigned)
 
-    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        if not revoked or self._is_closing.is_set():
-            return
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         answered: Future = Future()
-        notice = Notice("revoked", _numbers(revoked), lambda: answered.success(None))
-        self._notices.put(notice)
-        await answered  # Heartbeats go on meanwhile.
-        with suppress(kafka.errors.KafkaError):
-            await self._consumer.commit_async(to_client(notice.offsets))
+        notice = self._tell("revoked", revoked, lambda: answered.success(None))
+        if notice is not None:
+            await answered  # Heartbeats go on meanwhile.
+            with suppress(kafka.errors.KafkaError):
+                await self._consumer.commit_async(to_client(notice.offsets))
 
-    async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
-        if lost and not self._is_closing.is_set():
-            self._note_loss(_numbers(lost))
-
-
-def _numbers(partitions: Iterable[TopicPartition]) -> list[int]:
-    return sorted(tp.partition for tp in partitions)
+    async def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self._tell("lost", lost)

@@ -1,7 +1,6 @@
 """The producer of kafka-python."""
 
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -14,7 +13,6 @@ from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS
 from ..cluster.outputs import Outputs as AnyOutputs
 from ..cluster.outputs import Refusal, no_such_partition, note_failure, too_large
 from ..transport import AccessDenied, Headers, OutputsLost, TopicMismatch, Unavailable
-from .admin import describe_topics
 from .client import client_options, to_client
 from .errors import translated, translated_transaction
 from .options import CODECS
@@ -69,9 +67,6 @@ class Outputs(AnyOutputs):
         except kafka.errors.KafkaTimeoutError:
             return False
         return True
-
-    def _missing(self, names: Collection[str]) -> set[str]:
-        return set(names) - describe_topics(self._options.client, sorted(names)).keys()
 
     def _close(self, seconds: float) -> None:
         with suppress(kafka.errors.KafkaError):

@@ -9,7 +9,7 @@ from concurrent.futures import wait as wait_for_all
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ..cluster.commit_notes import to_metadata
@@ -17,7 +17,7 @@ from ..cluster.group import Offsets
 from ..cluster.options import COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, no_kafka, require_answer
 from ..cluster.outputs import close_soon
 from ..transport import AccessDenied, Unavailable
-from .errors import is_refusal, ours, translated
+from .errors import MISSING, is_refusal, ours, translated
 from .options import CODECS, to_client
 
 T = TypeVar("T")
@@ -116,6 +116,16 @@ def require_right(partitions: Iterable[TopicPartition]) -> None:
             raise ours(partition.error)
 
 
+def described(answer: Future) -> Any | None:
+    """The description of a topic; None if it does not exist."""
+    try:
+        return answer.result(COMMAND_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() in MISSING:
+            return None
+        raise ours(error.args[0]) from None
+
+
 class Administrator:
     """A client that asks and orders, and hears why it cannot connect; a context manager, which closes it.
 
@@ -167,6 +177,12 @@ class Administrator:
         missing = (answer for answer in self._questions if not answer.done())
         self._questions = [*missing, *answers.values()]
         return answers
+
+    def ask_topics(self, names: list[str]) -> dict[str, Future]:
+        """The broker's answers about topics, which may still be on their way; `described` tells what they say."""
+        if not names:
+            return {}
+        return self.ask(self.client.describe_topics, TopicCollection(names), request_timeout=COMMAND_SECONDS)
 
     def _connect(self, errors: list[KafkaError]) -> None:
         """Wait until a broker tells the cluster's id; only the errors that the client hears of tell why none does.

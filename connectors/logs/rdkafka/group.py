@@ -6,13 +6,12 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..cluster.group import Member as AnyMember
-from ..cluster.group import Notice, Offsets
-from ..cluster.options import KafkaOptions
+from ..cluster.group import Offsets
+from ..cluster.options import IDLE_SECONDS, KafkaOptions
 from ..transport import TakenOver
 from .client import consumer_options, to_partitions
 from .errors import is_refusal, ours, translated
 
-_POLL_SECONDS = 0.1  # for one look at the group; `close` waits for it
 _LATER = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REBALANCE_IN_PROGRESS, KafkaError._WAIT_COORD}
 
 
@@ -52,7 +51,7 @@ class Member(AnyMember):
 
     def _look(self) -> None:
         with translated():
-            message = self._consumer.poll(_POLL_SECONDS)
+            message = self._consumer.poll(IDLE_SECONDS)  # `close` waits for it
         self._membership = self._consumer.consumer_group_metadata()
         error = message.error() if message is not None else None
         if error is None:
@@ -83,16 +82,15 @@ class Member(AnyMember):
             ours = [TopicPartition(one.topic, one.partition, OFFSET_END) for one in partitions]
             consumer.incremental_assign(ours)
             consumer.pause(ours)  # `reader.Reader` reads them
-            self._notices.put(Notice("assigned", _numbers(partitions)))
+            self._tell("assigned", partitions)
         self._membership = consumer.consumer_group_metadata()
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if not partitions or self._is_closing.is_set():
-            return
         answered = threading.Event()
-        notice = Notice("revoked", _numbers(partitions), answered.set)
-        self._notices.put(notice)
-        while not answered.wait(_POLL_SECONDS):  # Heartbeats go on meanwhile.
+        notice = self._tell("revoked", partitions, answered.set)
+        if notice is None:
+            return
+        while not answered.wait(IDLE_SECONDS):  # Heartbeats go on meanwhile.
             if self._is_closing.is_set():
                 return
         if notice.offsets:
@@ -100,9 +98,4 @@ class Member(AnyMember):
                 consumer.commit(offsets=to_partitions(notice.offsets), asynchronous=False)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if partitions and not self._is_closing.is_set():
-            self._note_loss(_numbers(partitions))
-
-
-def _numbers(partitions: list[TopicPartition]) -> list[int]:
-    return sorted(one.partition for one in partitions)
+        self._tell("lost", partitions)

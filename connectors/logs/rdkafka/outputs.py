@@ -1,7 +1,7 @@
 """The producer of librdkafka."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,7 +13,6 @@ from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS
 from ..cluster.outputs import Failure, Refusal, no_such_partition, note_failure, too_large
 from ..cluster.outputs import Outputs as AnyOutputs
 from ..transport import AccessDenied, Headers, OutputsLost, TopicMismatch
-from .admin import topics_there
 from .client import producer_options, to_partitions
 from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, translated_transaction
 
@@ -64,9 +63,6 @@ class Outputs(AnyOutputs):
 
     def _wait(self, seconds: float) -> bool:
         return bool(self._producer.flush(seconds) == 0)
-
-    def _missing(self, names: Collection[str]) -> set[str]:
-        return set(names) - topics_there(self._options.client, names)
 
     def _close(self, seconds: float) -> None:
         with suppress(KafkaException):  # of a producer that was fenced

@@ -25,11 +25,11 @@ from ..cluster.outputs import close_soon
 from ..cluster.reader import AT_ONCE, Partition, without_nulls
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, Committed, PositionRefused, Record
-from .admin import ask_topics, described
 from .client import (
     Administrator,
     asking_consumer,
     consumer_options,
+    described,
     offsets_of,
     require_right,
     to_partitions,
@@ -79,11 +79,11 @@ class Reader(AnyReader):
 
     def partitions(self, topic: str) -> list[int]:
         if topic not in self._topics:
-            self._learn_topics(ask_topics(self._admin, [topic]))
+            self._learn_topics(self._admin.ask_topics([topic]))
         return self._topics[topic].partitions if topic in self._topics else []
 
     def hear_of_new_partitions(self) -> None:
-        self._learn_topics(ask_topics(self._admin, list(self._topics)))
+        self._learn_topics(self._admin.ask_topics(list(self._topics)))
 
     def _known_topic_id(self, topic: str) -> str:
         return self._topics[topic].id if topic in self._topics else ""
@@ -105,13 +105,13 @@ class Reader(AnyReader):
                 self._learn_topics(asked)
         if not self._asked_topics and now - self._looked_at > LOOK_SECONDS:
             self._looked_at = now
-            self._asked_topics = ask_topics(self._admin, sorted({topic for topic, _ in self._assigned}))
+            self._asked_topics = self._admin.ask_topics(sorted({topic for topic, _ in self._assigned}))
 
     def _know_topics(self) -> bool:
         """Whether all topics that are read exist; one that was missing may be another one of that name by now."""
         missing = sorted({topic for topic, _ in self._assigned} - self._topics.keys())
         if missing:
-            self._learn_topics(ask_topics(self._admin, missing))
+            self._learn_topics(self._admin.ask_topics(missing))
             self._look_for_new_topics()
         return self._topics.keys() >= set(missing)
 
@@ -251,7 +251,7 @@ class Reader(AnyReader):
             return
         failure = ours(error)
         if isinstance(failure, PositionRefused):
-            self._learn_topics(ask_topics(self._admin, [partition[0]]))  # It may be another topic of that name.
+            self._learn_topics(self._admin.ask_topics([partition[0]]))  # It may be another topic of that name.
             self._look_for_new_topics()
         if is_refusal(error) or isinstance(failure, PositionRefused):
             self._failure = failure

@@ -52,17 +52,10 @@ class Alert(NamedTuple):
 
 
 class Alarms:
-    """Both alarms of a partition.
+    """Both alarms of a partition."""
 
-    Parameters
-    ----------
-    errors, inputs
-        The alarms; default: new ones.
-    """
-
-    def __init__(self, errors: ErrorAlarm | None = None, inputs: InputAlarm | None = None) -> None:
-        self.errors = errors or ErrorAlarm()
-        self.inputs = inputs or InputAlarm()
+    def __init__(self) -> None:
+        self.errors, self.inputs = ErrorAlarm(), InputAlarm()
 
     def see(self, x: Mapping[Any, Any], offset: int) -> list[Alert]:
         """Take in the features of an event; those that are no numbers, or beyond the 256th, are passed over."""
@@ -86,12 +79,11 @@ class Alarms:
         """Both alarms, for a checkpoint."""
         return {"alarms.errors": self.errors.to_bytes(), "alarms.inputs": self.inputs.to_bytes()}
 
-    @classmethod
-    def of_blobs(cls, blobs: Mapping[str, bytes]) -> "Alarms":
-        """The alarms of a checkpoint; new ones if it is older than they are."""
-        if "alarms.errors" not in blobs:
-            return cls()
-        return cls(ErrorAlarm.from_bytes(blobs["alarms.errors"]), InputAlarm.from_bytes(blobs["alarms.inputs"]))
+    def restore(self, blobs: Mapping[str, bytes]) -> None:
+        """Go on with the alarms of a checkpoint, which has none if it is older than they are."""
+        if "alarms.errors" in blobs:
+            self.errors = ErrorAlarm.from_bytes(blobs["alarms.errors"])
+            self.inputs = InputAlarm.from_bytes(blobs["alarms.inputs"])
 
 
 def _heard(alarm: ErrorAlarm | InputAlarm, kind: str, offset: int) -> list[Alert]:

@@ -19,7 +19,7 @@ from ...settings.sections import Settings
 from .checkpoint import Checkpoint, check_fingerprint
 from .counters import Counters
 from .estimates import Estimates
-from .models import SingleModel, new_decider, new_model, read_model
+from .models import ModelKind, SingleModel, kind_of
 from .quality.arms import Arm, Arms, read_arms
 from .quality.comparison import Comparison, Difference
 from .quality.losses import ERROR, Losses
@@ -265,10 +265,10 @@ class Challengers:
         return rebuilt
 
     def _new(self, own: ChallengerSettings) -> Challenger:
-        vocabulary = self._settings.label.vocabulary
-        model = new_model(own.model, vocabulary.listed if vocabulary else None)
-        models = SingleModel(model, None, new_decider(model, self._settings.decide.error))
-        return Challenger(own, models, self._compared())
+        return Challenger(own, SingleModel(*self._kind(own).begun()), self._compared())
+
+    def _kind(self, own: ChallengerSettings) -> ModelKind:
+        return kind_of(self._settings, own.model)._replace(records=None)
 
     def _compared(self) -> Comparison:
         """A comparison in the present term.
@@ -359,10 +359,7 @@ class Challengers:
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
         if challenger.is_active:
-            is_multiclass = not self._classes.are_two
-            challenger.models = SingleModel(
-                *read_model(challenger.settings.model, parts[_MODEL], is_multiclass=is_multiclass)
-            )
+            challenger.models = SingleModel(*self._kind(own).read(parts[_MODEL]))
             challenger.said = read_said(parts[_SAID])
 
 

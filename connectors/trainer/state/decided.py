@@ -47,6 +47,13 @@ class Point(NamedTuple):
 class Decided:
     """The counts, and their course.
 
+    Parameters
+    ----------
+    classes
+        The classes of the partition.
+    tallies
+        The counts at the beginning; default: none.
+
     Attributes
     ----------
     tallies : dict
@@ -55,7 +62,8 @@ class Decided:
         The counts at regular intervals.
     """
 
-    def __init__(self, tallies: Tallies | None = None) -> None:
+    def __init__(self, classes: KnownClasses, tallies: Tallies | None = None) -> None:
+        self._classes = classes
         self.tallies: dict[ClassLabel, Tally] = dict(tallies or {})
         self.course = Course[Point](_LENGTH)
 
@@ -76,36 +84,35 @@ class Decided:
         if self.course.is_due(n):
             self.course.add(Point(n, dict(list(self.tallies.items())[:_MOST_CLASSES])))
 
-    def to_arrays(self, classes: KnownClasses) -> dict[str, np.ndarray]:
-        """All of it, for a checkpoint."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All of it, for a checkpoint; nothing if nothing was counted."""
+        if not self.tallies:
+            return {}
         return {
-            "counts": _table([self.tallies], classes)[0],
-            "course": _table([point.tallies for point in self.course.rows], classes)[:, :_MOST_CLASSES],
+            "counts": self._table([self.tallies])[0],
+            "course": self._table([point.tallies for point in self.course.rows])[:, :_MOST_CLASSES],
             "n": np.array([point.n for point in self.course.rows], np.int64),
             "every": np.array(self.course.every),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> "Decided":
-        """Go on from a checkpoint."""
-        self = cls(_tallies(require_array(arrays, "counts", "i", (None, 3)), classes))
-        n = require_array(arrays, "n", "i", (None,)).tolist()
-        points = require_array(arrays, "course", "i", (len(n), None, 3))
-        self.course.rows = [Point(at, _tallies(rows, classes)) for at, rows in zip(n, points, strict=True)]
-        self.course.every = max(1, int(require_array(arrays, "every", "i", ())))
-        return self
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint, which has no arrays if it is older than they are."""
+        if arrays:
+            self.tallies = self._tallies(require_array(arrays, "counts", "i", (None, 3)))
+            n = require_array(arrays, "n", "i", (None,)).tolist()
+            points = require_array(arrays, "course", "i", (len(n), None, 3))
+            self.course.rows = [Point(at, self._tallies(rows)) for at, rows in zip(n, points, strict=True)]
+            self.course.every = max(1, int(require_array(arrays, "every", "i", ())))
 
+    def _table(self, rows: list[Tallies]) -> np.ndarray:
+        """Counts by the numbers of the classes."""
+        counts = np.zeros((len(rows), len(self._classes), 3), np.int64)
+        for row, tallies in zip(counts, rows, strict=True):
+            for label, tally in tallies.items():
+                row[self._classes.number_of(label)] = tally
+        return counts
 
-def _table(rows: list[Tallies], classes: KnownClasses) -> np.ndarray:
-    """Counts by the numbers of the classes."""
-    counts = np.zeros((len(rows), len(classes), 3), np.int64)
-    for row, tallies in zip(counts, rows, strict=True):
-        for label, tally in tallies.items():
-            row[classes.number_of(label)] = tally
-    return counts
-
-
-def _tallies(counts: np.ndarray, classes: KnownClasses) -> dict[ClassLabel, Tally]:
-    if counts.min(initial=0) < 0:
-        raise ValueError(f"a checkpoint's counts of decisions hold {counts.min()}: no counts")
-    return {classes.label_of(number): Tally(*row) for number, row in enumerate(counts.tolist()) if any(row)}
+    def _tallies(self, counts: np.ndarray) -> dict[ClassLabel, Tally]:
+        if counts.min(initial=0) < 0:
+            raise ValueError(f"a checkpoint's counts of decisions hold {counts.min()}: no counts")
+        return {self._classes.label_of(number): Tally(*row) for number, row in enumerate(counts.tolist()) if any(row)}

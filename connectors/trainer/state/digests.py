@@ -29,7 +29,7 @@ def digests(state: State) -> dict[str, str]:
     models = state.models.digest()
     order = list(state.models.order) if isinstance(state.models, KeyedModels) else []
     counts = [getattr(state.counters, name) for name in _COUNTED]
-    estimates = state.estimates.to_array()[:, :-1].tobytes() if state.estimates is not None else b""
+    estimates = state.estimates.to_arrays()["history"][:, :-1].tobytes() if state.estimates is not None else b""
     return {
         "models": _digest([models.encode(), *order]),
         "running error": _of_arrays(state.metrics.to_arrays()),

@@ -27,14 +27,14 @@ class Erased:
     labels: set[int] = field(default_factory=set)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The records to pass over, for a checkpoint."""
-        return {name: np.array(sorted(getattr(self, name)), np.int64) for name in ("events", "labels")}
+        """The records to pass over, for a checkpoint; nothing before the first request."""
+        names = ("events", "labels") if self.offset else ()
+        return {name: np.array(sorted(getattr(self, name)), np.int64) for name in names}
 
-    @classmethod
-    def from_arrays(cls, offset: int, arrays: Mapping[str, np.ndarray]) -> "Erased":
-        """Go on from a checkpoint, which has no arrays if it is older than the first request."""
-        names = ("events", "labels") if arrays else ()
-        return cls(offset, **{name: set(require_array(arrays, name, "i", (None,)).tolist()) for name in names})
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint."""
+        for name in arrays and ("events", "labels"):
+            setattr(self, name, set(require_array(arrays, name, "i", (None,)).tolist()))
 
 
 def without(records: list[Record], erased: set[int]) -> list[Record]:

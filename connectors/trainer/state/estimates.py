@@ -133,15 +133,15 @@ class Estimates:
         """The remembered examples, by kind of estimate."""
         return {kind: maker.to_bytes() for kind, maker in self._makers.items()}
 
-    def to_array(self) -> np.ndarray:
+    def to_arrays(self) -> dict[str, np.ndarray]:
         """The history."""
         rows = [
             (item.kind == FOLDS, item.offset, item.n, *item.error, *item.g_mean, *item.prbep, item.seconds)
             for item in self.history
         ]
-        return np.array(rows, dtype=np.float64).reshape(-1, 13)
+        return {"history": np.array(rows, dtype=np.float64).reshape(-1, 13)}
 
-    def restore(self, blobs: Mapping[str, bytes], history: np.ndarray) -> None:
+    def restore(self, blobs: Mapping[str, bytes], arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint.  Examples that were remembered under other settings are dropped."""
         for kind, maker in self._makers.items():
             try:
@@ -153,14 +153,14 @@ class Estimates:
                 self._makers[kind] = stored
             elif stored is not None:
                 logger.info("estimates (%s) begin anew: their settings have changed", kind)
-        self.history += read_history(history)
+        self.history += read_history(arrays)
         self.latest |= {item.kind: item for item in self.history}
 
 
-def read_history(rows: np.ndarray) -> list[Estimate]:
-    """The history that `Estimates.to_array` gave."""
-    history = []
-    for is_folds, offset, n, *scores, seconds in rows.tolist():
+def read_history(arrays: Mapping[str, np.ndarray]) -> list[Estimate]:
+    """The history that `Estimates.to_arrays` gave; empty if a checkpoint has none."""
+    history: list[Estimate] = []
+    for is_folds, offset, n, *scores, seconds in arrays["history"].tolist() if arrays else ():
         error, g_mean, prbep = (Interval(*scores[i : i + 3]) for i in (0, 3, 6))
         history.append(Estimate(FOLDS if is_folds else LOO, int(offset), int(n), error, g_mean, prbep, seconds))
     return history

@@ -29,6 +29,7 @@ from ...records.classes import ClassLabel
 from ...records.models import Model, MulticlassModel, Trained
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
+from ...settings.sections import Settings
 from .byte_strings import joined
 from .model_files import (
     DamagedModel,
@@ -47,21 +48,51 @@ logger = logging.getLogger(__name__)
 Arrays = dict[str, np.ndarray]
 
 
-def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = None) -> Any:
-    """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
-    model = settings.made()
-    return model if classes is None else MulticlassModel(model, list(classes) or None)
+class ModelKind(NamedTuple):
+    """What kind of models learn.
+
+    Attributes
+    ----------
+    settings
+        The parameters of every model.
+    classes
+        The classes that a model knows beforehand, if there are more than two; None: two.
+    records
+        What a model begins with if events are raw; None: they are not.
+    error
+        The share of each class that may be decided wrongly; 0: nothing is decided.
+    audit
+        The share of the decided events whose labels come.
+    """
+
+    settings: ModelSettings
+    classes: Sequence[ClassLabel] | None = None
+    records: Records | None = None
+    error: float = 0.0
+    audit: float = 1.0
+
+    def new(self) -> Any:
+        """A model that has learned nothing."""
+        model = self.settings.made()
+        return model if self.classes is None else MulticlassModel(model, list(self.classes) or None)
+
+    def begun(self, model: Any = None) -> Trained:
+        """What goes on learning from here: this model, or a new one."""
+        model = self.new() if model is None else model
+        decider = ConformalClassifier(model, self.error, self.audit) if self.error else None
+        return Trained(model, self.records and self.records.clone(), decider)
+
+    def read(self, blob: bytes) -> Trained:
+        """What goes on learning, from the bytes of a `Trained`."""
+        implementation: Any = self.settings.implementation if self.classes is None else MulticlassModel
+        return Trained.from_bytes(implementation, blob, self.settings.cache_mb)
 
 
-def new_decider(model: Any, error: float, audit: float = 1.0) -> ConformalClassifier | None:
-    """What decides with a model, so that at most this share of each class goes wrong; None if the share is 0."""
-    return ConformalClassifier(model, error, audit) if error else None
-
-
-def read_model(settings: ModelSettings, blob: bytes, *, is_multiclass: bool = False) -> Trained:
-    """A model that goes on learning; `is_multiclass` says whether it has more than two classes."""
-    implementation: Any = MulticlassModel if is_multiclass else settings.implementation
-    return Trained.from_bytes(implementation, blob, settings.cache_mb)
+def kind_of(settings: Settings, own: ModelSettings) -> ModelKind:
+    """The kind of a configuration's models with these parameters."""
+    vocabulary = settings.label.vocabulary
+    classes = vocabulary.listed if vocabulary else None
+    return ModelKind(own, classes, settings.features.records(), settings.decide.error, settings.audit)
 
 
 class Sizes(NamedTuple):
@@ -190,8 +221,8 @@ class KeyedModels(Models):
 
     Parameters
     ----------
-    settings
-        The parameters of every model.
+    kind
+        The kind of every model.
     folder
         The folder of the files.
     epoch
@@ -204,19 +235,13 @@ class KeyedModels(Models):
         The largest number of models, in memory or not.
     is_published
         Whether to remember the keys of dropped models until `withdrawn` is called.
-    classes
-        The classes that every model knows beforehand, if there are more than two; default: two.
     is_owner
         Whether the folder may be changed; if not, a damaged model is an error.
-    records
-        What every model begins with if events are raw; None: they are not.
-    error
-        The share of each class that may be decided wrongly; 0: nothing is decided.
     """
 
     def __init__(
         self,
-        settings: ModelSettings,
+        kind: ModelKind,
         folder: Path,
         epoch: int,
         max_models: int,
@@ -224,15 +249,9 @@ class KeyedModels(Models):
         max_keys: int,
         *,
         is_published: bool = False,
-        classes: Sequence[ClassLabel] | None = None,
         is_owner: bool = True,
-        records: Records | None = None,
-        error: float = 0.0,
     ) -> None:
-        self._settings = settings
-        self._error = error
-        self._records = records
-        self._classes = classes
+        self._kind = kind
         self._is_owner = is_owner
         self._folder = folder
         self._epoch = epoch
@@ -254,7 +273,7 @@ class KeyedModels(Models):
         self._file: IO[bytes] | None = None
 
     def to_observe(self, key: bytes | None) -> Records | None:
-        if self._records is None:
+        if self._kind.records is None:
             return None
         self._note(key or b"")
         return self.records(key)
@@ -275,16 +294,11 @@ class KeyedModels(Models):
         found = self._live.get(key)
         if found is None:
             place = self._places.get(key)
-            found = self._live[key] = self._begun() if place is None else self._stored(key, place)
+            found = self._live[key] = self._kind.begun() if place is None else self._stored(key, place)
             self._evict()
         self._live.move_to_end(key)
         self._uncounted.add(key)
         return found
-
-    def _begun(self) -> Trained:
-        records = None if self._records is None else self._records.clone()
-        model = new_model(self._settings, self._classes)
-        return Trained(model, records, new_decider(model, self._error))
 
     def _stored(self, key: bytes, place: Place) -> Trained:
         self._flush()
@@ -296,7 +310,7 @@ class KeyedModels(Models):
     def _unpacked(self, key: bytes, place: Place) -> Trained:
         blob = read_place(self._folder, key, place)
         try:
-            return read_model(self._settings, blob, is_multiclass=self._classes is not None)
+            return self._kind.read(blob)
         except SnapshotError as error:
             if is_of_another_version(blob):
                 raise
@@ -310,7 +324,7 @@ class KeyedModels(Models):
         self.n_damaged += 1
         del self._places[key]
         self._unsaved.add(key)
-        return self._begun()
+        return self._kind.begun()
 
     def to_learn(self, key: bytes | None) -> Model:
         self._unpublished.add(key or b"")

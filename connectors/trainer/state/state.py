@@ -34,7 +34,7 @@ from .decided import Decided
 from .erased import Erased
 from .estimates import Estimates
 from .join import Join
-from .models import KeyedModels, SingleModel, new_decider, new_model, read_model
+from .models import KeyedModels, SingleModel, kind_of
 from .quality.multiclass import ClassPrequential
 from .quality.prequential import History, Prequential
 
@@ -42,6 +42,8 @@ CLASSES = "classes"  # of a checkpoint: the labels of more than two classes
 CHANGES = "class changes"  # of a checkpoint: what people have made of them
 
 _BREAKER_WINDOW = 1000  # records
+_IN_ARRAYS = ("join", "metrics", "history", "breaker")  # parts that every checkpoint has
+_LATER = ("decided", "erased")  # those that some have
 
 
 class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
@@ -99,10 +101,10 @@ class State:
     challengers: Challengers
     metrics: Prequential | ClassPrequential
     breaker: Breaker
+    decided: Decided
     history: History = field(default_factory=History)
     alarms: Alarms = field(default_factory=Alarms)
     changes: ClassChanges = field(default_factory=ClassChanges)
-    decided: Decided = field(default_factory=Decided)
     labelling: Labelling | None = None
     estimates: Estimates | None = None
     offset: int = 0  # of the next event
@@ -219,9 +221,7 @@ class State:
         classes = _known_classes(settings, getattr(model, "labels", []), ClassChanges())
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            begun = new_model(settings.model, _listed(settings)) if model is None else model
-            decider = new_decider(begun, settings.decide.error, settings.audit)
-            models = SingleModel(begun, settings.features.records(), decider)
+            models = SingleModel(*kind_of(settings, settings.model).begun(model))
         else:
             models = _keyed(settings, settings.model, store)
         return cls._with(models, settings, number, classes, Challengers(settings, classes))
@@ -238,6 +238,7 @@ class State:
     ) -> "State":
         """The state of a partition before the first record, with these models."""
         join = Join(*_limits(settings), classes, _leap(settings))
+        decider = models.decider(None) if isinstance(models, SingleModel) else None
         return cls(
             models=models,
             scaler=scaler,
@@ -246,6 +247,7 @@ class State:
             challengers=challengers,
             metrics=prequential(classes, settings.daemon.window),
             breaker=Breaker(settings.daemon.max_bad),
+            decided=Decided(classes, decider.tallies if decider else None),  # an older version left that to the model
             labelling=Labelling(settings, join, scaler, number, models.records(None))
             if settings.log.questions
             else None,
@@ -280,30 +282,24 @@ class State:
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             own = settings.serving(challengers.serving).model
-            models = SingleModel(*read_model(own, blobs["model"], is_multiclass=not classes.are_two))
+            models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
         self = cls._with(models, settings, number, classes, challengers, scaler)
-        self.join.restore(parts["join"])
-        self.metrics.restore(parts["metrics"])
-        self.breaker.restore(parts["breaker"])
+        for name in _IN_ARRAYS:
+            getattr(self, name).restore(parts[name])
+        for name in _LATER:
+            getattr(self, name).restore(parts.get(name, {}))
+        self.alarms.restore(blobs)
         if self.labelling and "labelling" in blobs:
             self.labelling.restore(blobs["labelling"])
-        if self.estimates and "estimates" in parts:
-            self.estimates.restore(blobs, parts["estimates"]["history"])
-        return replace(
-            self,
-            changes=changes,
-            history=History.from_arrays(parts["history"]),
-            alarms=Alarms.of_blobs(blobs),
-            decided=_decided(parts, models, classes),
-            offset=snapshot.count(offsets, "events"),
-            labels_offset=snapshot.count(offsets, "labels"),
-            sequence=checkpoint.sequence,
-            counters=_counters(checkpoint.counters),
-            erased=Erased.from_arrays(_request(offsets, "erasures"), parts.get("erased", {})),
-        )
+        if self.estimates:
+            self.estimates.restore(blobs, parts.get("estimates", {}))
+        self.erased.offset = _request(offsets, "erasures")
+        self.offset, self.labels_offset = snapshot.count(offsets, "events"), snapshot.count(offsets, "labels")
+        self.changes, self.sequence, self.counters = changes, checkpoint.sequence, _counters(checkpoint.counters)
+        return self
 
     def to_checkpoint(self, settings: Settings) -> tuple[Checkpoint, Iterator[dict[str, bytes]]]:
         """The state under the next sequence number, and what challengers add to its blobs once they are here.
@@ -312,14 +308,7 @@ class State:
         """
         of_challengers = self.challengers.to_blobs()
         blobs = self.alarms.to_blobs() | next(of_challengers)
-        parts = {
-            "join": self.join.to_arrays(),
-            "metrics": self.metrics.to_arrays(),
-            "history": self.history.to_arrays(),
-            "breaker": self.breaker.to_arrays(),
-        }
-        if self.decided.tallies:
-            parts["decided"] = self.decided.to_arrays(self.classes)
+        parts = {name: getattr(self, name).to_arrays() for name in (*_IN_ARRAYS, *_LATER)}
         if not self.classes.are_two:
             blobs[CLASSES] = orjson.dumps(self.classes.labels)
         if self.changes.all:
@@ -334,13 +323,10 @@ class State:
             blobs["labelling"] = self.labelling.to_bytes()
         if self.estimates is not None:
             blobs |= self.estimates.to_blobs()
-            parts["estimates"] = {"history": self.estimates.to_array()}
+            parts["estimates"] = self.estimates.to_arrays()
         offsets = {"events": self.offset, "labels": self.labels_offset}
-        if self.erased.offset:
-            parts["erased"] = self.erased.to_arrays()
-            offsets["erasures"] = self.erased.offset
-        if self.challengers.next_request:
-            offsets["control"] = self.challengers.next_request
+        requests = {"erasures": self.erased.offset, "control": self.challengers.next_request}
+        offsets |= {topic: offset for topic, offset in requests.items() if offset}
         checkpoint = Checkpoint(
             sequence=self.sequence + 1,
             offsets=offsets,
@@ -362,16 +348,6 @@ def _request(offsets: dict[str, int], topic: str) -> int:
     return snapshot.count(offsets, topic) if topic in offsets else 0
 
 
-def _decided(
-    parts: Mapping[str, Mapping[str, np.ndarray]], models: SingleModel | KeyedModels, classes: KnownClasses
-) -> Decided:
-    """How decisions fared; an older version left that to the single model."""
-    if "decided" in parts:
-        return Decided.from_arrays(parts["decided"], classes)
-    decider = models.decider(None) if isinstance(models, SingleModel) else None
-    return Decided(decider.tallies if decider else None)
-
-
 def _counters(stored: dict[str, Any]) -> Counters:
     if not all(type(number) in (int, float) and 0 <= number <= LARGEST_COUNT for number in stored.values()):
         raise ValueError(f"the counters of a checkpoint must be numbers from 0 to 2^62, got {stored!r:.100}")
@@ -380,17 +356,8 @@ def _counters(stored: dict[str, Any]) -> Counters:
 
 def _keyed(settings: Settings, model: ModelSettings, store: CheckpointStore) -> KeyedModels:
     daemon, is_published = settings.daemon, bool(settings.log.model)
-    where = (store.folder, store.epoch)
-    limits = (daemon.max_models, daemon.keep, daemon.max_keys)
-    classes, records = _listed(settings), settings.features.records()
-    error = settings.decide.error
-    return KeyedModels(model, *where, *limits, is_published=is_published, classes=classes, records=records, error=error)
-
-
-def _listed(settings: Settings) -> Sequence[ClassLabel] | None:
-    """The classes that a new model knows beforehand; None if there are two."""
-    vocabulary = settings.label.vocabulary
-    return vocabulary.listed if vocabulary else None
+    limits = daemon.max_models, daemon.keep, daemon.max_keys
+    return KeyedModels(kind_of(settings, model), store.folder, store.epoch, *limits, is_published=is_published)
 
 
 def read_classes(checkpoint: Checkpoint) -> list[ClassLabel]:

@@ -13,7 +13,7 @@ from ...records.models import ServedModel
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
-from .models import KeyedModels, SingleModel, read_model
+from .models import KeyedModels, ModelKind, SingleModel
 from .state import CLASSES, read_classes
 
 _FOLDER = re.compile(r"p(\d+)")
@@ -110,20 +110,11 @@ def _read_once(folder: Path, number: int) -> Stored | None:
 
 
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
-    is_multiclass = CLASSES in checkpoint.blobs
+    kind = ModelKind(settings, () if CLASSES in checkpoint.blobs else None)
     if "model" in checkpoint.blobs:
-        return SingleModel(*read_model(settings, checkpoint.blobs["model"], is_multiclass=is_multiclass))
+        return SingleModel(*kind.read(checkpoint.blobs["model"]))
     arrays = by_prefix(checkpoint.arrays)["models"]
-    models = KeyedModels(
-        settings,
-        folder,
-        epoch=0,
-        max_models=1,
-        keep=1,
-        max_keys=len(arrays["key_ends"]),
-        classes=() if is_multiclass else None,
-        is_owner=False,
-    )
+    models = KeyedModels(kind, folder, 0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]), is_owner=False)
     models.restore(arrays)
     return models
 

@@ -21,7 +21,7 @@ from streamsvm.estimators.leave_one_out import left_out_positives
 
 from ...settings.sections import Settings
 from .join import Join
-from .models import SingleModel, new_model
+from .models import SingleModel
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Tuning:
     def __init__(self, settings: Settings, *, is_scaled: bool) -> None:
         labelling, estimates = settings.labelling, settings.estimates
         self._is_on = settings.label.vocabulary is None
-        model = new_model(settings.model) if self._is_on else None
+        model = settings.model.made() if self._is_on else None
         # An example of a window needs its time, and an estimate follows one model: neither learns anew.
         # What decides goes on with its model.
         stays = settings.model.window is not None or estimates.loo or bool(estimates.folds) or is_scaled

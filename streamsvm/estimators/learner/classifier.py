@@ -5,6 +5,7 @@ import datetime
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -33,57 +34,45 @@ def _parameters_of(model: type) -> tuple[str, ...]:
     return tuple(inspect.signature(model).parameters)
 
 
+@dataclass(eq=False, repr=False)
 class OnlineSVM(Predictor, Learner):
     """An online support vector machine: a river classifier that learns, forgets, predicts and can be saved.
 
     `estimators.lasvm` and `estimators.gap_family` have the algorithms.  Each gives its state a problem and a rule.
+    The fields are the parameters, as of `LASVM`; the constructor, which river inspects, is made of them.
     """
 
-    def __init__(
-        self,
-        C: float,
-        kernel: str,
-        gamma: float | str,
-        scaling: str | None,
-        degree: int,
-        coef0: float,
-        pos_weight: float | str,
-        threshold: float | str,
-        tol: float,
-        budget: int | None,
-        on_budget: str,
-        window: int | datetime.timedelta | None,
-        reservoir: int,
-        cache_mb: float,
-        device: str,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.scaling = scaling
-        self.degree = degree
-        self.coef0 = coef0
-        self.pos_weight = pos_weight
-        self.threshold = threshold
-        self.tol = tol
-        self.budget = budget
-        self.on_budget = on_budget
-        self.window = window
-        self.reservoir = reservoir
-        self.cache_mb = cache_mb
-        self.device = device
+    C: float = 10.0
+    kernel: str = "rbf"
+    _: KW_ONLY
+    gamma: float | str = "scale"
+    scaling: str | None = "auto"
+    degree: int = 3
+    coef0: float = 0.0
+    pos_weight: float | str = 1.0
+    threshold: float | str = 0.0
+    tol: float = 1e-3
+    budget: int | None = None
+    on_budget: str = "remove"
+    window: int | datetime.timedelta | None = None
+    reservoir: int = 4000
+    cache_mb: float = 256.0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
         for name in ("C", "tol"):
             arguments.require_positive(name, getattr(self, name))
-        class_weights.require_pos_weight(pos_weight)
-        class_weights.require_box(C, pos_weight)
-        arguments.require_threshold(threshold)
-        arguments.require_cache(cache_mb)
-        require_scaling(scaling)
-        engine = kernel_of(kernel, gamma, degree, coef0), RunningScale(kernel, gamma, scaling)
-        arguments.require_bounds(budget, on_budget, window, kernel)
-        arguments.require_count("reservoir", reservoir, 0)
-        require_device(device)
-        self._state = State(self, *engine).begin(self)
+        class_weights.require_pos_weight(self.pos_weight)
+        class_weights.require_box(self.C, self.pos_weight)
+        arguments.require_threshold(self.threshold)
+        arguments.require_cache(self.cache_mb)
+        require_scaling(self.scaling)
+        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        scale = RunningScale(self.kernel, self.gamma, self.scaling)
+        arguments.require_bounds(self.budget, self.on_budget, self.window, self.kernel)
+        arguments.require_count("reservoir", self.reservoir, 0)
+        require_device(self.device)
+        self._state = State(self, kernel, scale).begin(self)
 
     def _untaught(self, expansion: Expansion | None = None) -> State:
         """A state that has learned nothing, by these parameters, which are not checked again."""

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ LEAST_MEMORY = 20  # examples: the deviation of fewer is wrong by a sixth or mor
 
 
 @fixed_parameters
+@dataclass(eq=False, repr=False)
 class AutoLASVM(Predictor, CandidateModels):
     """A `LASVM` that chooses C, gamma and the window while it learns, and follows a stream that changes.
 
@@ -95,30 +97,21 @@ class AutoLASVM(Predictor, CandidateModels):
     [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None, weights=0))]
     """
 
-    def __init__(
-        self,
-        *,
-        pos_weight: float | str = 1.0,
-        tol: float = 1e-3,
-        budget: int | None = None,
-        on_budget: str = "remove",
-        cache_mb: float = 64.0,
-        device: str = "cpu",
-        metric: str = ACCURACY,
-        scale_memory: int = 2000,
-    ) -> None:
-        if metric not in (ACCURACY, GMEAN):
-            raise ValueError(f'metric={metric!r} must be "{ACCURACY}" or "{GMEAN}"')
-        self.pos_weight = pos_weight
-        self.tol = tol
-        self.budget = budget
-        self.on_budget = on_budget
-        self.cache_mb = cache_mb
-        self.device = device
-        self.metric = metric
-        self.scale_memory = scale_memory
-        arguments.require_count("scale_memory", scale_memory, LEAST_MEMORY)
-        super().__init__(int(scale_memory), judges_evenly=metric == GMEAN)
+    _: KW_ONLY
+    pos_weight: float | str = 1.0
+    tol: float = 1e-3
+    budget: int | None = None
+    on_budget: str = "remove"
+    cache_mb: float = 64.0
+    device: str = "cpu"
+    metric: str = ACCURACY
+    scale_memory: int = 2000
+
+    def __post_init__(self) -> None:
+        if self.metric not in (ACCURACY, GMEAN):
+            raise ValueError(f'metric={self.metric!r} must be "{ACCURACY}" or "{GMEAN}"')
+        arguments.require_count("scale_memory", self.scale_memory, LEAST_MEMORY)
+        super().__init__(int(self.scale_memory), judges_evenly=self.metric == GMEAN)
 
     def _new(self, setting: Setting) -> LASVM:
         """A model with the C and the window of this setting that has learned nothing."""

@@ -108,13 +108,13 @@ def test_run_with_a_model_for_each_key_ends_without_loading_them(tmp_path, confi
             value = json.dumps({"id": i, "x": {"a": i % 7, "b": i % 5}, "y": i % 2})
             log.produce("events", value.encode(), key=b"key-%d" % (i % 6))
     models_read = []
-    read_model = models.read_model
+    read_model = models.ModelKind.read
 
     def counted(*given, **named):
         models_read.append(given)
         return read_model(*given, **named)
 
-    monkeypatch.setattr(models, "read_model", counted)
+    monkeypatch.setattr(models.ModelKind, "read", counted)
     flags = ("--set", "daemon.per=key", "--set", "daemon.max_models=1")
     code, out, _ = call("run", config, *flags)
     assert code == 0

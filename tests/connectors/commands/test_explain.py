@@ -80,7 +80,7 @@ def test_a_flat_record_is_read_as_the_trainer_reads_it(tmp_path, call):
     ("line", "problem"),
     [
         ("{", "events, line 1: "),
-        ("[1]", "an event is an object"),
+        ("[1]", "events, line 1: not a JSON object"),
         ("\n", "events: there is no event; write each on a line"),
         ('{"x": {"a": "high"}}', "feature 'a' is 'high'"),
     ],

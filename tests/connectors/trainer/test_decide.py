@@ -125,7 +125,8 @@ def test_each_key_decides_for_itself_and_raw_events_are_decided(tmp_path):
 
 
 def test_the_course_of_decisions_stays_short_and_survives_its_bytes():
-    decided, classes = Decided(), KnownClasses(["a", "b", "c"])
+    classes = KnownClasses(["a", "b", "c"])
+    decided, again, damaged = (Decided(classes) for _ in range(3))
     for n in range(0, 100_000, 7):
         before = {"c": Tally(n, n, 0)}
         decided.change(before, {"c": Tally(n + 2, n + 1, 0), "a": Tally(0, 0, 0)})
@@ -134,10 +135,10 @@ def test_the_course_of_decisions_stays_short_and_survives_its_bytes():
     assert decided.tallies == {"c": Tally(2 * n_steps, n_steps, 0)}
     assert 100 < len(decided.course.rows) <= 256
     assert decided.course.rows[-1].n > 99_000
-    again = Decided.from_arrays(decided.to_arrays(classes), classes)
+    again.restore(decided.to_arrays())
     assert (again.tallies, again.course.rows) == (decided.tallies, decided.course.rows)
     with pytest.raises(ValueError, match="no counts"):
-        Decided.from_arrays(decided.to_arrays(classes) | {"counts": np.full((3, 3), -1)}, classes)
+        damaged.restore(decided.to_arrays() | {"counts": np.full((3, 3), -1)})
 
 
 @pytest.mark.parametrize("labels", ["", "labels"], ids=["at once", "late"])

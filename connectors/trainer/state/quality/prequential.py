@@ -194,9 +194,7 @@ class History(Course[Snapshot]):
             "every": np.array(self.every),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "History":
-        self = cls()
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         rows = require_array(arrays, "rows", "f", (None, _FIRST_FIELDS))
         if "more" in arrays:
             rows = np.hstack([rows, require_array(arrays, "more", "f", (len(rows), None))])
@@ -204,7 +202,6 @@ class History(Course[Snapshot]):
         if "latest" in arrays:
             self.latest = next(iter(_as_snapshots(require_array(arrays, "latest", "f", (None, None)))), None)
         self.every = max(1, int(require_array(arrays, "every", "i", ())))
-        return self
 
 
 def _as_array(rows: list[Snapshot]) -> np.ndarray:

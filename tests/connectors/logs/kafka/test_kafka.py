@@ -285,7 +285,7 @@ def log(monkeypatch, member, producer, owner, produce_with):
     """A log in the middle of a transaction about partitions 0 and 1."""
     monkeypatch.setattr(Reader, "_new_consumer", lambda _: Consumer())
     produce_with(producer)
-    client = Client(Reader, outputs.Outputs, lambda *_: member, admin=None)
+    client = Client(Reader, outputs.Outputs, lambda *_: member, describe=None)
     log = ClusterLog(KafkaOptions({"bootstrap_servers": "x:1"}, "group", is_transactional=True), client)
     log.subscribe("events", owner)
     member.notices = [Notice("assigned", [0, 1])]
@@ -383,7 +383,7 @@ def test_losing_everything_aborts_the_transaction(log, member, producer, owner):
 )
 def test_the_first_record_that_fails_is_what_a_flush_tells(produce_with, failure, expected, said):
     produce_with(SimpleNamespace(send=lambda *_, **__: Future().failure(failure), flush=lambda timeout: None))
-    own = outputs.Outputs(KafkaOptions({}, "group"), lambda now: None)
+    own = outputs.Outputs(KafkaOptions({}, "group"), lambda now: None, None)
     own.produce("dlq", b"x", key=None, headers=(), partition=None)
     own.produce("events", b"x", key=None, headers=(), partition=None)
     with pytest.raises(expected, match=re.escape(said)):
@@ -395,7 +395,7 @@ def test_a_flush_names_the_broker_that_is_silent(produce_with):
         raise KafkaTimeoutError
 
     produce_with(SimpleNamespace(send=lambda *_, **__: Future(), flush=flush))
-    own = outputs.Outputs(KafkaOptions({}, "group"), lambda now: "the broker does not answer")
+    own = outputs.Outputs(KafkaOptions({}, "group"), lambda now: "the broker does not answer", None)
     own.produce("events", b"x", key=None, headers=(), partition=None)
     with pytest.raises(Unavailable, match="the broker does not answer"):
         own.flush()

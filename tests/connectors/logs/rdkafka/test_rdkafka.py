@@ -122,7 +122,10 @@ def test_all_codecs_are_built_in(codec):
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "kafka.sasl_plain_username is missing"),
         ({"security_protocol": "SSL", "ssl_cafile": "/none"}, "kafka.ssl_cafile = '/none': there is no such file"),
         ({"heartbeat_interval_ms": 50_000}, "must be less than kafka.session_timeout_ms = 45000"),
-        ({"group_protocol": "consumer", "session_timeout_ms": 6000}, "session_timeout_ms has no effect with"),
+        (
+            {"group_protocol": "consumer", "session_timeout_ms": 6000},
+            "`session.timeout.ms` is not supported for `group.protocol=consumer`",
+        ),
         ({**OIDC, "sasl_oauthbearer_method": "default"}, "kafka.sasl_oauthbearer_method = 'oidc' is missing"),
         ({"acks": 1, "enable_idempotence": True}, "kafka.acks = 1 contradicts kafka.enable_idempotence"),
         ({"max_request_size": 5000}, "kafka.max_request_size = 5000 must be at least"),
@@ -231,7 +234,7 @@ def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said,
             return 0
 
     monkeypatch.setattr(rdkafka_outputs, "Producer", Producer)
-    outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group"), lambda now: None)
+    outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group"), lambda now: None, None)
     outputs.connect()
     with pytest.raises(expected, match=re.escape(said)):
         outputs.flush()
@@ -287,7 +290,7 @@ def transact(monkeypatch):
 
     def transact(*failures):
         monkeypatch.setattr(Transacting, "failures", list(failures))
-        outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group", is_transactional=True), lambda now: None)
+        outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group", is_transactional=True), lambda now: None, None)
         producer = outputs.connect()
         return producer, outputs.commit({("events", 0): Committed(3, "1:2")}, "membership")
 
@@ -316,7 +319,7 @@ def test_another_failure_of_a_transaction_loses_its_records(transact, step):
 def test_a_producer_that_could_not_begin_is_not_used(monkeypatch):
     monkeypatch.setattr(rdkafka_outputs, "Producer", Transacting)
     monkeypatch.setattr(Transacting, "failures", [("init", error_of(KafkaError._TIMED_OUT, retriable=True))])
-    outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group", is_transactional=True), lambda now: None)
+    outputs = rdkafka_outputs.Outputs(KafkaOptions({}, "group", is_transactional=True), lambda now: None, None)
     with pytest.raises(Unavailable):
         outputs.connect()
     monkeypatch.setattr(Transacting, "failures", [])

@@ -19,7 +19,6 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates
-from streamsvm.connectors.trainer.state.models import new_model
 from streamsvm.connectors.trainer.trainer import Trainer
 from streamsvm.validation import Interval
 
@@ -217,9 +216,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
 
 def test_a_short_history_has_both_kinds():
     """Estimates come in pairs: of every second one, those of one kind would be left."""
-    estimates = Estimates(
-        EstimateSettings(loo=True, folds=2, every=1, memory=4, share=ALWAYS), new_model(ModelSettings())
-    )
+    estimates = Estimates(EstimateSettings(loo=True, folds=2, every=1, memory=4, share=ALWAYS), ModelSettings().made())
     for i in range(300):
         estimates.learned([{"a": float(i)}], [i % 2 == 0], [1.0], [i], 1.0, i)
     offsets = {kind: [item.offset for item in estimates.history if item.kind == kind] for kind in ("loo", "folds")}

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from streamsvm import SnapshotError
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer.state.model_files import files_set_aside, places_of
-from streamsvm.connectors.trainer.state.models import NO_MODELS, KeyedModels, SingleModel, new_model, read_model
+from streamsvm.connectors.trainer.state.models import NO_MODELS, KeyedModels, ModelKind, SingleModel
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.layout import DIGEST_SIZE, FORMAT, PRELUDE, sha256
 
-SETTINGS = ModelSettings(C=10.0)
+KIND = ModelKind(ModelSettings(C=10.0))
 KEYS = [None, b"a", b"b", b"c", b"with space\n", b"\xff\0"]
 
 
@@ -35,7 +35,7 @@ class Owner:
     """A process that has the folder, and saves as a partition does."""
 
     def __init__(self, folder, epoch=1, max_models=2, keep=2, arrays=None, max_keys=100):
-        self.models = KeyedModels(SETTINGS, folder, epoch, max_models, keep, max_keys, is_published=True)
+        self.models = KeyedModels(KIND, folder, epoch, max_models, keep, max_keys, is_published=True)
         if arrays is not None:
             self.models.restore(arrays)
 
@@ -95,7 +95,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
         if action == "learn":
             key, n = arguments
             blob = expected.pop(key or b"", None)
-            model = read_model(SETTINGS, blob).model if blob else new_model(SETTINGS)
+            model = KIND.read(blob).model if blob else KIND.new()
             teach(model, n, number)
             teach(owner.models.to_learn(key), n, number)
             expected[key or b""] = model.to_bytes()
@@ -109,7 +109,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
                 n_dropped += 1
         elif action == "predict":
             blob = expected.get(arguments[0] or b"")
-            model = read_model(SETTINGS, blob).model if blob else new_model(SETTINGS)
+            model = KIND.read(blob).model if blob else KIND.new()
             assert owner.models.to_predict(arguments[0]).decision_function_one(probe) == (
                 model.decision_function_one(probe)
             )
@@ -118,7 +118,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
             saved_dropped, saved_withdrawn = n_dropped, set(withdrawn)
         elif action == "changed":
             found = {key: model.digest() for key, model in owner.models.changed()}
-            assert found == {key: read_model(SETTINGS, expected[key]).digest() for key in changed}
+            assert found == {key: KIND.read(expected[key]).digest() for key in changed}
             assert owner.models.withdrawn() == sorted(withdrawn)
             changed, withdrawn = set(), set()
         elif action == "kill":
@@ -134,7 +134,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
         assert owner.models.sizes() == tuple(map(sum, zip(*sizes, strict=True))) if live else NO_MODELS
     whole = Owner(folder, epoch + 1, 100, keep)
     for key, blob in expected.items():
-        whole.models._live[key] = read_model(SETTINGS, blob)
+        whole.models._live[key] = KIND.read(blob)
         whole.models._order[key] = None
     assert owner.models.digest() == whole.models.digest()
     owner.close()
@@ -252,7 +252,7 @@ def test_a_checkpoint_from_before_there_was_a_limit_goes_on(open_owner):
 
 
 def test_without_a_topic_of_models_nothing_is_kept_to_be_withdrawn(tmp_path):
-    with closing(KeyedModels(SETTINGS, tmp_path, 1, 10, 1, max_keys=1)) as models:
+    with closing(KeyedModels(KIND, tmp_path, 1, 10, 1, max_keys=1)) as models:
         for key in (b"a", b"b"):
             models.to_learn(key)
         assert (models.n_dropped, models.withdrawn()) == (1, [])
@@ -318,7 +318,7 @@ def test_no_models_at_all_can_be_saved(open_owner, tmp_path):
 
 
 def test_a_single_model_says_whether_it_has_learned():
-    models = SingleModel(new_model(SETTINGS))
+    models = SingleModel(KIND.new())
     assert [key for key, _ in models.changed()] == [None]  # nobody has it yet
     assert list(models.changed()) == []
     models.to_predict(b"any")
@@ -410,7 +410,7 @@ def test_a_damaged_model_is_set_aside_and_the_others_stay(open_owner, two_keys, 
 @pytest.mark.parametrize("spoil", DAMAGES)
 def test_whoever_does_not_own_the_folder_is_told_of_a_damaged_model(open_owner, two_keys, tmp_path, spoil):
     spoil(two_keys, tmp_path)
-    with closing(KeyedModels(SETTINGS, tmp_path, 0, 1, 1, 9, is_owner=False)) as models:
+    with closing(KeyedModels(KIND, tmp_path, 0, 1, 1, 9, is_owner=False)) as models:
         models.restore(two_keys)
         with pytest.raises(SnapshotError, match="the model of key b'a' cannot be read"):
             models.to_predict(b"a")

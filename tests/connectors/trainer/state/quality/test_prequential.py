@@ -102,6 +102,12 @@ def test_metrics_restored_with_the_same_window_are_the_same():
     assert restored.cumulative() == metrics.cumulative()
 
 
+def read(arrays):
+    history = History()
+    history.restore(arrays)
+    return history
+
+
 def test_the_history_is_thinned_out_evenly_and_survives():
     history = History()
     for n in range(0, 200_000, 10):
@@ -111,10 +117,10 @@ def test_the_history_is_thinned_out_evenly_and_survives():
     assert 400 < len(history.rows) <= 1024
     assert len(set(distances)) == 1
     assert history.rows[-1].n > 199_000
-    restored = History.from_arrays(history.to_arrays())
+    restored = read(history.to_arrays())
     np.testing.assert_array_equal(np.array(restored.rows), np.array(history.rows))
     assert restored.is_due(10**6)
-    assert History.from_arrays(History().to_arrays()).rows == []
+    assert read(History().to_arrays()).rows == []
 
 
 def test_the_history_of_an_older_version_has_what_it_had():
@@ -123,15 +129,15 @@ def test_the_history_of_an_older_version_has_what_it_had():
     history.latest = Snapshot(70, 0.4, 0.5, 4, 1.7, n_members=5)
     arrays = history.to_arrays()
     assert arrays["rows"].tolist() == [[50, 0.5, 0.4, 3, 1.5]]  # all that an older version reads
-    restored = History.from_arrays(arrays)
+    restored = read(arrays)
     np.testing.assert_array_equal(np.array(restored.rows), np.array(history.rows))
     assert restored.latest[:6] == history.latest[:6]
-    old = History.from_arrays({"rows": arrays["rows"], "every": arrays["every"]})
+    old = read({"rows": arrays["rows"], "every": arrays["every"]})
     assert old.latest is None
     (row,) = old.rows
     assert row[:5] == history.rows[0][:5]
     assert all(map(math.isnan, row[5:]))
-    np.testing.assert_array_equal(History.from_arrays(old.to_arrays()).rows, old.rows)
+    np.testing.assert_array_equal(read(old.to_arrays()).rows, old.rows)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

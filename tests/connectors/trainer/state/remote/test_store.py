@@ -17,7 +17,7 @@ from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointStore, checkpoint_files
 from streamsvm.connectors.trainer.state.journal import Cut, Kind
 from streamsvm.connectors.trainer.state.model_files import model_files
-from streamsvm.connectors.trainer.state.models import KeyedModels
+from streamsvm.connectors.trainer.state.models import KeyedModels, ModelKind
 from streamsvm.connectors.trainer.state.remote import ledger as ledger_module
 from streamsvm.connectors.trainer.state.remote.contents import Contents
 from streamsvm.connectors.trainer.state.remote.ledger import Ledger
@@ -356,7 +356,7 @@ class Keyed:
     def __init__(self, store):
         self.store = store
         found = store.load()
-        self.models = KeyedModels(ModelSettings(C=10.0), store.folder, store.epoch, 2, 3, 1000)
+        self.models = KeyedModels(ModelKind(ModelSettings(C=10.0)), store.folder, store.epoch, 2, 3, 1000)
         if found:
             self.models.restore(found.arrays)
         store.begin_journal()
