@@ -5,7 +5,8 @@ Most examples of a training set are never in a violating pair near the solution.
 
 1. *Chunks*.  The examples are shuffled, with the classes evenly spread.  The first few become members, and their
    problem is solved.  Then the number of examples grows by `GROWTH`: f(x) of the next chunk is computed, the examples
-   that violate the margin become members, and the members' problem is solved to a loose tolerance.
+   that violate the margin become members, and the members' problem is solved to a loose tolerance.  A rest of less than
+   half a chunk joins the chunk before.
 2. *Rounds*.  f(x) of all examples is computed.  Those within `NEAR` of a violation are candidates.  A round makes the
    worst violating candidates members, solves, and brings f(x) of the other candidates up to date by the coefficients
    that have changed.
@@ -210,7 +211,7 @@ class _Training:
         while done < n:
             self._drop(SLACK)
             end = int(GROWTH * done)
-            rows = order[done : end if GROWTH * end < n else n]
+            rows = order[done : end if n > 0.5 * (1.0 + GROWTH) * end else n]  # half a chunk joins the one before it
             done += len(rows)
             f = self._sums(rows, self.alpha)
             self.arrived.append(Arrivals(rows, f + self.members.middle))
