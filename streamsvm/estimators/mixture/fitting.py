@@ -24,6 +24,8 @@ Source: Radhakrishnan et al., "Mechanism for feature learning in neural networks
 learning models" (2024), the recursive feature machine.  Deviation: the metric is mixed with the identity.
 """
 
+from typing import Any
+
 import numpy as np
 
 from streamsvm.online.mixture.spans import BLOCK, Span, new_span
@@ -98,7 +100,7 @@ class Fit:
         """Make room for more columns, which count from the next beginning on: their factors are 0."""
         more = (0, d - len(self.span.mean))
         of_metric = (more if self.is_full else (0, 0), more)
-        room = {"mean": more, "factor": more, "metric": of_metric, "basis": (more, (0, 0))}
+        room: dict[str, Any] = {"mean": more, "factor": more, "metric": of_metric, "basis": (more, (0, 0))}
         self._share(**{name: np.pad(getattr(self.span, name), pads) for name, pads in room.items()})
 
     def _share(self, **arrays: np.ndarray) -> None:
