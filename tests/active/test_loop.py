@@ -68,7 +68,8 @@ class Spy(StoppingRule):
         return {"told": [list(answered) for answered in self.told]}
 
     def restore(self, state):
-        self.told = [Answered(*answered) for answered in state["told"]]
+        told = [Answered(*answered) for answered in state["told"]]
+        self.told = [answered._replace(classes=tuple(answered.classes)) for answered in told]  # JSON has no tuples
 
 
 MODEL = Line()
