@@ -69,11 +69,7 @@ NEEDS = (  # what is given, what it needs, and why
     ('daemon.begin = "merged"', "log.merged", ", the topic on which `streamsvm merger` publishes"),
     ("daemon.exactly_once", "a group", ", whose offsets are part of each transaction: remove group.assign"),
     ("daemon.exactly_once", "a [kafka] section", ": the embedded log has no transactions"),
-    (
-        "daemon.exactly_once",
-        "daemon.keep = 2 or more",
-        _GIVEN_UP,
-    ),
+    ("daemon.exactly_once", "daemon.keep = 2 or more", _GIVEN_UP),
     ("daemon.publish_json", "log.model", ", the topic of the models"),
     ("decide.error with log.questions", 'labelling.selection = "undecided"', _NO_PROMISE),
     ("estimates.loo and estimates.folds", 'daemon.per = "partition"', ": they are estimates of one model"),
