@@ -205,7 +205,7 @@ def test_features_that_are_no_numbers_are_left_out_of_distances():
 
 def test_the_comparison_forgets():
     """After a jump, the scores before it count for as many examples as the window holds, and no longer."""
-    scores = _Scores()
+    scores = _Scores(WINDOW)
     for x in stream(1000):
         scores.rank(abs(x["z"]), 0.5)
     later = [abs(x["z"]) + 50.0 for x in stream(2 * WINDOW, seed=1)]
