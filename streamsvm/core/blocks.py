@@ -183,14 +183,6 @@ def queries_of(indptr: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Q
     return cut(q, compress(indptr, columns, values, np.arange(n), *q))
 
 
-@compiled
-def spread_out(indptr, indices, values, matrix):
-    """Put compressed rows into the columns of a matrix."""
-    for t in range(indptr.shape[0] - 1):
-        for k in range(indptr[t], indptr[t + 1]):
-            matrix[indices[k], t] = values[k]
-
-
 def is_binary_block(q: Queries) -> bool:
     """Whether every feature of every query is 0 or 1."""
     return bool(np.all(q.values == 1.0))
@@ -207,8 +199,8 @@ def by_fours(n: int) -> int:
     return -(-n // 4) * 4
 
 
-@inner
-def put_dense(indptr, indices, values, X):
+@compiled
+def _put_dense(indptr, indices, values, X):
     """Put compressed rows into the rows of a matrix, without features beyond it."""
     X[:, :] = 0.0
     for t in range(indptr.shape[0] - 1):
@@ -217,12 +209,7 @@ def put_dense(indptr, indices, values, X):
                 X[t, indices[k]] = values[k]
 
 
-@compiled
-def _put_dense(indptr, indices, values, X):
-    put_dense(indptr, indices, values, X)
-
-
-def _dense(q: Queries, n_features: int) -> np.ndarray:
+def dense(q: Queries, n_features: int) -> np.ndarray:
     """The queries as a matrix."""
     X = np.empty((len(q.sq), n_features), np.float32)
     _put_dense(q.indptr, q.indices, q.values, X)
@@ -247,7 +234,7 @@ def prefers_product(s: Expansion, q: Queries, within: bool = False) -> bool:
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:
     """P and, if `within`, G for a block of queries; G is empty otherwise."""
-    X = _dense(q, q.width)
+    X = dense(q, q.width)
     P = np.empty((len(X), int(s.counts[SLOTS])), np.float32)
     products(np.ascontiguousarray(X[:, : s.columns.shape[0]]), s.columns, P)
     if not within:

@@ -12,8 +12,8 @@ import threading
 import numpy as np
 
 from streamsvm.core import blocks
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, expansion_sum, is_dense, prefers_product, put_dense
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, expansion_sum, is_dense, prefers_product
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 from streamsvm.core.costs import ENTRY, LISTING, PRODUCT, SECOND_LEVEL, VALUE
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, LISTED, SLOTS, STORAGE, WIDTH, Expansion
@@ -24,8 +24,7 @@ from streamsvm.core.rows import kernel_row
 from streamsvm.core.storage import list_features
 from streamsvm.core.threads import SHARES, in_order, threads_for
 
-# Of a group's features, of its inner products, and of a part of a table that has to be copied into C order: a quarter
-# and eight times as much take equally long.
+# Of a group's inner products, and of twice a part of a table: a quarter and eight times as much take equally long.
 GROUP_BYTES = SECOND_LEVEL
 
 
@@ -38,39 +37,26 @@ def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
         out[t] = expansion_sum(s.alpha[:n], row) + b
 
 
-@inner
-def _group(n_queries, n_features, width):
-    """How many of these queries make a group."""
-    fitting = min(n_queries, blocks.BLOCK, GROUP_BYTES // (4 * max(n_features, width, 1)))
-    return max(1, fitting // TILE_ROWS) * TILE_ROWS
-
-
-@inner
-def _decide_group(kernel, panels, n_features, sq, alpha, X, sq_x, b, edge_rows, edge, P, out):
-    n = alpha.shape[0]
-    multiply(X, panels, n_features, 0, n, edge_rows, edge, P)
-    for t in range(X.shape[0]):
-        if sq_x[t] < LARGEST_SQUARED_NORM:
-            map_row(kernel, P[t], sq, sq_x[t])
-            out[t] = expansion_sum(alpha, P[t, :n]) + b
-        else:  # also if it is NaN
-            out[t] = np.nan
+@compiled
+def _decide_products(kernel, panels, n_features, sq, alpha, X, sq_x, b, out):
+    """Decide dense queries, group by group; one whose squared norm is too large, or NaN, gets NaN."""
+    n, width, slots = alpha.shape[0], sq.shape[0], TILE_VECTORS * VECTOR_BYTES // 4
+    fitting = min(out.shape[0], blocks.BLOCK, GROUP_BYTES // (4 * max(n_features, width, 1)))
+    B = max(1, fitting // TILE_ROWS) * TILE_ROWS
+    P = np.empty((B, width), np.float32)
+    edge_rows, edge = np.empty((TILE_ROWS, n_features), np.float32), np.empty((TILE_ROWS, slots), np.float32)
+    for first in range(0, out.shape[0], B):
+        end = min(first + B, out.shape[0])
+        multiply(X[first:end], panels, n_features, 0, n, edge_rows, edge, P)
+        for t in range(first, end):
+            if sq_x[t] < LARGEST_SQUARED_NORM:
+                map_row(kernel, P[t - first], sq, sq_x[t])
+                out[t] = expansion_sum(alpha, P[t - first, :n]) + b
+            else:
+                out[t] = np.nan
 
 
 @compiled
-def _decide_dense(kernel, panels, n_features, sq, alpha, indptr, indices, values, sq_x, b, out):
-    """Decide compressed queries by products."""
-    B, slots = _group(out.shape[0], n_features, sq.shape[0]), TILE_VECTORS * VECTOR_BYTES // 4
-    X, P = np.empty((B, n_features), np.float32), np.empty((B, sq.shape[0]), np.float32)
-    edge_rows, edge = np.empty((TILE_ROWS, n_features), np.float32), np.empty((TILE_ROWS, slots), np.float32)
-    for t in range(0, out.shape[0], B):
-        e = min(t + B, out.shape[0])
-        group = X[: e - t]
-        put_dense(indptr[t : e + 1], indices, values, group)
-        _decide_group(kernel, panels, n_features, sq, alpha, group, sq_x[t:e], b, edge_rows, edge, P, out[t:e])
-
-
-@inner
 def _squared_norms(table, sq_x):
     """Four chains of additions at a time; each is the one of a single query."""
     for t in range(0, table.shape[0] - 3, 4):
@@ -87,33 +73,6 @@ def _squared_norms(table, sq_x):
             v = np.float64(table[t, k])
             total += v * v
         sq_x[t] = total
-
-
-@inner
-def _put_table(table, places, X):
-    """Put the inputs of a table into the columns of their features; -1: none."""
-    X[:, :] = 0.0
-    for t in range(table.shape[0]):
-        row, x = table[t], X[t]
-        for k in range(places.shape[0]):
-            if places[k] >= 0:
-                x[places[k]] = row[k]
-
-
-@compiled
-def _decide_table(kernel, panels, n_features, sq, alpha, table, places, ordered, b, out):
-    """Decide the rows of a table by products; a row whose squared norm is too large gets NaN."""
-    B, slots = _group(out.shape[0], n_features, sq.shape[0]), TILE_VECTORS * VECTOR_BYTES // 4
-    X, P, sq_x = np.empty((B, n_features), np.float32), np.empty((B, sq.shape[0]), np.float32), np.empty(B, np.float32)
-    edge_rows, edge = np.empty((TILE_ROWS, n_features), np.float32), np.empty((TILE_ROWS, slots), np.float32)
-    for t in range(0, out.shape[0], B):
-        e = min(t + B, out.shape[0])
-        group, of_group = table[t:e], sq_x[: e - t]
-        _squared_norms(group, of_group)
-        if not ordered:
-            group = X[: e - t]
-            _put_table(table[t:e], places, group)
-        _decide_group(kernel, panels, n_features, sq, alpha, group, of_group, b, edge_rows, edge, P, out[t:e])
 
 
 Members = tuple[np.ndarray, int, np.ndarray, np.ndarray]
@@ -147,7 +106,8 @@ class Decision:
         """f(x) of each query, (B,) float64."""
         out = np.empty(len(q.sq))
         if prefers_product(self.s, q):
-            _decide_dense(self.kernel, *self._members(), *q, self.b, out)
+            members = self._members()
+            _decide_products(self.kernel, *members, blocks.dense(q, members[1]), q.sq, self.b, out)
         else:
             s = self._with_lists(len(out))
             own = s._replace(counts=s.counts.copy(), query=np.zeros_like(s.query), sums=np.empty_like(s.sums))
@@ -163,14 +123,21 @@ class Decision:
         """f(x) of the rows of a table whose features have these columns; NaN for too large rows.  On several cores."""
         out, members = np.empty(len(table)), self._members()
         n_features = members[1]
-        places = np.where(columns < n_features, columns, -1)
-        ordered = np.array_equal(places[:n_features], np.arange(n_features)) and not (places[n_features:] >= 0).any()
+        known = (columns >= 0) & (columns < n_features)
+        source, lacking = np.zeros(n_features, np.intp), np.ones(n_features, bool)
+        source[columns[known]], lacking[columns[known]] = np.flatnonzero(known), False
+        ordered = not lacking.any() and np.array_equal(source, np.arange(n_features))
 
         def decide(begin: int) -> None:
             own = slice(begin, begin + at_once)
             with np.errstate(over="ignore"):  # of float64; such a row's norm is too large
-                part = plain(table[own].astype(np.float32, copy=False))
-            _decide_table(self.kernel, *members, part, places, ordered, self.b, out[own])
+                X = part = plain(table[own].astype(np.float32, copy=False))
+            sq = np.empty(len(part), np.float32)
+            _squared_norms(part, sq)
+            if not ordered:
+                X = part.take(source, axis=1)
+                X[:, lacking] = 0.0
+            _decide_products(self.kernel, *members, X, sq, self.b, out[own])
 
         work = len(table) * (self.n_slots * (VALUE + PRODUCT * n_features) + ENTRY * table.shape[1])
         n_threads = threads_for(work)
@@ -203,7 +170,7 @@ class Decision:
                 s, n = self.s, self.n_slots
                 n_features = min(int(s.counts[WIDTH]), len(s.columns))
                 panels, sq = np.empty(n_features * padded(n, 4), np.float32), np.zeros(padded(n, 4), np.float32)
-                pack(s.columns, n_features, n, panels)
+                pack(s.columns, n_features, 0, n, panels)
                 sq[:n] = s.sq[:n]
                 self._packed = panels, n_features, sq, s.alpha[:n]
             return self._packed

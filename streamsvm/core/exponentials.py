@@ -7,10 +7,11 @@ Adding 1.5 * 2^23 (2^52 in float64) rounds k to an integer in the low bits of th
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import inner_fma
+from streamsvm.core.compiling._jit import compiled_for, inner_fma
 from streamsvm.core.compiling._simd import float32_bits, float32_from_bits, fmax
 
 LOG2_E = 1 / math.log(2.0)
@@ -27,6 +28,21 @@ E = tuple(1 / math.factorial(k) for k in range(14))  # Taylor's series, whose re
 EXP_MIN = -600.0  # below, e^x counts as 0: its products with coefficients would be denormal, which is slow
 
 
+def exp(x: Any) -> Any:
+    """e^x in the precision of x."""
+    raise NotImplementedError
+
+
+@compiled_for(exp, np.float32)
+def _exp_of_float32(x):
+    return exp32(x)
+
+
+@compiled_for(exp, np.float64)
+def _exp_of_float64(x):
+    return exp64(x)
+
+
 @inner_fma
 def exp32(x):
     """e^x in float32 for x up to 87."""
@@ -34,11 +50,9 @@ def exp32(x):
     k = x * LOG2_E_32 + ROUND_32
     f = x - (k - ROUND_32) * LN2_HIGH_32
     f = f - (k - ROUND_32) * LN2_LOW_32
-    p = P[5] * f + P[4]
-    p = p * f + P[3]
-    p = p * f + P[2]
-    p = p * f + P[1]
-    p = p * f + P[0]
+    p = P[5]
+    for t in range(4, -1, -1):
+        p = p * f + P[t]
     e = p * f * f + f + np.float32(1.0)
     return float32_from_bits(np.int32(float32_bits(e) + (float32_bits(k) << np.int32(23))))
 
@@ -50,17 +64,9 @@ def exp64(x):
     k = z * LOG2_E + ROUND
     f = z - (k - ROUND) * LN2_HIGH
     f = f - (k - ROUND) * LN2_LOW
-    p = E[13] * f + E[12]
-    p = p * f + E[11]
-    p = p * f + E[10]
-    p = p * f + E[9]
-    p = p * f + E[8]
-    p = p * f + E[7]
-    p = p * f + E[6]
-    p = p * f + E[5]
-    p = p * f + E[4]
-    p = p * f + E[3]
-    p = p * f + E[2]
+    p = E[13]
+    for t in range(12, 1, -1):
+        p = p * f + E[t]
     e = p * f * f + f + 1.0
     e = np.int64(np.float64(e).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(np.float64)
     return e if x > EXP_MIN else 0.0

@@ -5,8 +5,8 @@
 All kernels are of one type, `Kernel`, with a number for the kind.  Compiled code then exists once for all kinds, and
 tests the number once per row.
 
-A new kernel needs a line in `kernel_table`, a number here, and its formula in `map_row`, `map_row64`, `self_product`
-and `kernel_values`.  ``tests/core/test_kernels.py`` compares them all with the twin, and finds texts without its name.
+A new kernel needs a line in `kernel_table`, a number here, and its formula in `map_row`, `self_product` and
+`kernel_values`.  ``tests/core/test_kernels.py`` compares them all with the twin, and finds texts without its name.
 
 ========  ============================================  ==========  ==================
 symbol    name                                          shape       dtype
@@ -25,7 +25,7 @@ import numpy as np
 from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import inner_fma
 from streamsvm.core.compiling._simd import fmax
-from streamsvm.core.exponentials import exp32, exp64
+from streamsvm.core.exponentials import exp
 from streamsvm.core.kernel_table import KERNELS, About
 
 RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = range(
@@ -125,13 +125,13 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
 
 @inner_fma
 def map_row(kernel, row, sq, sq_x):
-    """Turn a float32 row of inner products <x, z_s> into kernel values k(x, z_s), in place."""
-    gamma, coef0, largest = np.float32(kernel.gamma), np.float32(kernel.coef0), np.float32(TANH_MAX)
-    n, one, two = row.shape[0], np.float32(1.0), np.float32(2.0)
+    """Turn a row of inner products <x, z_s> into kernel values k(x, z_s), in place and in the row's precision."""
+    real = row.dtype.type
+    gamma, coef0, largest = real(kernel.gamma), real(kernel.coef0), real(TANH_MAX)
+    n, zero, one, two = row.shape[0], real(0.0), real(1.0), real(2.0)
     if kernel.kind == RBF_KIND:
         for s in range(n):
-            distance = fmax(sq_x + sq[s] - two * row[s], np.float32(0.0))
-            row[s] = exp32(-gamma * distance)
+            row[s] = exp(-gamma * fmax(sq_x + sq[s] - two * row[s], zero))
     elif kernel.kind == POLYNOMIAL_KIND:
         for s in range(n):
             base = gamma * row[s] + coef0
@@ -143,32 +143,7 @@ def map_row(kernel, row, sq, sq_x):
         for s in range(n):
             z = gamma * row[s] + coef0
             z = fmax(-largest, -fmax(-largest, -z))
-            row[s] = one - two / (exp32(z + z) + one)
-
-
-@inner_fma
-def map_row64(kernel, row, sq, sq_x):
-    """Turn a float64 row of inner products <x, z_s> into kernel values k(x, z_s), in place.
-
-    It repeats `map_row`: numba caches no function that takes its precision as an argument.
-    """
-    gamma, coef0 = kernel.gamma, kernel.coef0
-    n = row.shape[0]
-    if kernel.kind == RBF_KIND:
-        for s in range(n):
-            row[s] = exp64(-gamma * fmax(sq_x + sq[s] - 2.0 * row[s], 0.0))
-    elif kernel.kind == POLYNOMIAL_KIND:
-        for s in range(n):
-            base = gamma * row[s] + coef0
-            power = base
-            for _ in range(kernel.degree - 1):
-                power = power * base
-            row[s] = power
-    elif kernel.kind == SIGMOID_KIND:
-        for s in range(n):
-            z = gamma * row[s] + coef0
-            z = fmax(-TANH_MAX, -fmax(-TANH_MAX, -z))
-            row[s] = 1.0 - 2.0 / (exp64(z + z) + 1.0)
+            row[s] = one - two / (exp(z + z) + one)
 
 
 @inner_fma

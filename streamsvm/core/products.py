@@ -31,8 +31,8 @@ def padded(n: int, itemsize: int) -> int:
     return -(-n // lanes) * lanes
 
 
-@inner
-def _pack_slots(columns, n_features, first, end, panels):
+@compiled
+def pack(columns, n_features, first, end, panels):
     """Pack the slots first..end, from the beginning of `panels` on; zeros fill the last panel up."""
     lanes = VECTOR_BYTES // panels.itemsize
     for slot in range(first, end, TILE_VECTORS * lanes):
@@ -45,12 +45,6 @@ def _pack_slots(columns, n_features, first, end, panels):
                 target[s] = source[s]
             for s in range(n, width):
                 target[s] = 0.0
-
-
-@compiled
-def pack(columns, n_features, n, panels):
-    """Pack the first n slots."""
-    _pack_slots(columns, n_features, 0, n, panels)
 
 
 @inner
@@ -100,7 +94,7 @@ def products(X, columns, out):
     edge_rows = np.empty((TILE_ROWS, n_features), out.dtype)
     for first in range(0, n, PANELS_AT_ONCE * slots):
         end = min(first + PANELS_AT_ONCE * slots, n)
-        _pack_slots(columns, n_features, first, end, panels)
+        pack(columns, n_features, first, end, panels)
         multiply(X, panels, n_features, first, end - first, edge_rows, edge, out)
 
 

@@ -102,12 +102,12 @@ def _add_scaled_bits(bits, indices, values, begin, end, out):
 
 
 @inner
-def first_from(slots, begin):
-    """Where the first of these rising slots is that is at least `begin` (numba's searchsorted compiles for seconds)."""
-    low, high = 0, slots.shape[0]
+def first_from(rising, begin):
+    """Where the first of these numbers is that is at least `begin`; they rise (searchsorted compiles for seconds)."""
+    low, high = 0, rising.shape[0]
     while low < high:
         middle = (low + high) // 2
-        if slots[middle] < begin:
+        if rising[middle] < begin:
             low = middle + 1
         else:
             high = middle

@@ -120,12 +120,11 @@ class Block(NamedTuple):
 
 
 @inner
-def example_of(block, t):
-    """The t-th example of a block."""
+def example_of(block, t, lo, hi):
+    """The t-th example of a block, with this box."""
     own = slice(block.indptr[t], block.indptr[t + 1])
-    y = label_of(block.hi[t])
     indices, values = block.indices[own], block.values[own]
-    return Example(indices, values, block.sq[t], y, block.lo[t], block.hi[t], block.ids[t], block.born[t])
+    return Example(indices, values, block.sq[t], label_of(hi), lo, hi, block.ids[t], block.born[t])
 
 
 @inner
@@ -284,15 +283,14 @@ def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, cloc
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
     for t in range(block.sq.shape[0]):
-        e = example_of(block, t)
+        e = example_of(block, t, block.lo[t], block.hi[t])
         if not has_room(s, e, limit):
             return t
         notes, due = before.shape[0] > 0, is_due(clock, e.born)
         if notes and due:  # what it says with the members that leave now
             evaluations = s.counts[EVALUATIONS]
             row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
-            only = Example(e.indices, e.values, e.sq, e.y, 0.0, 0.0, e.id, e.born)
-            before[t, 0], _ = learn_query(rule, s, kernel, only, own_ids, calibration)
+            before[t, 0], _ = learn_query(rule, s, kernel, example_of(block, t, 0.0, 0.0), own_ids, calibration)
             s.counts[EVALUATIONS] = evaluations  # a model does not depend on what is asked of it
         make_way(rule, s, kernel, clock, e.born)
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)

@@ -17,7 +17,8 @@ Source: Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", IC
 
 import numpy as np
 
-from streamsvm.core.expansion import FORBIDDEN, SLOTS, Expansion
+from streamsvm.batch.problem import penalties
+from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.storage import find_extremes, keep, live_slots
 from streamsvm.online.finish import WithoutBias, add_to_gradient, finish, finish_without_bias
@@ -60,5 +61,5 @@ def _new_boxes(s: Expansion, kernel: Kernel, ramp_s: float) -> bool:
     moved = np.flatnonzero(alpha != s.alpha[:n])
     add_to_gradient(s, kernel, moved, alpha[moved] - s.alpha[moved], 0, n)
     s.lo[:n], s.hi[:n], s.alpha[:n] = lo, hi, alpha
-    s.up[:n], s.down[:n] = np.where(alpha < hi, 0.0, -FORBIDDEN), np.where(alpha > lo, 0.0, FORBIDDEN)
+    s.up[:n], s.down[:n] = penalties(alpha, lo, hi)
     return changed

@@ -18,8 +18,6 @@ Source: the LASVM paper, see `lasvm`, and those that `batch.smo` names.  Deviati
 - Whether a Newton step is taken does not depend on how many rows fit, so the model does not depend on its cache.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from streamsvm.batch.problem import penalties, settled
@@ -44,28 +42,19 @@ MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
 STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough near a solution, and cheaper than to move rows for shrinking
 
 
-class Problem(Protocol):
-    """What differs between the problems with and without a bias."""
-
-    fixed_sum: bool
-
-    def violation(self, s: Expansion) -> float:
-        """The largest violation among the active members."""
-
-    def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
-        """Take steps until the violation is at most `tol`; return how many, at most `max_steps`."""
-
-    def may_move(self, s: Expansion) -> np.ndarray:
-        """Which of the active members can be part of a violation before others have changed, (n,) bool."""
-
-    def note(self, s: Expansion) -> None:
-        """Note anew what depends on the coefficients and the gradient."""
-
-    def bias(self, s: Expansion) -> float:
-        """The constant term of the decision function."""
-
-    def finish(self, s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
-        """Optimise over all members, and let useless ones go; the expansion, and the number of steps."""
+@by_class
+@compiled
+def note(s, biased):
+    """Note anew what depends on the coefficients and the gradient of the active members; return the violation."""
+    if biased:
+        find_extremes(s)
+        return s.extremes[G_UP] - s.extremes[G_DOWN]
+    s.counts[POSITIVE] = s.counts[NEGATIVE] = 0
+    for t in range(s.counts[SLOTS]):
+        if s.alpha[t] != 0.0:
+            s.counts[POSITIVE if s.y[t] > 0 else NEGATIVE] += 1
+    gap_steps.rescan(s)
+    return max(s.extremes[G_UP], -s.extremes[G_DOWN])
 
 
 @by_class
@@ -103,23 +92,29 @@ class WithBias:
     fixed_sum = True
 
     def violation(self, s: Expansion) -> float:
+        """The largest violation among the active members."""
         return float(s.extremes[G_UP] - s.extremes[G_DOWN])
 
     def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
+        """Take steps until the violation is at most `tol`; return how many, at most `max_steps`."""
         return solve_active(s, kernel, tol, max_steps)
 
     def may_move(self, s: Expansion) -> np.ndarray:
+        """Which of the active members can be part of a violation before others have changed, (n,) bool."""
         n = int(s.counts[SLOTS])
         may_rise = (s.up[:n] == 0.0) & (s.g[:n] >= s.extremes[G_DOWN])
         return may_rise | ((s.down[:n] == 0.0) & (s.g[:n] <= s.extremes[G_UP]))
 
     def note(self, s: Expansion) -> None:
-        find_extremes(s)
+        """Note anew what depends on the coefficients and the gradient."""
+        note(s, True)
 
     def bias(self, s: Expansion) -> float:
-        return lasvm.midpoint(s.counts, s.extremes)
+        """The constant term of the decision function."""
+        return lasvm.midpoint(s.extremes)
 
     def finish(self, s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
+        """Optimise over all members, and let useless ones go; the expansion, and the number of steps."""
         return finish(s, kernel, tol)
 
 
@@ -142,15 +137,16 @@ class WithoutBias:
         return ((s.up[:n] == 0.0) & (s.g[:n] >= -largest)) | ((s.down[:n] == 0.0) & (s.g[:n] <= largest))
 
     def note(self, s: Expansion) -> None:
-        support = s.y[: s.counts[SLOTS]][s.alpha[: s.counts[SLOTS]] != 0.0]
-        s.counts[[POSITIVE, NEGATIVE]] = np.count_nonzero(support > 0), np.count_nonzero(support < 0)
-        gap_steps.rescan(s)
+        note(s, False)
 
     def bias(self, s: Expansion) -> float:
         return 0.0
 
     def finish(self, s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
         return finish_without_bias(s, kernel, tol, self.max_non_sv)
+
+
+Problem = WithBias | WithoutBias
 
 
 @compiled
@@ -168,7 +164,7 @@ def add_to_gradient(s, kernel, slots, change, begin, end):
 
 
 @compiled
-def _kernel_among(s, kernel, members, K):
+def put_kernel_among(s, kernel, members, K):
     """K = k(x_f, x_h) for these members f, h."""
     for a in range(members.shape[0]):
         r = member_row(s, kernel, members[a], -1)
@@ -179,7 +175,7 @@ def _kernel_among(s, kernel, members, K):
 def kernel_among(s: Expansion, kernel: Kernel, members: np.ndarray) -> np.ndarray:
     """k(x_f, x_h) for these members f, h."""
     K = np.empty((len(members), len(members)))
-    _kernel_among(s, kernel, members, K)
+    put_kernel_among(s, kernel, members, K)
     return K
 
 
@@ -198,6 +194,17 @@ def move_members(s, kernel, members, goal):
             g[t] -= c * np.float64(row[t])
         s.alpha[i] = goal[a]
         set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
+
+
+def begun_with(s: Expansion, kernel: Kernel, problem: Problem, alpha: np.ndarray) -> Expansion:
+    """The members with these coefficients, (n,), and their gradients anew, as for another kernel or other features."""
+    n, support = int(s.counts[SLOTS]), np.flatnonzero(alpha)
+    s.alpha[:n], s.g[:n] = 0.0, s.y[:n]
+    s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
+    s = row_width(s, len(s.alpha), n)
+    move_members(s, kernel, support, alpha[support])
+    problem.note(s)
+    return s
 
 
 class _ActiveSet:

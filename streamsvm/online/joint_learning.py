@@ -31,7 +31,7 @@ from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference, keep_reference, n_words, reference_at
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.rows import first_from, kernel_row
-from streamsvm.online.arrival import Example, lacks_room, learn_query, make_way, pass_on, store_raw_of
+from streamsvm.online.arrival import example_of, lacks_room, learn_query, make_way, pass_on, store_raw_of
 
 ALL = -1  # all learners have learned all examples
 LEARNED, NEWEST, TAUGHT = range(2, 5)
@@ -85,18 +85,11 @@ def _box(box, pos_weight, counts, positive):
 
 
 @inner
-def _example(block, t, box, positive):
-    own = slice(block.indptr[t], block.indptr[t + 1])
-    lo, hi = (0.0, box) if positive else (-box, 0.0)
-    of_user = block.ids[t], block.born[t]
-    return Example(block.indices[own], block.values[own], block.sq[t], 1.0 if hi > 0.0 else -1.0, lo, hi, *of_user)
-
-
-@inner
 def _learn_one(course, s, seat, kernel, rule, block, t, box, positive):
     """Let a learner learn the block's t-th example, after the members that are too old for it have left."""
     make_way(rule, s, kernel, seat.clock, block.born[t])
-    e, n, W = _example(block, t, box, positive), s.counts[SLOTS], course.W
+    lo, hi = (0.0, box) if positive else (-box, 0.0)
+    e, n, W = example_of(block, t, lo, hi), s.counts[SLOTS], course.W
     if W.shape[0] > 0:
         own, row, out = seat.slots[:n], W[t], s.scratch[:n]
         for j in range(n):

@@ -50,11 +50,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.batch.problem import middle
+from streamsvm.batch.steps.pairs import newton_partner
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries, expansion_sum, is_binary_block
 from streamsvm.core.compiling._dispatch import by_class, of_numbers
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner, shared
-from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
     FORBIDDEN,
     G_DOWN,
@@ -148,15 +149,9 @@ def step_gradient(s, step, K_i, K_j, tie):
 
 
 @compiled
-def midpoint(counts, extremes):
+def midpoint(extremes):
     """b, half-way between the extremes; with one class only, the gradient of that class."""
-    if counts[SLOT_UP] >= 0 and counts[SLOT_DOWN] >= 0:
-        return 0.5 * (extremes[G_UP] + extremes[G_DOWN])
-    if counts[SLOT_UP] >= 0:
-        return extremes[G_UP]
-    if counts[SLOT_DOWN] >= 0:
-        return extremes[G_DOWN]
-    return 0.0
+    return middle(extremes[G_UP], extremes[G_DOWN])
 
 
 @inner
@@ -189,30 +184,6 @@ def pair_step(s, i, j, K_i, K_j):
 
 
 @inner
-def second_order_partner(g, down, self_k, i, K_i):
-    """The member j that may fall with the largest gain (g_i - g_j)^2 / curvature along (i, j); -1 if no g_j < g_i."""
-    n = g.shape[0]
-    g_i, K_ii = g[i], self_k[i]
-    best, best_block = 0.0, -1
-    for b in range(0, n, SLOT_BLOCK):
-        e = min(b + SLOT_BLOCK, n)
-        gb, down_b, self_b, k_i = g[b:e], down[b:e], self_k[b:e], K_i[b:e]
-        largest = 0.0
-        for t in range(gb.shape[0]):
-            d = fmax(g_i - gb[t] - down_b[t], 0.0)
-            curvature = fmax(K_ii + self_b[t] - 2.0 * np.float64(k_i[t]), NO_CURVATURE)
-            largest = fmax(largest, d * d / curvature)
-        if largest > best:
-            best, best_block = largest, b
-    if best_block >= 0:
-        for t in range(best_block, min(best_block + SLOT_BLOCK, n)):
-            d = fmax(g_i - g[t] - down[t], 0.0)
-            if d * d / fmax(K_ii + self_k[t] - 2.0 * np.float64(K_i[t]), NO_CURVATURE) == best:
-                return t
-    return -1
-
-
-@inner
 def take_step(s, kernel, i, j, current):
     """A step along (i, j), or along i and its second-order partner if j is -1.
 
@@ -222,7 +193,7 @@ def take_step(s, kernel, i, j, current):
     r_i = -1 if i == current else member_row(s, kernel, i, -1)
     K_i = s.scratch[:n] if r_i < 0 else s.rows[r_i, :n]
     if j < 0:
-        j = second_order_partner(s.g[:n], s.down[:n], s.self_k[:n], i, K_i)
+        j, _ = newton_partner(s.g[:n], s.down[:n], s.self_k[:n], i, K_i)
     if j < 0:
         j = s.counts[SLOT_DOWN]
     r_j = -1 if j == current else member_row(s, kernel, j, r_i)
@@ -289,7 +260,7 @@ def process(s, kernel, rule, e, f, seeding):
         n, (low, high) = s.counts[SLOTS], range_of_bias(s.extremes)
         away = beyond(low, high, y, g)
         narrows = away < -rule.tau and _delta(s.counts, s.extremes) <= 0.0
-        counts = y * (f + midpoint(s.counts, s.extremes)) < rule.margin
+        counts = y * (f + midpoint(s.extremes)) < rule.margin
         near = away < NEAR_MARGIN
         keeps = (violates and counts) or narrows or (near and not has_reserve(s.y[:n], s.up[:n], s.down[:n]))
     if not keeps:
@@ -383,7 +354,7 @@ def _learn(rule, s, kernel, e, own_id, calibration):
     n = s.counts[SLOTS]
     # 1. What the model says of the example, before it is learned.
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
-    margin = f + midpoint(s.counts, s.extremes)
+    margin = f + midpoint(s.extremes)
     slot = -1
     if e.lo < e.hi and not (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
@@ -441,7 +412,7 @@ def keep_block(s, kernel, block, own_ids, P, G, mapped, limit, margins):
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
     for t in range(block.sq.shape[0]):
-        e, n = example_of(block, t), s.counts[SLOTS]
+        e, n = example_of(block, t, block.lo[t], block.hi[t]), s.counts[SLOTS]
         if not has_room(s, e, limit):
             return t
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)

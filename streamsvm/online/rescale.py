@@ -18,7 +18,7 @@ from streamsvm.core.blocks import queries_of
 from streamsvm.core.expansion import SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel, self_products
 from streamsvm.core.scaling import ACTIVE, PLACES, RawRows, Scaling, scale_block
-from streamsvm.online.finish import Problem, move_members, optimise, squeezed
+from streamsvm.online.finish import Problem, begun_with, optimise, squeezed
 
 VIOLATION = 2.0  # that may be left; without a bias, half of it
 
@@ -38,12 +38,7 @@ def rescale(s: Expansion, c: Scaling, n_known: int, kernel: Kernel, problem: Pro
         With or without a bias.
     """
     s = features_anew(s, c, n_known, kernel)
-    n = int(s.counts[SLOTS])
-    alpha, support = s.alpha[:n].copy(), np.flatnonzero(s.alpha[:n])
-    s.alpha[:n], s.g[:n] = 0.0, s.y[:n]
-    s = storage.row_width(s, len(s.alpha), n)
-    move_members(s, kernel, support, alpha[support])
-    problem.note(s)
+    s = begun_with(s, kernel, problem, s.alpha[: s.counts[SLOTS]].copy())
     tol = VIOLATION if problem.fixed_sum else VIOLATION / 2
     if problem.violation(s) > tol:
         s = squeezed(optimise(s, kernel, problem, tol)[0])

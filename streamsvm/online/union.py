@@ -29,7 +29,7 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries, expansion_sum
-from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury
 from streamsvm.core.kernels import Kernel, map_row
@@ -90,19 +90,18 @@ def make_room(U: Union, q: Queries, n_features: int) -> Union:
     if len(vectors.ids) == len(U.user_ids) and not was_squeezed:
         return U._replace(vectors=vectors)
     kept = U.live_slots() if was_squeezed else np.arange(U.n_slots)
-    return Union(vectors, _longer(U.user_ids[kept], len(vectors.ids)), _longer(U.weights[kept], len(vectors.ids)))
+    return _with(vectors, U, kept)
 
 
 def rescaled(U: Union, c: Scaling, n_known: int, kernel: Kernel) -> Union:
     """A copy whose vectors are scaled anew; see `rescale`."""
-    live, vectors = U.live_slots(), features_anew(U.vectors, c, n_known, kernel)
-    return Union(vectors, _longer(U.user_ids[live], len(vectors.ids)), _longer(U.weights[live], len(vectors.ids)))
+    return _with(features_anew(U.vectors, c, n_known, kernel), U, U.live_slots())
 
 
-def _longer(values: np.ndarray, n: int) -> np.ndarray:
-    out = np.zeros(n, values.dtype)
-    out[: len(values)] = values
-    return out
+def _with(vectors: Expansion, U: Union, slots: np.ndarray) -> Union:
+    """The union of these vectors, which U has in these slots."""
+    room = len(vectors.ids)
+    return Union(vectors, storage.grown(U.user_ids[slots], room), storage.grown(U.weights[slots], room))
 
 
 def dump(U: Union, n_features: int, n_places: int) -> dict[str, np.ndarray]:
@@ -156,25 +155,13 @@ def columns_of(U: Union, s: Expansion) -> np.ndarray:
     return U.slots_of(s.ids[: s.counts[SLOTS]])
 
 
-@compiled
-def _gather(W, rows, columns, out):
-    for t in range(rows.shape[0]):
-        for k in range(columns.shape[0]):
-            out[t, k] = W[rows[t], columns[k]]
-
-
-def _chosen(W: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    out = np.empty((len(rows), len(columns)), np.float32)
-    _gather(W, rows, columns, out)
-    return out
-
-
 def values_of(
     U: Union, W: np.ndarray, first: int, rows: np.ndarray, s: Expansion, part: slice
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """P and G of a part of the block's examples in these rows for one expansion, mapped; see `arrival`."""
     own = rows[part]
-    return _chosen(W, own, columns_of(U, s)), _chosen(W, own, first + own), True
+    values = W[own]
+    return values.take(columns_of(U, s), axis=1), values.take(first + own, axis=1), True
 
 
 class Terms(NamedTuple):
@@ -258,13 +245,9 @@ def block_of(q: Queries, raw: RawRows, numbers: np.ndarray) -> Block:
 @compiled
 def _add_block(s, kernel, block):
     for t in range(block.sq.shape[0]):
-        e = example_of(block, t)
-        store_raw_of(s, _add(s, kernel, e.indices, e.values, e.sq, e.id), block, t)
-
-
-@inner
-def _add(s, kernel, indices, values, sq, number):
-    return append(s, kernel, indices, values, sq, 1.0, 0.0, 1.0, number, 0, 0.0)
+        e = example_of(block, t, 0.0, 1.0)
+        slot = append(s, kernel, e.indices, e.values, e.sq, e.y, e.lo, e.hi, e.id, 0, 0.0)
+        store_raw_of(s, slot, block, t)
 
 
 @compiled
@@ -289,8 +272,8 @@ def _settle_block(s, user_ids, weights, kernel, block, first, used):
     s.counts[SLOTS] = first
     for t in range(block.sq.shape[0]):
         if used[first + t]:
-            e, k = example_of(block, t), first + t
-            slot = _add(s, kernel, e.indices, e.values, e.sq, s.ids[k])
+            e, k = example_of(block, t, 0.0, 1.0), first + t
+            slot = append(s, kernel, e.indices, e.values, e.sq, e.y, e.lo, e.hi, s.ids[k], 0, 0.0)
             user_ids[slot], weights[slot] = user_ids[k], weights[k]
             store_raw_of(s, slot, block, t)
     _bury_others(s, used[:first])

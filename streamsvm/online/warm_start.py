@@ -10,12 +10,11 @@ and starts in a sixth of the time.
 
 import numpy as np
 
-from streamsvm.batch.problem import penalties
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.core import storage
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, self_products
-from streamsvm.online.finish import Problem, move_members
+from streamsvm.online.finish import Problem, begun_with
 
 
 def descendant(s: Expansion, slots: np.ndarray, kernel: Kernel, problem: Problem, factor: float) -> Expansion:
@@ -31,11 +30,5 @@ def descendant(s: Expansion, slots: np.ndarray, kernel: Kernel, problem: Problem
     hi *= factor
     goal = alpha * min(1.0, factor)
     goal = repair(goal, [np.flatnonzero((lo < goal) & (goal < hi))], lo, hi)
-    support = np.flatnonzero(goal)
-    alpha[:], s.g[:n] = 0.0, s.y[:n]
-    s.up[:n], s.down[:n] = penalties(alpha, lo, hi)
     s.self_k[:n] = self_products(kernel, s.sq[:n])
-    s = storage.row_width(s, len(s.alpha), n)
-    move_members(s, kernel, support, goal[support])
-    problem.note(s)
-    return s
+    return begun_with(s, kernel, problem, goal)

@@ -20,7 +20,6 @@ from streamsvm.core.kernels import (
     kernel_values,
     make_kernel,
     map_row,
-    map_row64,
     self_product,
 )
 from streamsvm.estimators.lasvm import LASVM
@@ -39,12 +38,6 @@ KERNELS = (
 @njit
 def mapped(kernel, row, sq, sq_x):
     map_row(kernel, row, sq, sq_x)
-    return row
-
-
-@njit
-def mapped64(kernel, row, sq, sq_x):
-    map_row64(kernel, row, sq, sq_x)
     return row
 
 
@@ -81,7 +74,7 @@ def test_every_path_has_the_same_formula(kernel):
     X, x = rng.normal(size=(20, 5)), rng.normal(size=5)
     expected = naive.gram(kernel, [x], X)[0]
     products, sq, sq_x = X @ x, np.sum(X * X, axis=1), float(x @ x)
-    np.testing.assert_allclose(mapped64(kernel, products.copy(), sq, sq_x), expected, rtol=1e-12)
+    np.testing.assert_allclose(mapped(kernel, products.copy(), sq, sq_x), expected, rtol=1e-12)
     np.testing.assert_allclose(kernel_values(kernel, products.copy(), sq, np.array(sq_x)), expected, rtol=1e-12)
     names = {name: getattr(math, name) for name in ("exp", "pow", "tanh")} | kernel._asdict()
     formula = FORMULAS[kernel.kind].format(real="float")

@@ -1183,7 +1183,6 @@ def faults_of_expansion(s, kernel):
     )
     sound = {
         **{f"'{name}' holds numbers that are not finite": np.isfinite(getattr(s, name)[:n]) for name in BOXED},
-        "'losses' holds numbers that are not finite": np.isfinite(s.losses),
         "a label is neither -1 nor 1": (abs(y) == 1) | (y == 0),
         "a box does not begin at 0": (lo <= 0) & (hi >= 0) & ((lo == 0) | (hi == 0)),
         "a coefficient is outside its box": (lo <= alpha) & (alpha <= hi),
@@ -1193,6 +1192,7 @@ def faults_of_expansion(s, kernel):
         "an example's age is too large": abs(born.astype(float)) <= 2.0**62,
         "'up' does not fit the boxes": up == np.where(alpha < hi, 0.0, -1e30),
         "'down' does not fit the boxes": down == np.where(alpha > lo, 0.0, 1e30),
+        "'losses' holds numbers that are not finite": np.isfinite(s.losses),
         "an unscaled feature is too large": abs(s.raw[:n]) < 1e18,
         **_soundness_of_features(s, n, width),
     }
@@ -1238,8 +1238,8 @@ def faults_of_scale(c):
     in_range = {
         "m": abs(c.m) <= 1e18,
         "shift": abs(c.shift) <= 1e18,
-        "spread": (c.spread >= 0) & (c.spread <= largest),
         "last": abs(c.last) <= 1e18,
+        "spread": (c.spread >= 0) & (c.spread <= largest),
         "excess": abs(c.excess) <= largest,
         "S": c.S >= 0,
         "w": c.w >= 0,
@@ -1272,9 +1272,9 @@ def faults_of_rows(starts, columns, values, n_features):
         return ["'starts' does not rise from 0"]
     rows = [slice(b, e) for b, e in itertools.pairwise(starts)]
     sound = {
-        "a feature of an example is not among those with a name": (columns >= 0) & (columns < n_features),
+        f"a feature is not among {n_features}": (columns >= 0) & (columns < n_features),
         "the features of an example are not in order": [np.all(np.diff(columns[row]) > 0) for row in rows],
-        "a feature of an example is 0, not a number, or too large": [
+        "a feature is 0, not a number, or too large": [
             np.all(values[row] != 0) and values[row] @ values[row] < 1e36 for row in rows
         ],
     }

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from states import state_of
 
 from streamsvm import LASVM
+from streamsvm.batch.steps.pairs import newton_partner
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS
 from streamsvm.core.kernels import NAMES, make_kernel
@@ -20,7 +21,7 @@ from streamsvm.core.storage import empty, find_extremes, live_slots
 from streamsvm.estimators.learner.learning import learn_batch
 from streamsvm.online import lasvm
 from streamsvm.online.gradient import first_slot
-from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, second_order_partner, update_and_scan
+from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, update_and_scan
 
 SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are scanned
 
@@ -33,7 +34,7 @@ def scanned(g, up, down, step, K_i, K_j):
 
 @njit
 def partner(g, down, self_k, i, K_i):
-    return second_order_partner(g, down, self_k, i, K_i)
+    return newton_partner(g, down, self_k, i, K_i)[0]
 
 
 @njit

@@ -32,7 +32,7 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner, inner_fma, inner_sum, shared
 from streamsvm.core.compiling._simd import rounded_product
-from streamsvm.core.kernels import RBF_KIND, Kernel, map_row64
+from streamsvm.core.kernels import RBF_KIND, Kernel, map_row
 from streamsvm.core.rows import add_columns
 
 FILLED, CLOCK, COMPUTED, COUNTS = 0, 1, 2, 3
@@ -95,7 +95,7 @@ def query_row(store, indices, values, sq, out):
         add_columns(store.columns, indices, values, 0, out.shape[0], out)
     else:
         _add_lists(store.lists, store.list_slots, store.list_values, indices, values, out)
-    map_row64(store.kernel, out, store.sq, sq)
+    map_row(store.kernel, out, store.sq, sq)
 
 
 @inner
@@ -198,7 +198,7 @@ def self_products(kernel, starts, values, sq, diagonal):
         sq[i] = _squared_norm(values[starts[i] : starts[i + 1]])
         diagonal[i] = 1.0 if kernel.kind == RBF_KIND else sq[i]
     if kernel.kind != RBF_KIND:
-        map_row64(kernel, diagonal, sq, 0.0)
+        map_row(kernel, diagonal, sq, 0.0)
 
 
 @compiled
@@ -214,7 +214,7 @@ def keep_products(store, ids, P):
     for t in range(ids.shape[0]):
         r, missing = find_row(store.cache, ids[t], NO_ROW)
         if missing:
-            map_row64(store.kernel, P[t], store.sq, store.sq[ids[t]])
+            map_row(store.kernel, P[t], store.sq, store.sq[ids[t]])
             for j in range(P.shape[1]):
                 store.cache.rows[r, j] = P[t, j]
             store.cache.counts[COMPUTED] += 1

@@ -433,11 +433,14 @@ def inner_sum(py_func: F) -> F:
 
 
 def compiled_for(function: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make what is decorated the compiled `function` where its first argument is a named tuple of this class."""
+    """Make what is decorated the compiled `function` where its first argument is of this class.
+
+    That is a class of named tuples, or of numpy's numbers.
+    """
 
     def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
         def choose(first: Any, *others: Any) -> Callable[..., Any] | None:
-            return implementation if getattr(first, "instance_class", None) is kind else None
+            return implementation if getattr(first, "instance_class", str(first)) in (kind, kind.__name__) else None
 
         overload(function, {"error_model": "numpy"}, strict=False)(choose)
         return implementation

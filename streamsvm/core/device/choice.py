@@ -1,11 +1,10 @@
 """The choice of a device: the user's wish, what "auto" makes of it, and the CPU when the device fails."""
 
-import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from streamsvm.core.device.gpu import Gpu, NoDevice, find_gpu, reason_of
+from streamsvm.core.stream_warning import warn
 
 DEVICES = ("cpu", "cuda", "auto")
 # device="auto" weighs what the CPU would do.  A call of the device takes 0.6 to 1 ms, whatever its work.  Beside 16
@@ -76,16 +75,4 @@ class Device:
 
     def _give_up(self, reason: str) -> None:
         self.works = False
-        warnings.warn(
-            f"device={self.choice!r} cannot be used ({reason}); the CPU computes from now on",
-            RuntimeWarning,
-            stacklevel=_level_of_the_caller(),
-        )
-
-
-def _level_of_the_caller() -> int:
-    """The `stacklevel` with which a warning names the first line outside this package."""
-    level, frame, package = 1, sys._getframe(1), __name__.split(".")[0]
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == package:
-        level, frame = level + 1, frame.f_back
-    return level
+        warn(f"device={self.choice!r} cannot be used ({reason}); the CPU computes from now on", RuntimeWarning)

@@ -27,7 +27,6 @@ FAULTS = (
     "'g' holds numbers that are not finite",
     "'lo' holds numbers that are not finite",
     "'hi' holds numbers that are not finite",
-    "'losses' holds numbers that are not finite",
     "a label is neither -1 nor 1",
     "a box does not begin at 0",
     "a coefficient is outside its box",
@@ -37,6 +36,7 @@ FAULTS = (
     "an example's age is too large",
     "'up' does not fit the boxes",
     "'down' does not fit the boxes",
+    "'losses' holds numbers that are not finite",
     "an unscaled feature is too large",
     "'features' holds numbers that are not finite",
     "a bit is neither 0 nor 1",
@@ -47,8 +47,7 @@ FAULTS = (
     "'self_k' does not fit the features and the kernel",
     "a kernel value is too large",
 )
-ALPHA, G, LO, HI, LOSSES, LABEL, BOX_BEGIN, COEFFICIENT, LARGE_BOX, BOX_OF_HOLE, GRADIENT, AGE, UP, DOWN = range(14)
-RAW, FEATURE, BIT, WIDER, START, SQUARED_NORM, SQ, SELF_K, KERNEL_VALUE, SOUND = range(14, len(FAULTS) + 1)
+LOSSES, RAW, FEATURE, BIT, WIDER, START, SQUARED_NORM, SQ, SELF_K, KERNEL_VALUE, SOUND = range(13, len(FAULTS) + 1)
 
 
 @by_class
@@ -66,33 +65,26 @@ def fault_of_coefficients(s):
 
 @inner
 def _fault_of_slot(s, t):
+    """The first of the conditions on a slot that does not hold, in the order of `FAULTS`, which begins with these."""
     alpha, g, lo, hi, y = s.alpha[t], s.g[t], s.lo[t], s.hi[t], s.y[t]
-    if not math.isfinite(alpha):
-        return ALPHA
-    if not math.isfinite(g):
-        return G
-    if not math.isfinite(lo):
-        return LO
-    if not math.isfinite(hi):
-        return HI
-    if not -1 <= y <= 1:
-        return LABEL
-    if not (lo <= 0.0 <= hi and (lo == 0.0 or hi == 0.0)):
-        return BOX_BEGIN
-    if not lo <= alpha <= hi:
-        return COEFFICIENT
-    if not hi - lo <= LARGEST_MERGED_BOX:
-        return LARGE_BOX
-    if y == 0 and lo < hi:
-        return BOX_OF_HOLE
-    if not abs(g) < FORBIDDEN / 2:
-        return GRADIENT
-    if not -LARGEST_COUNT <= s.born[t] <= LARGEST_COUNT:
-        return AGE
-    if s.up[t] != (0.0 if alpha < hi else -FORBIDDEN):
-        return UP
-    if s.down[t] != (0.0 if alpha > lo else FORBIDDEN):
-        return DOWN
+    holds = (
+        math.isfinite(alpha),
+        math.isfinite(g),
+        math.isfinite(lo),
+        math.isfinite(hi),
+        -1 <= y <= 1,
+        lo <= 0.0 <= hi and (lo == 0.0 or hi == 0.0),
+        lo <= alpha <= hi,
+        hi - lo <= LARGEST_MERGED_BOX,
+        y != 0 or lo >= hi,
+        abs(g) < FORBIDDEN / 2,
+        -LARGEST_COUNT <= s.born[t] <= LARGEST_COUNT,
+        s.up[t] == (0.0 if alpha < hi else -FORBIDDEN),
+        s.down[t] == (0.0 if alpha > lo else FORBIDDEN),
+    )
+    for k in range(len(holds)):
+        if not holds[k]:
+            return k
     return SOUND
 
 

@@ -30,9 +30,9 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.saving.faults import FAULTS, SOUND, fault_of_coefficients, fault_of_examples
+from streamsvm.core.saving.rows import require_places
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array, require_finite
 
-LARGEST_MATRIX = 2**32  # entries; the largest limit for compressing that a snapshot may state
 DTYPES: dict[str, np.dtype] = {
     **dict.fromkeys(("alpha", "g", "lo", "hi", "up", "down", "self_k"), np.dtype(np.float64)),
     "y": np.dtype(np.int8),
@@ -94,7 +94,7 @@ def _require_counts(arrays: Arrays, n_features: int) -> None:
     require(counts[HOLES] == holes, f"it states {counts[HOLES]} holes and has {holes}")
     require(BITS <= counts[STORAGE] <= COMPRESSED, f"its storage has the unknown number {counts[STORAGE]}")
     require(0 <= counts[WIDTH] <= n_features, f"its members have {counts[WIDTH]} features of {n_features}")
-    require(0 < counts[WIDE] <= LARGEST_MATRIX, f"it compresses a matrix of {counts[WIDE]} entries")
+    require(counts[WIDE] > 0, f"it compresses a matrix of {counts[WIDE]} entries")
     require(all(count <= n for count in counts[POSITIVE : NEGATIVE + 1]), "it counts too many vectors")
     counts[SLOT_UP] = counts[SLOT_DOWN] = 0  # -1 stands for none of them
     require(min(counts) >= 0 and max(counts) <= LARGEST_COUNT, "a count is negative or too large")
@@ -105,10 +105,7 @@ def _require_compressed(arrays: Arrays) -> None:
     indices = require_array(arrays, "sparse_indices", np.int32, (nnz,))
     require_array(arrays, "sparse_values", np.float32, (nnz,))
     require_finite(arrays, "sparse_values")
-    width = arrays["counts"][WIDTH]
-    require(((indices >= 0) & (indices < width)).all(), f"a feature is not among {width}")
-    slots = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    require(((np.diff(indices) > 0) | (np.diff(slots) > 0)).all(), "the features of a slot are not in order")
+    require_places(starts, indices, int(arrays["counts"][WIDTH]), "a slot")
 
 
 def _require_matrix(arrays: Arrays) -> None:

@@ -3,16 +3,7 @@
 import numpy as np
 
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
-from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.saving.snapshot import Arrays, require, require_array
-
-FAULTS = (
-    "'starts' does not rise from 0",
-    "a feature of an example is not among those with a name",
-    "the features of an example are not in order",
-    "a feature of an example is 0, not a number, or too large",
-)
-START, COLUMN, ORDER, VALUE, SOUND = range(len(FAULTS) + 1)
+from streamsvm.core.saving.snapshot import Arrays, every, require, require_array
 
 
 def require_rows(arrays: Arrays, n: int, n_features: int) -> None:
@@ -23,27 +14,20 @@ def require_rows(arrays: Arrays, n: int, n_features: int) -> None:
     starts = require_array(arrays, "starts", np.int64, (n + 1,))
     columns = require_array(arrays, "columns", np.int64, (int(starts[-1]),))
     values = require_array(arrays, "values", np.float64, (int(starts[-1]),))
-    fault = fault_of_rows(starts, columns, values, n_features)
-    require(fault == SOUND, (*FAULTS, "")[fault])
+    require(starts[0] == 0 and every(starts[1:] >= starts[:-1]), "'starts' does not rise from 0")
+    require_places(starts, columns, n_features, "an example")
+    with np.errstate(over="ignore"):
+        sq = np.bincount(rows_at(starts), np.square(values), n)
+    require(every(values != 0.0) and every(sq < LARGEST_SQUARED_NORM), "a feature is 0, not a number, or too large")
 
 
-@compiled
-def fault_of_rows(starts, columns, values, n_features):
-    """What is wrong with compressed rows: a place in `FAULTS`, or `SOUND`."""
-    first = SOUND if starts[0] == 0 else START
-    for t in range(starts.shape[0] - 1):
-        if starts[t + 1] < starts[t]:
-            first = START
-    if first == START:
-        return START
-    for t in range(starts.shape[0] - 1):
-        sq = 0.0
-        for k in range(starts[t], starts[t + 1]):
-            if not 0 <= columns[k] < n_features:
-                first = min(first, COLUMN)
-            if k > starts[t] and columns[k] <= columns[k - 1]:
-                first = min(first, ORDER)
-            sq += values[k] * values[k] if values[k] != 0.0 else LARGEST_SQUARED_NORM
-        if not sq < LARGEST_SQUARED_NORM:
-            first = min(first, VALUE)
-    return first
+def require_places(starts: np.ndarray, columns: np.ndarray, n_features: int, owner: str) -> None:
+    """Raise a SnapshotError unless compressed rows have these many features at most, each row's rising."""
+    require(every((columns >= 0) & (columns < n_features)), f"a feature is not among {n_features}")
+    rises = (np.diff(columns) > 0) | (np.diff(rows_at(starts)) > 0)
+    require(every(rises), f"the features of {owner} are not in order")
+
+
+def rows_at(starts: np.ndarray) -> np.ndarray:
+    """The row of each entry of compressed rows."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))

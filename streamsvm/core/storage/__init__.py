@@ -9,6 +9,7 @@ from streamsvm.core.expansion import find_extremes as find_extremes
 from streamsvm.core.storage.cached import at_least as at_least
 from streamsvm.core.storage.cached import row_width as row_width
 from streamsvm.core.storage.cached import without_rows as without_rows
+from streamsvm.core.storage.features import grown as grown
 from streamsvm.core.storage.features import list_features as list_features
 from streamsvm.core.storage.features import with_features as with_features
 from streamsvm.core.storage.features import with_raw as with_raw

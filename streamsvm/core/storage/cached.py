@@ -15,15 +15,24 @@ GROWTH = 8  # times as much memory as the rows need, but no more than the cache 
 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
     """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; drops the others."""
+    s.counts[HAND] = 0
+    return _with_room(s, width, n_rows)
+
+
+def more_rows(s: Expansion, n_rows: int) -> Expansion:
+    """Give the cache room for `n_rows` as far as its bytes allow, which are at least as many as there are."""
+    return _with_room(s, s.rows.shape[1], n_rows)
+
+
+def _with_room(s: Expansion, width: int, n_rows: int) -> Expansion:
     R, old_width = _allowed_rows(s, width, n_rows), s.rows.shape[1]
     if s.rows.shape == (R, width):
-        s.counts[HAND] = 0
         return s
     used = min(int(s.counts[ROWS]), R)
     dropped = s.member_of[used : s.counts[ROWS]]
     s.row_of[dropped[dropped >= 0]] = -1
     np.minimum(s.row_length, width, out=s.row_length)
-    s.counts[ROWS], s.counts[HAND] = used, 0
+    s.counts[ROWS] = used
     memory = _memory(s.rows)
     if R * width <= memory.size:
         shift_rows(memory, s.row_length[:used], old_width, width)
@@ -39,15 +48,6 @@ def at_least(s: Expansion, width: int, n_rows: int) -> Expansion:
 
 def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
     return max(MIN_CACHED_ROWS, min(n_rows, int(s.counts[CACHE_BYTES]) // (4 * max(width, 1))))
-
-
-def more_rows(s: Expansion, n_rows: int) -> Expansion:
-    """Give the cache room for `n_rows` as far as its bytes allow, which are at least as many as there are."""
-    memory, width = _memory(s.rows), s.rows.shape[1]
-    R = _allowed_rows(s, width, n_rows)
-    if R * width <= memory.size:
-        return with_rows(s, memory[: R * width].reshape(R, width))
-    return with_rows(s, _in_more_memory(s, R, width))
 
 
 def _memory(rows: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import Queries, is_binary_block, spread_out
+from streamsvm.core.blocks import Queries, is_binary_block
 from streamsvm.core.expansion import (
     APPENDED,
     BITS,
@@ -26,10 +26,10 @@ def doubled(size: int, needed: int) -> int:
     return size
 
 
-def wider(a: np.ndarray, n_rows: int, n_columns: int) -> np.ndarray:
-    """The matrix with more rows and columns, of zeros."""
-    out = np.zeros((n_rows, n_columns), a.dtype)
-    out[: a.shape[0], : a.shape[1]] = a
+def grown(a: np.ndarray, *shape: int) -> np.ndarray:
+    """The array with zeros behind, up to this shape."""
+    out = np.zeros(shape, a.dtype)
+    out[tuple(map(slice, a.shape))] = a
     return out
 
 
@@ -50,28 +50,15 @@ def grown_features(s: Expansion, D: int, N: int) -> dict[str, np.ndarray]:
     """The feature-major matrix with another shape; it leaves untouched memory untouched, so that none is taken."""
     if s.counts[STORAGE] == COMPRESSED:
         return {}
-    a, used = feature_matrix(s), np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
-    out = np.zeros((D, N), a.dtype)
-    out[: len(a)][used] = a[used]
-    return {"bits" if is_binary(s) else "columns": out}
+    used = feature_matrix(s)[: s.counts[WIDTH], : s.counts[SLOTS]]
+    return {"bits" if is_binary(s) else "columns": grown(used, D, N)}
 
 
 def real_valued(s: Expansion) -> Expansion:
     """The features as float32."""
-    bits, used = s.bits, np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
-    columns = np.zeros(bits.shape, np.float32)
-    columns[used] = bits[used]
+    used = s.bits[: s.counts[WIDTH], : s.counts[SLOTS]]
     s.counts[STORAGE] = COLUMNS
-    return s._replace(columns=columns, bits=np.zeros((0, 0), np.uint8))
-
-
-def more_nonzeros(s: Expansion, M: int) -> Expansion:
-    def longer(a: np.ndarray) -> np.ndarray:
-        out = np.empty(M, a.dtype)
-        out[: len(a)] = a
-        return out
-
-    return s._replace(sparse_indices=longer(s.sparse_indices), sparse_values=longer(s.sparse_values))
+    return s._replace(columns=grown(used.astype(np.float32), *s.bits.shape), bits=np.zeros((0, 0), np.uint8))
 
 
 def compress(s: Expansion) -> Expansion:
@@ -110,9 +97,9 @@ def with_features(s: Expansion, q: Queries) -> Expansion:
     n, N, D = len(q.sq), len(s.alpha), q.width
     s = s._replace(
         counts=s.counts.copy(),
-        starts=np.concatenate([q.indptr, np.zeros(N - n, np.int64)]),
-        sq=fitted(q.sq, N),
-        serial=fitted(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
+        starts=grown(q.indptr, N + 1),
+        sq=grown(q.sq, N),
+        serial=grown(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
         columns=np.zeros((0, 0), np.float32),
         bits=np.zeros((0, 0), np.uint8),
         sparse_indices=np.zeros(0, np.int32),
@@ -125,15 +112,8 @@ def with_features(s: Expansion, q: Queries) -> Expansion:
         query = np.zeros(s.member_indices.shape[0], np.float32)
         return list_features(s._replace(sparse_indices=q.indices, sparse_values=q.values, query=query))
     matrix = np.zeros((doubled(1, D), N), np.float32)
-    spread_out(q.indptr, q.indices, q.values, matrix)
+    matrix[q.indices, np.repeat(np.arange(n), np.diff(q.indptr))] = q.values
     if not is_binary_block(q):
         return s._replace(columns=matrix)
     s.counts[STORAGE] = BITS
     return s._replace(bits=matrix.astype(np.uint8))
-
-
-def fitted(values: np.ndarray, size: int) -> np.ndarray:
-    """The values, and zeros up to this size."""
-    out = np.zeros(size, values.dtype)
-    out[: len(values)] = values
-    return out

@@ -18,7 +18,6 @@ from streamsvm.core.expansion import (
     is_binary,
     is_wide,
     many_unlisted,
-    move_members,
     too_many_holes,
 )
 from streamsvm.core.rows import move_rows, wants_rows
@@ -26,14 +25,13 @@ from streamsvm.core.storage.cached import more_rows, row_width
 from streamsvm.core.storage.features import (
     compress,
     doubled,
+    grown,
     grown_features,
     list_features,
     more_features,
-    more_nonzeros,
     real_valued,
-    wider,
 )
-from streamsvm.core.storage.members import PER_SLOT, copy, empty, feature_matrix, live_slots
+from streamsvm.core.storage.members import PER_SLOT, copy, empty, feature_matrix, live_slots, rows_of
 
 
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
@@ -62,7 +60,8 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, w
         s = s._replace(**grown_features(s, doubled(len(feature_matrix(s)), width), s.alpha.shape[0]))
     if s.counts[STORAGE] == COMPRESSED:
         if s.starts[n] + nnz > s.sparse_indices.shape[0]:
-            s = more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
+            M = int(s.starts[n] + nnz) * 3 // 2
+            s = s._replace(sparse_indices=grown(s.sparse_indices, M), sparse_values=grown(s.sparse_values, M))
         if many_unlisted(s.counts) or len(s.lists) <= n_features:
             s = list_features(s)
     if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
@@ -87,17 +86,12 @@ def slots_for(needed: int) -> int:
 
 
 def _more_slots(s: Expansion, N: int) -> Expansion:
-    def longer(a: np.ndarray, fill: int = 0, size: int = N) -> np.ndarray:
-        out = np.full((*a.shape[:-1], size), fill, a.dtype)
-        out[..., : a.shape[-1]] = a
-        return out
-
     s = s._replace(
-        **{name: longer(getattr(s, name)) for name in PER_SLOT},
+        **{name: grown(getattr(s, name), N) for name in PER_SLOT},
         **grown_features(s, len(feature_matrix(s)), N),
-        starts=longer(s.starts, size=N + 1),
-        raw=wider(s.raw, N, s.raw.shape[1]),
-        row_of=longer(s.row_of, -1),
+        starts=grown(s.starts, N + 1),
+        raw=grown(s.raw, N, s.raw.shape[1]),
+        row_of=grown(s.row_of + 1, N) - 1,  # -1 behind, too
         scratch=np.zeros(N, np.float32),
         sums=np.zeros(N, np.uint8),
     )
@@ -114,7 +108,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
         return s
     extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if rising else None
     move_rows(s, order, n, extremes is not None, np.empty(m, np.float32))
-    move_members(s, order, n)
+    _move_members(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
     if s.counts[STORAGE] == COMPRESSED:
         s = list_features(s)
@@ -123,6 +117,23 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     else:
         s.counts[[SLOT_UP, SLOT_DOWN]] = np.where(s.counts[[SLOT_UP, SLOT_DOWN]] >= 0, extremes, -1)
     return s
+
+
+def _move_members(s: Expansion, order: np.ndarray, n: int) -> None:
+    """Move the member in slot order[t] of the n slots to slot t, and empty the slots behind; rows are not moved."""
+    m, starts = len(order), np.cumsum(np.diff(s.starts[: n + 1])[order])
+    for name in (*PER_SLOT, "raw"):
+        of_slots = getattr(s, name)
+        of_slots[:m] = of_slots[order]
+        of_slots[m:n] = 0
+    if s.counts[STORAGE] == COMPRESSED:
+        moved = rows_of(s, order, len(s.member_indices))
+        s.sparse_indices[: moved.nnz], s.sparse_values[: moved.nnz] = moved.indices, moved.data
+    else:
+        features = feature_matrix(s)[: s.counts[WIDTH]]
+        features[:, :m] = features.take(order, axis=1)
+        features[:, m:n] = 0
+    s.starts[1 : m + 1] = starts
 
 
 def require_room(s: Expansion, n_features: int) -> Expansion:

@@ -7,7 +7,6 @@ import numpy as np
 
 from streamsvm.core import arguments, storage
 from streamsvm.core.expansion import SLOTS
-from streamsvm.core.ids import are_among
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.state import State
 from streamsvm.online.removal import bounded
@@ -52,7 +51,7 @@ def returning_in(state: State, block: Examples) -> np.ndarray:
     ids, known = block.ids, state.expansion.ids[: state.expansion.counts[SLOTS]]
     if (ids[:1] > known.max(initial=np.iinfo(np.int64).min)).all() and (ids[1:] > ids[:-1]).all():
         return NO_SLOTS  # the usual case, and much quicker: ids that rise above all others
-    again = are_among(ids, state.expansion.ids[storage.live_slots(state.expansion)])
+    again = np.isin(ids, state.expansion.ids[storage.live_slots(state.expansion)])
     order = np.argsort(ids, kind="stable")
     again[order[1:]] |= np.diff(ids[order]) == 0
     return np.flatnonzero(again)

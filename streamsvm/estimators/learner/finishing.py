@@ -12,7 +12,6 @@ import numpy as np
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion
-from streamsvm.core.ids import are_among
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.core.stream_warning import warn
@@ -182,7 +181,7 @@ def _may_violate(state: State, margins: np.ndarray, doubt: float) -> np.ndarray:
 
 def _are_members(state: State, ids: np.ndarray) -> np.ndarray:
     """Which of these ids members have, (n,) bool."""
-    return are_among(ids, state.expansion.ids[state.expansion.y != 0])
+    return np.isin(ids, state.expansion.ids[state.expansion.y != 0])
 
 
 def margins_of(state: State, examples: Sample, s: Expansion, bias: float) -> np.ndarray:

@@ -11,7 +11,6 @@ import numpy as np
 from streamsvm.core import arguments
 from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import SLOTS
-from streamsvm.core.ids import occurrences
 from streamsvm.core.storage import rows_of
 from streamsvm.estimators.inputs.checks import frame_like, n_rows, series_like
 from streamsvm.estimators.learner.explaining import Explanation, of_two_labels
@@ -67,7 +66,7 @@ class Predictor:
         The cost depends on the number of ids, and hardly on the number of support vectors.
         """
         s = self._state.expansion
-        wanted = occurrences(s.ids, arguments.numbers_of(ids)) & (s.alpha != 0.0)
+        wanted = np.isin(s.ids, arguments.numbers_of(ids)) & (s.alpha != 0.0)
         return self._state.scale.unshifted(rows_of(s, np.flatnonzero(wanted), len(self._state.features.learned())))
 
     @property

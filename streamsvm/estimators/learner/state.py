@@ -18,7 +18,6 @@ from streamsvm.core.blocks import BLOCK, Queries
 from streamsvm.core.class_weights import Counts
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
-from streamsvm.core.ids import occurrences
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.core.stream_warning import warn
@@ -164,7 +163,7 @@ def slots_of(state: State, ids: Any) -> np.ndarray:
     """The slots of the members that have these ids."""
     numbers = ids if isinstance(ids, np.ndarray) else arguments.numbers_of(ids)
     s, n = state.expansion, int(state.expansion.counts[SLOTS])
-    wanted = occurrences(s.ids[:n], numbers)
+    wanted = np.isin(s.ids[:n], numbers)
     return np.flatnonzero(wanted & (s.y[:n] != 0))
 
 

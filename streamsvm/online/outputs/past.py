@@ -16,6 +16,7 @@ Decisions are in a ring: the next one is written over the oldest.
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.rows import first_from
 from streamsvm.online.outputs.recent import is_better, note_label
 
 WINDOW = 1000  # decisions on the members of a class
@@ -26,22 +27,11 @@ _ONE = np.uintp(1)  # with places that have no sign, the compiler moves several 
 
 
 @inner
-def _rank(ordered, n, score):
-    """Number of scores that are smaller."""
-    rank = 0
-    while n > 1:
-        half = n // 2
-        rank = rank + half if ordered[rank + half - 1] < score else rank
-        n -= half
-    return rank + 1 if n == 1 and ordered[rank] < score else rank
-
-
-@inner
 def _exchange(ordered, n, old, new):
     """Take one of n scores out and another one in, where NaN is none; return how many there are then."""
     leaves, comes = old == old, new == new
-    free = np.uintp(_rank(ordered, n, old) if leaves else n)
-    place = np.uintp(_rank(ordered, n, new) if comes else n)
+    free = np.uintp(first_from(ordered[:n], old) if leaves else n)
+    place = np.uintp(first_from(ordered[:n], new) if comes else n)
     if place > free:
         place -= _ONE
         for k in range(free, place):

@@ -69,7 +69,7 @@ def least_harmful(s: Expansion, problem: Problem, how: str, count: int) -> np.nd
     live = live_slots(s)
     alpha, g = s.alpha[live], s.g[live]
     low, high = (s.extremes[G_DOWN], s.extremes[G_UP]) if problem.fixed_sum else (0.0, 0.0)
-    bias = midpoint(s.counts, s.extremes) if problem.fixed_sum else 0.0
+    bias = midpoint(s.extremes) if problem.fixed_sum else 0.0
     distance = np.where(s.hi[live] > 0.0, low - g, g - high)
     harm = np.where(alpha == 0.0, -distance, -s.y[live] * (g - bias))
     order = live[np.lexsort((s.born[live], harm, alpha != 0.0))]

@@ -45,18 +45,14 @@ from streamsvm.core.expansion import (
     AGAIN,
     G_DOWN,
     G_UP,
-    NEGATIVE,
-    POSITIVE,
     SLOTS,
     Expansion,
     bury,
-    find_extremes,
     set_penalties,
 )
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row
-from streamsvm.online.finish import Problem, balance, kernel_among, move_members, solve_again
-from streamsvm.online.gap_steps import rescan
+from streamsvm.online.finish import Problem, balance, kernel_among, move_members, note, put_kernel_among, solve_again
 
 LOOKED_UP, FOLLOWED, HANDED_BACK, TOO_MANY = range(4)  # how members left; or that LAPACK has to make the factor
 
@@ -137,20 +133,6 @@ def note_steps(s, steps, expected):
 
 
 # --------------------------------------------------------------------------------------------------------- forgetting
-
-
-@inner
-def note(s, biased):
-    """Note anew what depends on the coefficients and the gradient: `Problem.note`; return the violation."""
-    if biased:
-        find_extremes(s)
-        return s.extremes[G_UP] - s.extremes[G_DOWN]
-    s.counts[POSITIVE] = s.counts[NEGATIVE] = 0
-    for t in range(s.counts[SLOTS]):
-        if s.alpha[t] != 0.0:
-            s.counts[POSITIVE if s.y[t] > 0 else NEGATIVE] += 1
-    rescan(s)
-    return max(s.extremes[G_UP], -s.extremes[G_DOWN])
 
 
 @shared
@@ -359,10 +341,8 @@ def along(s, kernel, biased, F, w, place, driven, target, above, below, mu):
     room, ones, members = np.empty((size, size)), np.ones(size), np.zeros(size, np.int64)
     if F.shape[0] < m:
         K, w = np.empty((m, m)), np.ones(m)
+        put_kernel_among(s, kernel, M[:m], K)
         for a in range(m):
-            r = member_row(s, kernel, M[a], -1)
-            for b in range(m):
-                K[a, b] = s.rows[r, M[b]]
             K[a, a] += jitter
         if not decompose(K):
             return -1

@@ -17,6 +17,7 @@ clock    the span; the largest number or time so far; the number or   (3,) int64
 """
 
 import datetime
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,17 @@ from streamsvm.core.saving.snapshot import LARGEST_COUNT
 from streamsvm.core.storage import live_slots, owned
 from streamsvm.online import gap, lasvm
 from streamsvm.online.arrival import DUE, LATEST, SPAN, forget_old
-from streamsvm.online.finish import MIN_CHUNK, STEPS_PER_MEMBER, solve_active
-from streamsvm.online.removal.forget import AGED, HANDED_BACK, TOO_MANY, forget_here, note, note_steps, take_out
+from streamsvm.online.finish import MIN_CHUNK, STEPS_PER_MEMBER, note, solve_active
+from streamsvm.online.removal.forget import AGED, HANDED_BACK, TOO_MANY, forget_here, note_steps, take_out
 
 EARLY = 50  # a fiftieth of a window is forgotten early, so that many members leave at once
 MICROSECOND = datetime.timedelta(microseconds=1)
 FAR = LARGEST_COUNT  # from any number or time
+
+
+def _number(place: int) -> Any:
+    """An attribute that is a number of the clock."""
+    return property(lambda self: int(self.clock[place]), lambda self, number: self.clock.__setitem__(place, number))
 
 
 class Window:
@@ -65,25 +71,9 @@ class Window:
         """Copy the clock if it is mapped from a read-only file."""
         self.__dict__.update({name: owned(value) for name, value in state.items()})
 
-    @property
-    def span(self) -> int:
-        return int(self.clock[SPAN])
-
-    @property
-    def latest(self) -> int:
-        return int(self.clock[LATEST])
-
-    @latest.setter
-    def latest(self, latest: int) -> None:
-        self.clock[LATEST] = latest
-
-    @property
-    def due(self) -> int:
-        return int(self.clock[DUE])
-
-    @due.setter
-    def due(self, due: int) -> None:
-        self.clock[DUE] = due
+    span: int = _number(SPAN)
+    latest: int = _number(LATEST)
+    due: int = _number(DUE)
 
     def now(self, born: np.ndarray) -> np.ndarray:
         """Return the largest number or time up to each of these examples."""
