@@ -14,11 +14,10 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import SLOTS, Expansion
-from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import LabelledBlock
-from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scales
+from streamsvm.estimators.learner.sharing import begin_beside, use_scales
 from streamsvm.estimators.learner.state import State, rescaled
 from streamsvm.estimators.multiclass.joint import JointModels
 from streamsvm.online import union
@@ -129,10 +128,7 @@ class BinaryModels(CompositeModel):
             size = max((float(np.linalg.norm(alpha)) for _, alpha, _ in self._parts()), default=0.0)
             self._told_of_lost_digits = warn_of_lost_digits(self._union.vectors, self._common.kernel, size)
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         common, states = self._common, list(self._models.values())
         scale = common.scale.renewed(max((state.n_members for state in states), default=0), self._union.vectors)
         kernel, vectors = scale.adapted(common.kernel), self._union
@@ -145,8 +141,7 @@ class BinaryModels(CompositeModel):
             self._union, self._terms = vectors, None
             use_scales(new)
 
-        to_the_end(step)
-        return scale
+        return step
 
     def _places(self, labels: Sequence[Hashable]) -> np.ndarray:
         """The place of each label in `labels`."""

@@ -15,7 +15,6 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import labels_for
-from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
 from streamsvm.estimators.learner.sharing import each_to_the_end, to_the_end, use_scales
@@ -130,23 +129,16 @@ class TunedClasses(BinaryModels):
     def _look(self) -> None:
         """Do nothing: its models scale, and so have their digits."""
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         for model in self._models.values():
             model._catch_up()
-        scale = self._common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
-        unit = scale.adapted(self._common.kernel)
-        new = [model._rescaled(scale, unit) for model in self._models.values()]
-        new.append([(self._common, scale, unit, self._common.expansion)])
-
-        def step() -> None:
-            for of_class in new:
-                use_scales(of_class)
-
-        to_the_end(step)
-        return scale
+        common = self._common
+        scale = common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
+        unit = scale.adapted(common.kernel)
+        new = [(common, scale, unit, common.expansion)]
+        for model in self._models.values():
+            new += model._rescaled(scale, unit)
+        return partial(use_scales, new)
 
     # ----------------------------------------------------------------------------------------------------- all classes
 

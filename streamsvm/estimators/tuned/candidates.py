@@ -4,7 +4,7 @@ After an interruption (Ctrl-C), some models may be ahead.  The others then first
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -319,15 +319,10 @@ class CandidateModels(CompositeModel):
         state.scale = scale
         return state
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         self._catch_up()
         scale = self._common.scale.renewed(self._most_members)
-        unit = scale.adapted(self._common.kernel)
-        to_the_end(partial(use_scales, self._rescaled(scale, unit)))
-        return scale
+        return partial(use_scales, self._rescaled(scale, scale.adapted(self._common.kernel)))
 
     @property
     def _most_members(self) -> int:
