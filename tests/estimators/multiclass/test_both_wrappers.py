@@ -52,7 +52,7 @@ def test_a_row_that_is_refused_leaves_what_a_loop_leaves(wrapper):
     X, y = DATA["few features"]
     X = X[:60].copy()
     X[40] = 1e15
-    one, many = (wrapper(LASVM(kernel="poly", scaling=None, gamma=1.0)) for _ in range(2))
+    one, many = (wrapper(LASVM(kernel="poly", scaling=None)) for _ in range(2))
     for t in range(40):
         one.learn_one(dict(enumerate(X[t])), y[t])
     with pytest.raises(ValueError, match="kernel of example 40 with itself"):
