@@ -1,7 +1,7 @@
 """What models made of several models share: the table of features, the count of examples, and the checks of input."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from functools import partial
 from typing import Any
 
@@ -13,13 +13,13 @@ from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
-from streamsvm.estimators.learner import late
+from streamsvm.estimators.learner import finishing, forgetting, late
 from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, in_parts, number_of
 from streamsvm.estimators.learner.sharing import to_the_end
-from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches
+from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches, slots_of
 from streamsvm.estimators.learner.validation import too_large_feature
 
 
@@ -41,6 +41,10 @@ class CompositeModel(Learner):
     @abstractmethod
     def _rescaling(self) -> Callable[[], None]:
         """The step that does so; a second call goes on where the first was interrupted."""
+
+    @abstractmethod
+    def _all_states(self) -> Collection[State]:
+        """All models, which know all examples."""
 
     @abstractmethod
     def _label_of(self, y: Any) -> Hashable:
@@ -160,3 +164,48 @@ class CompositeModel(Learner):
 
     def _look(self) -> None:
         """Warn of what is wrong by now."""
+
+    # -------------------------------------------------------------------------------------------------- after learning
+
+    def _of_each(self, step: Callable[[State], Any]) -> None:
+        """Take a step with each model, after which members may have left."""
+        for state in self._all_states():
+            step(state)
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise each model over its members; see `LASVM.finish`."""
+        tol = self._tol(tol)
+        self._of_each(lambda state: finishing.finish(state, tol))
+        self._look()
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+
+        Returns
+        -------
+        int
+            Number of members that left.  An example counts once, however many models had it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer.
+        """
+        numbers = self._numbers_of(arguments.numbers_of(ids))
+        leaving = self._members_among(numbers)
+        to_the_end(lambda: self._of_each(lambda state: forgetting.forget(state, numbers)))
+        return len(leaving)
+
+    def _numbers_of(self, ids: np.ndarray) -> np.ndarray:
+        """The numbers by which the models know the examples that the user knows by these ids."""
+        return ids
+
+    def _members_among(self, numbers: np.ndarray) -> np.ndarray:
+        """Those of these numbers that a member of at least one model has, each once."""
+        known = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *known]))

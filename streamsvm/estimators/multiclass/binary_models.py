@@ -6,7 +6,7 @@ examples had been learned before it.  The union also keeps the id that the user 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,9 @@ class BinaryModels(CompositeModel):
             slots.setdefault(int(user_ids[slot]), []).append(slot)
         return slots
 
+    def _numbers_of(self, ids: np.ndarray) -> np.ndarray:
+        return self._union.numbers[[slot for of_id in self._slots_of(ids).values() for slot in of_id]]
+
     # ------------------------------------------------------------------------------------------------------ all models
 
     def _settle_block(self, part: LabelledBlock, first: int) -> None:
@@ -172,12 +175,13 @@ class BinaryModels(CompositeModel):
         """The numbers of all members, or of the support vectors, rising, and their ages."""
         return known_once([(s, s.alpha != 0.0 if support else s.y != 0) for s in self._expansions()])
 
+    def _all_states(self) -> Collection[State]:
+        return self._models.values()
+
     def _of_each(self, step: Callable[[State], Any]) -> None:
-        """Take a step with each model, after which members may have left."""
         self._terms = None
         try:
-            for state in self._models.values():
-                step(state)
+            super()._of_each(step)
             self._settle()
         except BaseException:
             self._settle()
