@@ -31,40 +31,10 @@ class ForgettingModels(JointLearning):
     def _best(self, margins: np.ndarray) -> np.ndarray:
         """The places in `labels` of the predicted classes, (B,)."""
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise each model over its members; see `LASVM.finish`."""
-        tol = self._tol(tol)
-        self._of_each(lambda state: finishing.finish(state, tol))
-        self._look()
-
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Give up the support vectors of each model that the ramp loss does not need; see `LASVM.sparsify`."""
         ramp = self.model._ramp_of(ramp_s, tol)
         self._of_each(lambda state: finishing.sparsify(state, *ramp))
-
-    def forget(self, ids: Any) -> int:
-        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
-
-        Parameters
-        ----------
-        ids
-            One id, or several.
-
-        Returns
-        -------
-        int
-            Number of members that left.  An example counts once, however many models had it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If an id is not a signed 64-bit integer.
-        """
-        slots = self._slots_of(arguments.numbers_of(ids))
-        numbers = self._union.numbers[[slot for of_id in slots.values() for slot in of_id]]
-        before = self.n_members
-        to_the_end(lambda: self._of_each(lambda state: forget(state, numbers)))
-        return before - self.n_members
 
     def _without_reservoir(self) -> Self:
         """A copy: these models have no reservoirs; see `OnlineSVM._without_reservoir`."""

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import arguments, storage
+from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import labels_for
-from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
-from streamsvm.estimators.learner.sharing import each_to_the_end, to_the_end, use_scales
+from streamsvm.estimators.learner.sharing import to_the_end, use_scales
 from streamsvm.estimators.learner.snapshots import by_prefix, restore_counts
 from streamsvm.estimators.learner.state import State, class_weight, in_room, note, slots_of
 from streamsvm.estimators.multiclass.binary_models import BinaryModels
@@ -120,7 +119,7 @@ class TunedClasses(BinaryModels):
     def _stored(self, numbers: np.ndarray, positive: bool) -> LabelledBlock | None:
         """The members with these ids as examples with this label, each as the first model knows it; None for no id."""
         parts, left = [], numbers
-        for state in self._all_states():
+        for state in self._known_states():
             slots = slots_of(state, left)
             if len(slots):
                 parts.append(_examples_of(state, slots, positive, len(self._features)))
@@ -130,23 +129,16 @@ class TunedClasses(BinaryModels):
     def _look(self) -> None:
         """Do nothing: its models scale, and so have their digits."""
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         for model in self._models.values():
             model._catch_up()
-        scale = self._common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
-        unit = scale.adapted(self._common.kernel)
-        new = [model._rescaled(scale, unit) for model in self._models.values()]
-        new.append([(self._common, scale, unit, self._common.expansion)])
-
-        def step() -> None:
-            for of_class in new:
-                use_scales(of_class)
-
-        to_the_end(step)
-        return scale
+        common = self._common
+        scale = common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
+        unit = scale.adapted(common.kernel)
+        new = [(common, scale, unit, common.expansion)]
+        for model in self._models.values():
+            new += model._rescaled(scale, unit)
+        return partial(use_scales, new)
 
     # ----------------------------------------------------------------------------------------------------- all classes
 
@@ -154,6 +146,10 @@ class TunedClasses(BinaryModels):
         return [model._state for model in self._models.values()]
 
     def _all_states(self) -> list[State]:
+        self._settle()
+        return self._known_states()
+
+    def _known_states(self) -> list[State]:
         """The models of all classes, in each class the one that predicts first."""
         found = []
         for model in self._models.values():
@@ -168,30 +164,15 @@ class TunedClasses(BinaryModels):
         for model in self._models.values():
             model._settle()
 
-    def _of_each(self, step: Callable[[Any], Any]) -> None:
-        """Take a step, which a second call does not repeat, with the model of each class."""
-        self._settle()
-        each_to_the_end(step, self._models.values())
-
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return numbers
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise all models of each class over their members; see `AutoLASVM.finish`."""
-        tol = self._tol(tol)
-        self._of_each(lambda model: model.finish(tol))
+    def _numbers_of(self, ids: np.ndarray) -> np.ndarray:
+        return ids
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Raise a TypeError: an `AutoLASVM` has no `sparsify`."""
         raise TypeError("AutoLASVM has no sparsify; use LASVM, LASVMG, LASVMNC, LASVMI or FullSVM")
-
-    def forget(self, ids: Any) -> int:
-        """Take examples out of all models of all classes; see `AutoLASVM.forget` and `OneVsRest.forget`."""
-        numbers = arguments.numbers_of(ids)
-        self._settle()
-        leaving = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
-        self._of_each(lambda model: model.forget(numbers))
-        return len(np.unique(np.concatenate([np.zeros(0, np.int64), *leaving])))
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned; see `OneVsRest.relabel`."""
