@@ -66,6 +66,7 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
     if answers is None:
         return Panel("progress", "Progress", [_NEEDS_LOG.format("the rest")], facts=facts)
     pairs = compared(answers, are_two=names is not None)[-RECENT:]
+    searched: ClassLabel
     if names is None:
         searched, n_found = min(of_classes, key=itemgetter(1), default=("", 0))
         what, text, more = f"“{searched}”, the rarest class,", _OF_THEN, _right_guesses(pairs)
