@@ -21,12 +21,11 @@ g-means rise by 8 to 11 points.  They rise most where random questions miss a ra
 import copy
 import math
 import random
-from bisect import bisect_left, bisect_right, insort
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any, Self
 
-from river import base, compose
+from river import base, compose, utils
 
 from streamsvm.active.choosing.novelty import Passing
 from streamsvm.core import arguments
@@ -36,24 +35,17 @@ WINDOW = 300  # Scores to compare with.  The model grows more certain, so old sc
 BOUNDARY, NOVEL, FAR = range(3)
 
 
-class _Scores:
-    """The last scores of a way."""
-
-    def __init__(self) -> None:
-        self._recent: deque[float] = deque(maxlen=WINDOW)
-        self._sorted: list[float] = []  # the same
+class _Scores(utils.SortedWindow):
+    """The last scores of a way, in order."""
 
     def rank(self, score: float, u: float) -> float:
         """The share of these scores that are smaller, where `u` breaks ties; remember this one.
 
         In a stable stream it is uniform on [0, 1), however few scores there are.
         """
-        first, last = bisect_left(self._sorted, score), bisect_right(self._sorted, score)
-        rank = (first + u * (last - first + 1)) / (len(self._sorted) + 1)
-        if len(self._recent) == WINDOW:
-            del self._sorted[bisect_left(self._sorted, self._recent[0])]
-        self._recent.append(score)
-        insort(self._sorted, score)
+        first, last = bisect_left(self.data, score), bisect_right(self.data, score)
+        rank = (first + u * (last - first + 1)) / (len(self) + 1)
+        self.append(score)
         return rank
 
 
@@ -142,7 +134,7 @@ class ActiveLearner(base.Wrapper, base.Classifier):
         self._n_seen = 0
         self._n_asked = 0
         self._labels: list[Any] = []  # of the first two classes
-        self._scores = tuple(_Scores() for _ in (BOUNDARY, NOVEL, FAR))
+        self._scores = tuple(_Scores(WINDOW) for _ in (BOUNDARY, NOVEL, FAR))
         self._passing = Passing()
 
     @property

@@ -62,9 +62,9 @@ class LASVMG(GapSVM):
     steps: str = "pair"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         arguments.require_count("clean_every", self.clean_every, 1)
-        self._set_rule(self.steps, int(self.clean_every), self.max_non_sv)
+        arguments.require_count("max_non_sv", self.max_non_sv, 0)
+        super().__post_init__()
 
 
 @fixed_parameters
@@ -122,11 +122,9 @@ class LASVMNC(LASVMG):
     ramp_warmup: int = 300
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         arguments.require_at_most_1("ramp_s", self.ramp_s)
         arguments.require_count("ramp_warmup", self.ramp_warmup, 0)
-        ramp = self._ramp, float(self.ramp_s), int(self.ramp_warmup)
-        self._set_rule(self.steps, int(self.clean_every), self.max_non_sv, ramp)
+        super().__post_init__()
         self._state.least_margin = float(self.ramp_s)
 
 
@@ -215,7 +213,3 @@ class FullSVM(GapSVM):
     """
 
     steps: str = "pair"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_rule(self.steps)

@@ -1,25 +1,26 @@
 """What the learners of the gap family share: no bias, the gap, and how they finish."""
 
-from streamsvm.core import arguments
 from streamsvm.core.expansion import GAP, REPROCESSED
 from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S, OnlineSVM
 from streamsvm.online import gap
 from streamsvm.online.finish import WithoutBias
 
-NO_RAMP = gap.CONVEX, DEFAULT_RAMP_S, 0  # fields of `gap.Rule`
-
 
 class GapSVM(OnlineSVM):
-    """What LASVM-G, LASVM-NC, LASVM-I and FULL share."""
+    """What LASVM-G, LASVM-NC, LASVM-I and FULL share.  Here nothing is forgotten, and there is no ramp."""
 
-    def _set_rule(
-        self, steps: str, clean_every: int = 0, max_non_sv: int = 0, ramp: tuple[int, float, int] = NO_RAMP
-    ) -> None:
-        if steps not in ("pair", "single"):
-            raise ValueError(f'steps={steps!r} must be "pair" or "single"')
-        arguments.require_count("max_non_sv", max_non_sv, 0)
-        self._state.rule = gap.Rule(float(self.tol), steps == "pair", clean_every, int(max_non_sv), *ramp)
-        self._state.problem = WithoutBias(int(max_non_sv) if clean_every else None)
+    steps: str
+    clean_every = max_non_sv = ramp_warmup = 0
+    ramp_s = DEFAULT_RAMP_S
+    _ramp = gap.CONVEX
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.steps not in ("pair", "single"):
+            raise ValueError(f'steps={self.steps!r} must be "pair" or "single"')
+        most, ramp = int(self.max_non_sv), (self._ramp, float(self.ramp_s), int(self.ramp_warmup))
+        self._state.rule = gap.Rule(float(self.tol), self.steps == "pair", int(self.clean_every), most, *ramp)
+        self._state.problem = WithoutBias(most if self.clean_every else None)
 
     @property
     def gap(self) -> float:

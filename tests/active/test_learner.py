@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import base, checks, compose, datasets, evaluate, linear_model, metrics, preprocessing
+from river import base, compose, datasets, evaluate, linear_model, metrics, preprocessing
 
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.active.learner import WINDOW, ActiveLearner, _distance, _Scores
+from tests.helpers.river_checks import hold
 
 LEARNERS = {
     "LASVM": ActiveLearner(LASVM()),
@@ -72,12 +73,7 @@ def run(learner, examples):
 @pytest.mark.long
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_check_of_river_passes(name):
-    learner = LEARNERS[name]
-    assert learner._unit_test_skips() == set()
-    collected = list(checks.yield_checks(learner))
-    assert len(collected) == 45
-    for check in collected:
-        check(learner.clone())
+    hold(LEARNERS[name], 45)
 
 
 def test_predictions_are_answers_and_arguments_reach_the_model():
@@ -205,7 +201,7 @@ def test_features_that_are_no_numbers_are_left_out_of_distances():
 
 def test_the_comparison_forgets():
     """After a jump, the scores before it count for as many examples as the window holds, and no longer."""
-    scores = _Scores()
+    scores = _Scores(WINDOW)
     for x in stream(1000):
         scores.rank(abs(x["z"]), 0.5)
     later = [abs(x["z"]) + 50.0 for x in stream(2 * WINDOW, seed=1)]

@@ -1,11 +1,11 @@
 """Every check that river has for a classifier and a transformer, with none left out."""
 
 import pytest
-from river import checks
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, Mixture, WarmupScaler
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.validation import StreamingKFold, StreamingLOO
+from tests.helpers.river_checks import hold
 
 
 class LeaveOneOut(StreamingLOO):
@@ -51,13 +51,7 @@ MODELS = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_every_check_of_river_passes(name):
-    """The checks hold generators of examples, so they are collected anew for each run."""
-    model, n_checks = MODELS[name]
-    assert model._unit_test_skips() == set()
-    collected = list(checks.yield_checks(model))
-    assert len(collected) == n_checks
-    for check in collected:
-        check(model.clone())
+    hold(*MODELS[name])
 
 
 @pytest.mark.parametrize("learner", [LASVM, LASVMI, AutoLASVM])

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from river import compose
 
+from streamsvm.active.choosing.selection import EACH_CLASS
 from streamsvm.active.choosing.vectors import Vectors
 from streamsvm.core import arguments
 from streamsvm.validation import leave_one_out
 from streamsvm.validation.scale import resolve_scaling
 
 FACTORS = (1.0, 0.25, 4.0, 0.0625)  # on the given gamma; of equally good ones, the first is taken
-FIRST_CHOICE, EACH_CLASS = 30, 3  # labels, and labels of each class, before which nothing is chosen
+FIRST_CHOICE = 30  # labels, before which nothing is chosen
 
 
 class GammaTuner:

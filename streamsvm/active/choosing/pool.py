@@ -4,6 +4,7 @@ A pool hands out the *keys* of its examples, and the rows of those that are scor
 the random generator: the outcome depends on the states of the pool and the generator only.
 """
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -38,7 +39,62 @@ class Pool(Protocol):
         """Take an example out; return whether it was there."""
 
 
-class ArrayPool:
+class _Places:
+    """The place of each row among the keys, as a dictionary would hold it, in 8 bytes."""
+
+    def __init__(self, n: int) -> None:
+        self.of = np.full(n, -1, np.int64)  # -1: not in the pool
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, int | np.integer) and bool(0 <= key < len(self.of) and self.of[key] >= 0)
+
+    def __setitem__(self, key: Any, place: Any) -> None:
+        self.of[key] = place
+
+    def pop(self, key: int, default: None) -> int | None:
+        if key not in self:
+            return default
+        place, self.of[key] = int(self.of[key]), -1
+        return place
+
+
+class _Keys:
+    """The keys of a pool, each in a place; one that leaves gives its place to the last one."""
+
+    def __init__(self) -> None:
+        self._fill(())
+
+    def _fill(self, keys: Iterable[int]) -> None:
+        self._keys: Any = list(keys)
+        self._slot: Any = {key: place for place, key in enumerate(self._keys)}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._slot
+
+    def keys(self) -> list[int]:
+        """The keys in the order of their places.  A key that leaves gives its place to the last one."""
+        return list(self._keys)
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
+        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
+        arguments.require_count("n", n, 0)
+        return [self._keys[place] for place in rng.choice(len(self), min(n, len(self)), replace=False).tolist()]
+
+    def discard(self, key: int) -> bool:
+        """Take an example out; return whether it was there."""
+        slot = self._slot.pop(key, None)
+        if slot is None:
+            return False
+        last = self._keys.pop()
+        if last != key:
+            self._keys[slot], self._slot[last] = last, slot
+        return True
+
+
+class ArrayPool(_Keys):
     """Examples in memory: a key is the number of a row.
 
     Parameters
@@ -63,54 +119,25 @@ class ArrayPool:
     """
 
     def __init__(self, X: Any, keys: Iterable[int] | None = None) -> None:
-        self._X, n = indexable(X)
-        self._slot = np.full(n, -1, np.int64)  # the place of a row among the keys; -1: not in the pool
-        self._keys = np.empty(n, np.int64)
-        self._n = 0
-        self._fill(range(n) if keys is None else keys)
+        self._X, self._n_rows = indexable(X)
+        self._fill(range(self._n_rows) if keys is None else keys)
 
     def _fill(self, keys: Iterable[int]) -> None:
         rows = np.fromiter(keys, np.int64)
-        if len(rows) and (rows.min() < 0 or rows.max() >= len(self._slot)):
-            bad = rows[(rows < 0) | (rows >= len(self._slot))][0]
-            raise ValueError(f"keys holds {bad}; keys are the numbers of the {len(self._slot)} rows of X, from 0")
+        if len(rows) and (rows.min() < 0 or rows.max() >= self._n_rows):
+            bad = rows[(rows < 0) | (rows >= self._n_rows)][0]
+            raise ValueError(f"keys holds {bad}; keys are the numbers of the {self._n_rows} rows of X, from 0")
         if len(np.unique(rows)) < len(rows):
             raise ValueError(f"keys holds {np.sort(rows)[:-1][np.diff(np.sort(rows)) == 0][0]} twice")
-        self._n = len(rows)
-        self._keys[: self._n] = rows
-        self._slot[:] = -1
-        self._slot[rows] = np.arange(self._n)
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, int | np.integer) and bool(0 <= key < len(self._slot) and self._slot[key] >= 0)
-
-    def keys(self) -> list[int]:
-        """The rows without a label.  A row that leaves gives its place to the last one."""
-        return self._keys[: self._n].tolist()
-
-    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
-        """`n` different random rows in random order; all rows if there are fewer."""
-        return self._keys[_places(self._n, n, rng)].tolist()
+        self._keys, self._slot = array("q", rows.tobytes()), _Places(self._n_rows)
+        self._slot[rows] = np.arange(len(rows))
 
     def rows(self, keys: Sequence[int]) -> Any:
         """The rows with these numbers, of the kind of X; a KeyError if one is not in the pool."""
-        places = np.fromiter(keys, np.int64, len(keys))
-        if len(places) and (places.min() < 0 or places.max() >= len(self._slot) or self._slot[places].min() < 0):
+        places, n = np.fromiter(keys, np.int64, len(keys)), self._n_rows
+        if len(places) and (places.min() < 0 or places.max() >= n or self._slot.of[places].min() < 0):
             raise KeyError(next(key for key in keys if key not in self))
         return picked(self._X, keys)
-
-    def discard(self, key: int) -> bool:
-        """Take a row out; return whether it was there."""
-        if key not in self:
-            return False
-        slot, last = self._slot[key], self._keys[self._n - 1]
-        self._keys[slot], self._slot[last] = last, slot
-        self._slot[key] = -1
-        self._n -= 1
-        return True
 
     def state(self) -> dict[str, Any]:
         """The rows that are left, in their order, as JSON can hold them."""
@@ -129,7 +156,7 @@ class ArrayPool:
         self._fill(state["keys"])
 
 
-class StreamPool:
+class StreamPool(_Keys):
     """A bounded pool of a stream's examples, which prefers recent ones.
 
     When the pool is full, a new example replaces a random one.  So the chance that an example is still there falls
@@ -167,18 +194,10 @@ class StreamPool:
         arguments.require_count("capacity", capacity, 1)
         if expiry is not None:
             arguments.require_positive("expiry", expiry)
+        super().__init__()
         self.capacity = capacity
         self.expiry = expiry
-        self._keys: list[int] = []
-        self._xs: list[Any] = []
-        self._slot: dict[int, int] = {}  # the place of a key in the two lists
-        self._times: OrderedDict[int, float] = OrderedDict()  # when each example came, in the order of coming
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._slot
+        self._examples: OrderedDict[int, tuple[Any, float]] = OrderedDict()  # each with its time, the oldest first
 
     def add(self, key: int, x: Any, now: float, rng: np.random.Generator) -> None:
         """Take in an example.  If the pool is full, it replaces a random one.
@@ -198,55 +217,36 @@ class StreamPool:
             return
         if len(self._keys) >= self.capacity:
             self.discard(self._keys[int(rng.integers(len(self._keys)))])
-        self._append(key, x, now)
-
-    def _append(self, key: int, x: Any, time: float) -> None:
         self._slot[key] = len(self._keys)
         self._keys.append(key)
-        self._xs.append(x)
-        self._times[key] = time
+        self._examples[key] = x, now
 
     def discard(self, key: int) -> bool:
-        """Take an example out; return whether it was there."""
-        slot = self._slot.pop(key, None)
-        if slot is None:
-            return False
-        del self._times[key]
-        last, x = self._keys.pop(), self._xs.pop()
-        if last != key:
-            self._keys[slot], self._xs[slot], self._slot[last] = last, x, slot
-        return True
+        self._examples.pop(key, None)
+        return super().discard(key)
 
     def expire(self, now: float) -> list[int]:
         """Take out the examples that came `expiry` or longer ago; return their keys, oldest first."""
         expired: list[int] = []
-        while self.expiry is not None and self._times:
-            key, time = next(iter(self._times.items()))
+        while self.expiry is not None and self._examples:
+            key, (_, time) = next(iter(self._examples.items()))
             if now - time < self.expiry:
                 break
             self.discard(key)
             expired.append(key)
         return expired
 
-    def keys(self) -> list[int]:
-        """The keys in the order of their places.  A key that leaves gives its place to the last one."""
-        return list(self._keys)
-
     def oldest(self) -> Iterator[int]:
         """The keys in the order of coming."""
-        return iter(self._times)
-
-    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
-        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
-        return [self._keys[place] for place in _places(len(self._keys), n, rng).tolist()]
+        return iter(self._examples)
 
     def rows(self, keys: Sequence[int]) -> list[Any]:
         """The examples with these keys."""
-        return [self._xs[self._slot[key]] for key in keys]
+        return [self._examples[key][0] for key in keys]
 
     def state(self) -> dict[str, Any]:
         """Everything except the features, as JSON can hold it."""
-        return {"keys": self.keys(), "times": [[key, time] for key, time in self._times.items()]}
+        return {"keys": self.keys(), "times": [[key, time] for key, (_, time) in self._examples.items()]}
 
     def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any]) -> None:
         """Continue where `state` was taken.
@@ -260,17 +260,8 @@ class StreamPool:
         x_of
             Gives the features that belong to a key; None if they are lost, and the example is left out.
         """
-        self._keys, self._xs, self._slot, self._times = [], [], {}, OrderedDict()
-        for key in state["keys"]:
-            x = x_of(key)
-            if x is not None:
-                self._append(key, x, 0)
-        self._times = OrderedDict((key, time) for key, time in state["times"] if key in self._slot)
-        for key in list(self._times)[: max(0, len(self) - self.capacity)]:
+        found = {key: x for key in state["keys"] if (x := x_of(key)) is not None}
+        self._fill(found)
+        self._examples = OrderedDict((key, (found[key], time)) for key, time in state["times"] if key in found)
+        for key in list(self._examples)[: max(0, len(self) - self.capacity)]:
             self.discard(key)
-
-
-def _places(n: int, wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """`wanted` different places of n in random order; all n if there are fewer."""
-    arguments.require_count("n", wanted, 0)
-    return rng.choice(n, min(n, wanted), replace=False)

@@ -10,6 +10,7 @@ may still be hidden among the others: with fewer hidden ones, m draws miss all o
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -64,11 +65,7 @@ def missed_after_audit(n: int, n_audited: int, n_found: int, confidence: float =
 
 def _most(n: int, holds: Callable[[int], bool]) -> int:
     """The largest number up to n that something holds for, which holds for 0 and for all numbers up to this one."""
-    least = 0
-    while least < n:
-        middle = (least + n + 1) // 2
-        least, n = (middle, n) if holds(middle) else (least, middle - 1)
-    return least
+    return bisect_left(range(1, n + 1), True, key=lambda k: not holds(k))
 
 
 def _chance_of_so_few(n: int, positives: int, drawn: int, found: int) -> float:

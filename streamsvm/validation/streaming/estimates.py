@@ -78,11 +78,11 @@ def exactly_of_several(places: np.ndarray, margins: np.ndarray) -> tuple[Interva
     if not len(places):
         return NOTHING, NOTHING, NOTHING
     wrong = margins <= 0.0
-    error, mean = float(wrong.mean()), mean_recall(np.bincount(places, wrong), np.bincount(places))
+    error, mean = float(wrong.mean()), g_mean_of_errors(np.bincount(places, wrong), np.bincount(places))
     return Interval(error, error, error), Interval(mean, mean, mean), NOTHING
 
 
-def mean_recall(errors: np.ndarray, sizes: np.ndarray) -> float:
+def g_mean_of_errors(errors: np.ndarray, sizes: np.ndarray) -> float:
     """The geometric mean of the recalls of the classes that have examples, from their numbers of errors."""
     recalls = 1.0 - errors[sizes > 0] / sizes[sizes > 0]
     return float(np.prod(recalls) ** (1.0 / len(recalls)))

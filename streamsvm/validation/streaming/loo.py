@@ -41,7 +41,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.ranking import prbep_score
-from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, mean_recall
+from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, g_mean_of_errors
 from streamsvm.validation.streaming.held_out_margins import TINY, LeftOut
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
@@ -224,7 +224,7 @@ class _Scores:
     def g_mean(self) -> Interval:
         sizes = np.bincount(self.places)
         estimated, fewest, most = self._errors()
-        return Interval(*(mean_recall(errors, sizes) for errors in (estimated, most, fewest)))
+        return Interval(*(g_mean_of_errors(errors, sizes) for errors in (estimated, most, fewest)))
 
     def prbep(self) -> Interval:
         positive = self.places > 0
