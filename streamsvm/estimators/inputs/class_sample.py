@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from streamsvm.core.blocks import BLOCK
 from streamsvm.estimators.inputs.sample import Kept
 
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
-AHEAD = 256  # numbers whose priorities are computed together
 ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
 
 
@@ -23,13 +23,13 @@ def priorities(numbers: np.ndarray) -> np.ndarray:
 
 def priority_of(number: int) -> int:
     """The priority of one number."""
-    return _priorities_of_block(number // AHEAD)[number % AHEAD]
+    return _priorities_of_block(number // BLOCK)[number % BLOCK]
 
 
 @lru_cache(maxsize=256)
 def _priorities_of_block(block: int) -> list[int]:
-    """The priorities of `AHEAD` numbers, which thousands of models by key share."""
-    return priorities(np.arange(AHEAD) + block * AHEAD).tolist()
+    """The priorities of a block of numbers, which thousands of models by key share."""
+    return priorities(np.arange(BLOCK) + block * BLOCK).tolist()
 
 
 class ClassSample:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from streamsvm.estimators.inputs.checks import (
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 MAX_FEATURES = 2**20  # of a model
-LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
+EXACT = 2**sys.float_info.mant_dig  # Smaller whole numbers are floats without rounding.
 
 
 class TooManyFeatures(ValueError):  # noqa: N818 - names the condition
@@ -311,7 +312,7 @@ def _order(name: Hashable) -> tuple[bool, float, str, str]:
     """Sort key of a name: numbers by size, also if written as strings of digits; then all other names as strings."""
     text, kind = str(name), type(name).__name__
     if isinstance(name, str):
-        is_number = len(text) <= LONGEST_NUMBER and text.isascii() and text.isdecimal()
+        is_number = len(text) <= sys.float_info.dig and text.isascii() and text.isdecimal()
     else:
         is_number = isinstance(name, int | float | np.integer | np.floating) and bool(-EXACT < name < EXACT)
     return (False, float(name), text, kind) if is_number else (True, 0.0, text, kind)  # type: ignore[arg-type]

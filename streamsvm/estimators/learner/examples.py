@@ -106,4 +106,4 @@ def n_learned(margins: np.ndarray) -> int:
 
 def no_margins(n: int) -> np.ndarray:
     """Margins of n examples before they are learned."""
-    return np.array([math.nan]) if n == 1 else np.full(n, math.nan)  # the first is faster, for one record
+    return np.full(n, math.nan)

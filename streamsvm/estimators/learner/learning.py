@@ -21,7 +21,7 @@ from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
-from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
+from streamsvm.estimators.learner.examples import Examples, n_learned
 from streamsvm.estimators.learner.state import (
     State,
     class_weight,
@@ -81,7 +81,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     counts = state.class_counts[False] + (lo < 0.0), state.class_counts[True] + (hi > 0.0)
     learned = (state.n_seen + 1, counts, number, n_columns, born, now)
     noted = (state.n_seen, number, born, now, positive, hi - lo, columns, values)
-    before, margin = members_of(state), no_margins(1)
+    before, margin = members_of(state), np.array([math.nan])
 
     def note_all() -> None:
         note(state, *learned)

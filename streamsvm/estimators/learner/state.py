@@ -19,6 +19,7 @@ from streamsvm.core.class_weights import Counts
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.saving.snapshot import LARGEST_COUNT
 from streamsvm.core.scaling import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
@@ -33,7 +34,7 @@ from streamsvm.online.removal.forget import forget
 from streamsvm.online.removal.window import Window
 from streamsvm.online.rescale import rescale
 
-NEVER = 2**62  # more examples than any stream has
+NEVER = LARGEST_COUNT  # of examples in a stream
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
 RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")

@@ -49,7 +49,7 @@ class BinaryModels(CompositeModel):
         """The classes so far."""
 
     @abstractmethod
-    def _start(self, label: Hashable) -> Any:
+    def _start(self, label: Hashable) -> None:
         """Make the models that another class needs."""
 
     @abstractmethod

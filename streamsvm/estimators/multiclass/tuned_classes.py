@@ -14,7 +14,6 @@ from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import RawRows
-from streamsvm.estimators.inputs.checks import labels_for
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
 from streamsvm.estimators.learner.sharing import to_the_end, use_scales
@@ -51,12 +50,10 @@ class TunedClasses(BinaryModels):
     def _binary(self, key: Any) -> AutoLASVM:
         return self._models[key]
 
-    def _start(self, label: Hashable) -> Any:
-        """A model for another class."""
+    def _start(self, label: Hashable) -> None:
         others = next((sum(other._common.class_counts) for other in self._models.values()), 0)
         self._models[label] = model = self.model.clone()
         model._join(self._common, (others, 0))
-        return model
 
     # ------------------------------------------------------------------------------------------------------- learning
 
@@ -105,16 +102,16 @@ class TunedClasses(BinaryModels):
             rest = part.part(model.n_seen - n_seen, n)
             model._learn(rest._replace(labels=[other == label for other in rest.labels]))
         if begins_class:
-            self._teach_known(self._models[part.labels[0]], part.ids, margins)
+            self._teach(part.labels[0], int(part.ids[0]), margins)
         note(self._common, n_seen + n, (0, 0), int(part.ids.max()), int(part.growth[-1]), 0, 0)
 
-    def _teach_known(self, model: AutoLASVM, ids: np.ndarray, margins: dict) -> None:
-        """Let the model of a new class learn the members of the others, except those with these ids, as negatives."""
+    def _teach(self, label: Hashable, own: int, margins: dict[Any, Any]) -> None:
+        """Let the model of a new class learn the members of the others as negatives, except its first example."""
         if "members" not in margins:
             numbers, _ = self._members()
-            margins["members"] = self._stored(numbers[~np.isin(numbers, ids)], False)
+            margins["members"] = self._stored(numbers[numbers != own], False)
         if margins["members"]:
-            model._teach(margins["members"], margins)
+            self._models[label]._teach(margins["members"], margins)
 
     def _stored(self, numbers: np.ndarray, positive: bool) -> LabelledBlock | None:
         """The members with these ids as examples with this label, each as the first model knows it; None for no id."""
@@ -174,31 +171,14 @@ class TunedClasses(BinaryModels):
         """Raise a TypeError: an `AutoLASVM` has no `sparsify`."""
         raise TypeError("AutoLASVM has no sparsify; use LASVM, LASVMG, LASVMNC, LASVMI or FullSVM")
 
-    def relabel(self, ids: Any, y: Any) -> int:
-        """Correct the labels of examples that were learned; see `OneVsRest.relabel`."""
-        given = labels_for(ids, y)
+    def _example_of(self, number: int) -> LabelledBlock | None:
         self._settle()
-        return sum(self._relabel(number, label) for number, label in given)
+        return self._stored(np.array([number]), True)
 
-    def _relabel(self, number: int, label: Hashable) -> bool:
-        """Give the example with this id another label, if a model has it."""
-        one = np.array([number])
-        example, begins_class = self._stored(one, True), label not in self._models
-        if example is None:
-            return False
-        of_example: dict[Any, np.ndarray] = {}
-        of_members: dict[Any, Any] = {}
-
-        def step() -> None:
-            model = self._models.get(label) or self._start(label)
-            for other in self._models.values():
-                other.relabel(one, other is model)
-            model._teach(example, of_example)
-            if begins_class:
-                self._teach_known(model, one, of_members)
-
-        to_the_end(step)
-        return True
+    def _correct(self, number: int, label: Hashable, example: LabelledBlock, margins: dict[Any, Any]) -> None:
+        for other, model in self._models.items():
+            model.relabel(number, other == label)
+        self._models[label]._teach(example, margins.setdefault("example", {}))
 
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query for each class, (B, n_classes)."""

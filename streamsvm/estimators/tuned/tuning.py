@@ -30,8 +30,8 @@ AHEAD = 5  # examples of one class that count beyond those of the other, if both
 LEAST_AGE = 300  # records of a fresh challenger below which the alarm does not replace it
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
-LEAST_C, LARGEST_C, LEAST_GAMMA, LARGEST_GAMMA = 0.1, 1000.0, 1 / 64, 64.0
-FIRST_WINDOW, LARGEST_WINDOW, SHRINKS = 500, 2000, 4
+LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, 64.0
+FIRST_WINDOW, SHRINKS = 500, 4  # The windows are 125, 500, 2000, and none.
 SAMPLE = 256  # members from which weights of the features are learned
 
 
@@ -72,12 +72,12 @@ class Setting(NamedTuple):
         found = [
             self._replace(C=c, gamma=g)
             for c, g in steps
-            if LEAST_C <= c <= LARGEST_C and LEAST_GAMMA <= g <= LARGEST_GAMMA
+            if LEAST_C <= c <= LARGEST_C and 1 / LARGEST_GAMMA <= g <= LARGEST_GAMMA
         ]
         if window is None:
             return [self._replace(window=FIRST_WINDOW), *found] if drifts else found
         shorter = [self._replace(window=window // SHRINKS)] if window >= FIRST_WINDOW else []
-        longer = self._replace(window=window * SHRINKS if window < LARGEST_WINDOW else None)
+        longer = self._replace(window=window * SHRINKS if window <= FIRST_WINDOW else None)
         return [*shorter, *found, longer]
 
 
