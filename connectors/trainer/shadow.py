@@ -389,7 +389,7 @@ def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedR
     If it began after the event came, it predicts the event now, before it learns it.
     """
     if said is None:
-        decider = challenger.models.decider(None)
+        decider = challenger.models.trained(None).decider
         if decider is None or row is None:
             return lesson._replace(told=NOTHING_TOLD)
         said = with_verdict(predictions_of(challenger.models.model, rows_at(rows, [row]))[0], decider)

@@ -146,7 +146,7 @@ class State:
         if change.old not in self.classes.labels:
             raise BadRecord("bad-label", f"from must be a class that has come, got {show(change.old)}")
         is_one = isinstance(self.models, SingleModel) and type(self.model) is MulticlassModel
-        if not is_one or self.estimates or self.models.decider(None) or self.challengers.all:
+        if not is_one or self.estimates or self.models.trained(None).decider or self.challengers.all:
             raise BadRecord("bad-label", "this trainer cannot change its classes")
         self.classes.make_way(change.old, change.new)
 
@@ -182,7 +182,7 @@ class State:
     @property
     def records(self) -> Records | None:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
-        return self.models.records(None) if isinstance(self.models, SingleModel) else None
+        return self.models.trained(None).records if isinstance(self.models, SingleModel) else None
 
     def replaced_by(self, other: "State") -> "State":
         """Another state of the same place in the stream, as the next one of this partition.
@@ -198,7 +198,7 @@ class State:
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
-        return rows_of(xs, self.scaler, self.models.records(entity))
+        return rows_of(xs, self.scaler, self.models.trained(entity).records)
 
     def standardised(self, x: Mapping[Any, Any], entity: bytes | None) -> dict[Any, float]:
         """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
@@ -238,7 +238,7 @@ class State:
     ) -> "State":
         """The state of a partition before the first record, with these models."""
         join = Join(*_limits(settings), classes, _leap(settings))
-        decider = models.decider(None) if isinstance(models, SingleModel) else None
+        decider = models.trained(None).decider if isinstance(models, SingleModel) else None
         return cls(
             models=models,
             scaler=scaler,
@@ -248,7 +248,7 @@ class State:
             metrics=prequential(classes, settings.daemon.window),
             breaker=Breaker(settings.daemon.max_bad),
             decided=Decided(classes, decider.tallies if decider else None),  # an older version left that to the model
-            labelling=Labelling(settings, join, scaler, number, models.records(None))
+            labelling=Labelling(settings, join, scaler, number, models.trained(None).records)
             if settings.log.questions
             else None,
             estimates=_estimates(settings, models),
