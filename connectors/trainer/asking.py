@@ -24,7 +24,7 @@ from ..records.codec import Codec, Event
 from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
 from ..settings.sections import Settings
-from .state.answers.rechecks import MOST, Recheck
+from .state.answers.rechecks import Recheck
 from .state.candidates import EventId, Labelling
 from .state.join import Join
 from .state.models import SingleModel
@@ -152,21 +152,15 @@ class Asking:
 
     def _ask_again(self, state: State, labelling: Labelling) -> None:
         """Ask again about the answers that look wrong, without the model's guess, which has learned the answer."""
-        labels, events, weights = {}, {}, []
-        for key, y in labelling.loop.answered(MOST).items():
-            value, weight = state.join.event_of(key), state.join.weight_of(key)
-            if value and weight is not None:
-                labels[key], events[key] = y, value
-                weights.append(weight)
-        rows = state.rows([self._codec.features(value) for value in events.values()], None)
         now = state.join.clock
         unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}, "speaking": ()}
-        for key in labelling.rechecks.choose(labels, rows, weights, state.model):
+        for key, y in labelling.doubtful(state.model).items():
+            value = state.join.event_of(key)
+            assert value is not None  # the model has learned it from there
             query_id = recheck_id(question_id(self._name, key))
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
-            id_ = self._id_of(key, events[key], state.join)
-            labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
-            asked = self._described(question, events[key], id_, state)
+            labelling.rechecks.ask(query_id, Recheck(key, y, question.expires))
+            asked = self._described(question, value, self._id_of(key, value, state.join), state)
             self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
 
     def _log_verdict(self, loop: LabellingLoop) -> None:

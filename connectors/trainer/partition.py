@@ -272,15 +272,10 @@ class Partition:
         shadow = self.processor.shadow
         return shadow is not None and shadow.is_behind
 
-    def work(self, seconds: float) -> None:
-        """Let the challengers follow for so long."""
+    def catch_up(self, seconds: float = math.inf) -> None:
+        """Let the challengers follow for so long, or through all cuts."""
         if self.processor.shadow and self.state:
-            self.processor.shadow.work(self.state, seconds)
-
-    def catch_up(self) -> None:
-        """Let the challengers follow through all cuts."""
-        if self.processor.shadow and self.state:
-            self.processor.shadow.catch_up(self.state)
+            self.processor.shadow.catch_up(self.state, seconds)
 
     def _note_change(self, n_to_save: int) -> None:
         """Write so many checkpoints before the next cut: the models are others than those of the newest one."""

@@ -245,7 +245,7 @@ class Trainer(Loop[dict[int, State]]):
             self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS))
         n_records = self._consume()
         for partition in self._partitions.values() if not n_records else ():
-            partition.work(_SHADOW_SECONDS)
+            partition.catch_up(_SHADOW_SECONDS)
         is_behind = any(partition.is_behind for partition in self._partitions.values())
         self._is_busy = n_records > 0 or is_behind or any(each.step() for each in self._catching_up.values())
         progress.update(n_records)

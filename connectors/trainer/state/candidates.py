@@ -45,7 +45,7 @@ from .answers.votes import Votes
 from .join import Join
 from .lesson import Lesson
 from .models import SingleModel
-from .tuning import Tuning, finished
+from .tuning import MOST_LEFT_OUT, Tuning, finished
 from .undecided import OPEN, Undecided, audits
 
 EventId = str | int
@@ -257,6 +257,13 @@ class Labelling:
         """Choose the model's gamma and threshold by the labels, if it is time."""
         self._tuning.step(models)
 
+    def doubtful(self, model: Model) -> dict[int, ClassLabel]:
+        """The newest answers that look wrong and are worth another question, by event."""
+        answers = self._tuning.labelled(self.loop.answered(MOST_LEFT_OUT))
+        y = dict(zip(answers.keys, answers.y, strict=True))
+        rows = self._candidates.features(answers.values)
+        return {key: y[key] for key in self.rechecks.choose(y, rows, answers.weights, model)}
+
     def refresh(self, model: Model) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer; those that have an answer are."""
         return self.loop.refresh(model, self.votes.begun(self._asked()))
@@ -271,10 +278,8 @@ class Labelling:
 
     def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
-        if is_recheck(query_id) and self.votes.answers == 1:
-            label = self.rechecks.hear(query_id, label)
-        elif is_recheck(query_id):
-            self.rechecks.hear(query_id, label)
+        heard = self.rechecks.hear(query_id, label) if is_recheck(query_id) else label
+        label = heard if self.votes.answers == 1 else label
         decided = self.votes.hear(label, holding, time)
         if decided is None and label.op != "retract" and label.like is None:
             self.loop.suggest([label.key])  # found by a person, and others must answer, too

@@ -9,7 +9,7 @@ model than the one that predicts: that cost 1.5 points of g-mean on abalone, and
 
 import copy
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,17 +27,17 @@ from .models import SingleModel
 
 logger = logging.getLogger(__name__)
 
-MOST = 1_000  # labels, beyond which leaving each of them out takes more than a second or two
+MOST_LEFT_OUT = 1_000  # labels: leaving out each of more takes more than a second or two
 
 Features = Callable[[Sequence[bytes]], list[dict[str, float]]]  # of events, from their records' values
 
 
-class _Labelled(NamedTuple):
+class Labelled(NamedTuple):
     """The labelled events that the join has, with what the model learned of them."""
 
     keys: list[int]
     values: list[bytes]
-    y: list[bool]
+    y: list[Any]
     weights: np.ndarray
 
 
@@ -75,14 +75,14 @@ class Tuning:
     def step(self, models: SingleModel) -> None:
         """Choose what it is time to choose; the model may get another gamma, or another threshold."""
         n = self._loop.counts.n_labels
-        if not self._is_on or not 0 < n <= MOST:
+        if not self._is_on or not 0 < n <= MOST_LEFT_OUT:
             return
         if self._gamma.may_be_due(n):
-            self._tune(models, self._labelled(), n)
+            self._tune(models, self.labelled(self._loop.labels()), n)
         if self._cut.is_due(self._loop.counts.n_changes):
             self._choose_cut(models.model)
 
-    def _tune(self, models: SingleModel, labelled: _Labelled, n: int) -> None:
+    def _tune(self, models: SingleModel, labelled: Labelled, n: int) -> None:
         if len(labelled.keys) < n or not self._gamma.is_due(labelled.y, labelled.weights):
             return
         rows = self._features(labelled.values)
@@ -111,24 +111,21 @@ class Tuning:
 
     def _left_out(self, model: Any) -> Any:
         """What the model would say of its positives without each; None with too few of a class, or too many labels."""
-        labelled = self._labelled(alike=False)
+        labelled = self.labelled(self._loop.labels(alike=False))  # a near-duplicate would speak for a positive
         n, n_positive = len(labelled.y), sum(labelled.y)
-        if min(n_positive, n - n_positive) < 2 or n > MOST:
+        if min(n_positive, n - n_positive) < 2 or n > MOST_LEFT_OUT:
             return None
         return left_out_positives(model, self._features(labelled.values), labelled.y, labelled.weights)
 
-    def _labelled(self, *, alike: bool = True) -> _Labelled:
-        """The labelled events that the join has and the model has learned.
-
-        Without `alike` there are no near-duplicates: a positive that is left out has none that speaks for it.
-        """
+    def labelled(self, labels: Mapping[int, Any]) -> Labelled:
+        """The events with these labels that the join has and the model has learned."""
         found = [
             (key, value, y, weight)
-            for key, y in self._loop.labels(alike=alike).items()
+            for key, y in labels.items()
             if (value := self._join.event_of(key)) is not None and (weight := self._join.weight_of(key)) is not None
         ]
         keys, values, ys, weights = zip(*found, strict=True) if found else ((), (), (), ())
-        return _Labelled(list(keys), list(values), [bool(y) for y in ys], np.array(weights, np.float64))
+        return Labelled(list(keys), list(values), list(ys), np.array(weights, np.float64))
 
     @property
     def objective(self) -> str | None:

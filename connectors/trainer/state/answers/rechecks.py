@@ -5,14 +5,13 @@ none of them twice.  The outcome depends on the sequence of calls alone.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.active.answers.suspects import ranked
-from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.leave_one_out import left_out_margins
 
 from ....records.class_changes import rename_values
@@ -21,7 +20,6 @@ from ....records.labels import Label
 from ....records.models import Model
 from .votes import MEMORY
 
-MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
 FEWEST = 20  # below this, the others say too little about an answer
 
 
@@ -69,9 +67,7 @@ class Rechecks:
         self._looked_at = n_answered
         return True
 
-    def choose(
-        self, answers: Mapping[int, ClassLabel], rows: NamedRows, weights: Sequence[float], model: Model
-    ) -> list[int]:
+    def choose(self, answers: Mapping[int, ClassLabel], rows: Any, weights: Any, model: Model) -> list[int]:
         """The events to ask about again.
 
         Parameters
