@@ -38,7 +38,7 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
-_RECORDS_A_MODEL = 10  # that pay for writing a model
+_RECORDS_A_MODEL = 10  # that pay for writing a model: a checkpoint takes little of the time
 
 
 class Partition:
@@ -401,12 +401,8 @@ class Partition:
             return False
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
-        return is_late or self._n_unsaved >= max(daemon.checkpoint_records, self._worth_writing)
-
-    @property
-    def _worth_writing(self) -> int:
-        """Number of records after which a checkpoint takes little of the time, however many models have changed."""
-        return _RECORDS_A_MODEL * self.state.models.n_unsaved if self.state else 0
+        worth_writing = _RECORDS_A_MODEL * self.state.models.n_unsaved if self.state else 0
+        return is_late or self._n_unsaved >= max(daemon.checkpoint_records, worth_writing)
 
     @property
     def is_new(self) -> bool:
@@ -482,11 +478,7 @@ class Partition:
         self.wants_publication = False
         if self.state is None:
             return 0
-        as_json = self._settings.daemon.publish_json
-        names = [*reversed(self._settings.label.meanings)]  # the negative one first
-        n_published, n_too_large = publish_models(
-            publisher, self.state, self.number, self.store.epoch, as_json=as_json, names=names
-        )
+        n_published, n_too_large = publish_models(publisher, self.state, self._settings, self.number, self.store.epoch)
         self.n_unpublished += n_too_large
         return n_published
 

@@ -188,11 +188,11 @@ class Labelling:
         )
         features = self._candidates.features
         self._tuning = Tuning(settings, join, self.loop, features, is_scaled=scaler is not None)
-        self._kept: dict[str, Any] = {
+        self._in_checkpoints: dict[str, Any] = {
             "votes": self.votes,
             "rechecks": self.rechecks,
             "tuning": self._tuning,
-        }  # in a checkpoint
+        }
         join.when_forgotten.append(self._candidates.discard)
 
     def offer(self, event: Event, now: int) -> None:
@@ -318,15 +318,15 @@ class Labelling:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        own = {name: part.state() for name, part in self._kept.items()}
+        own = {name: part.state() for name, part in self._in_checkpoints.items()}
         return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own, "words": self._n_with_words})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
-        for name in self._kept.keys() & state.keys():  # an older version counted no answers, or tuned nothing
-            self._kept[name].restore(state[name])
+        for name in self._in_checkpoints.keys() & state.keys():  # an older version counted no answers, or tuned nothing
+            self._in_checkpoints[name].restore(state[name])
         self._n_with_words = state.get("words", 0)
         loop, rule = state["loop"], self._stopping
         counts = loop["counts"]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.learner.snapshots import by_prefix
 
 from ...logs.transport import TakenOver, made_again
 from ...runtime.folders import make_private, naming, sync_folder, write_private
@@ -99,23 +100,19 @@ class Checkpoint:
     def from_bytes(cls, data: bytes) -> "Checkpoint":
         meta, stored = snapshot.unpack(data, _KIND)
         with snapshot.reading(_KIND):
-            return cls._of(meta, stored)
-
-    @classmethod
-    def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
-        for name in ("offsets", "fingerprint", "counters"):
-            snapshot.field(meta, name, dict)
-        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
-        snapshot.count(meta, "sequence")
-        for name in meta["offsets"]:
-            snapshot.count(meta["offsets"], name)
-        blobs = {name.removeprefix("blob."): a.tobytes() for name, a in stored.items() if name.startswith("blob.")}
-        arrays = {name.removeprefix("array."): a for name, a in stored.items() if name.startswith("array.")}
-        try:
-            ids = {n.removeprefix("topic."): a.tobytes().decode() for n, a in stored.items() if n.startswith("topic.")}
-            return cls(**meta, blobs=blobs, arrays=arrays, topic_ids=ids)
-        except (TypeError, UnicodeDecodeError) as error:
-            raise snapshot.SnapshotError(f"the checkpoint has other fields than this version: {error}") from None
+            for name in ("offsets", "fingerprint", "counters"):
+                snapshot.field(meta, name, dict)
+            meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
+            snapshot.count(meta, "sequence")
+            for name in meta["offsets"]:
+                snapshot.count(meta["offsets"], name)
+            parts = by_prefix(stored)
+            blobs = {name: array.tobytes() for name, array in parts.get("blob", {}).items()}
+            try:
+                ids = {name: array.tobytes().decode() for name, array in parts.get("topic", {}).items()}
+                return cls(**meta, blobs=blobs, arrays=parts.get("array", {}), topic_ids=ids)
+            except (TypeError, UnicodeDecodeError) as error:
+                raise snapshot.SnapshotError(f"the checkpoint has other fields than this version: {error}") from None
 
 
 class Saving:

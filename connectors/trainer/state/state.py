@@ -266,40 +266,36 @@ class State:
             If the checkpoint's content is damaged.
         """
         with reading(store.folder):
-            return cls._from_checkpoint(checkpoint, settings, store, number)
-
-    @classmethod
-    def _from_checkpoint(
-        cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
-    ) -> "State":
-        parts, blobs, offsets = by_prefix(checkpoint.arrays), checkpoint.blobs, checkpoint.offsets
-        scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
-        changes = read_changes(checkpoint)
-        classes = _known_classes(settings, read_classes(checkpoint), changes)
-        challengers = Challengers(settings, classes, read_terms(blobs))
-        challengers.restore(blobs)
-        challengers.next_request = _request(offsets, "control")
-        models: SingleModel | KeyedModels
-        if settings.daemon.per == "partition":
-            own = settings.serving(challengers.serving).model
-            models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
-        else:
-            models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
-            models.restore(parts["models"])
-        self = cls._with(models, settings, number, classes, challengers, scaler)
-        for name in _IN_ARRAYS:
-            getattr(self, name).restore(parts[name])
-        for name in _LATER:
-            getattr(self, name).restore(parts.get(name, {}))
-        self.alarms.restore(blobs)
-        if self.labelling and "labelling" in blobs:
-            self.labelling.restore(blobs["labelling"])
-        if self.estimates:
-            self.estimates.restore(blobs, parts.get("estimates", {}))
-        self.erased.offset = _request(offsets, "erasures")
-        self.offset, self.labels_offset = snapshot.count(offsets, "events"), snapshot.count(offsets, "labels")
-        self.changes, self.sequence, self.counters = changes, checkpoint.sequence, _counters(checkpoint.counters)
-        return self
+            parts, blobs = by_prefix(checkpoint.arrays), checkpoint.blobs
+            given = {"erasures": 0, "control": 0} | checkpoint.offsets
+            offsets = {name: snapshot.count(given, name) for name in given}
+            scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
+            changes = ClassChanges(orjson.loads(blobs[CHANGES]) if CHANGES in blobs else ())
+            classes = _known_classes(settings, read_classes(checkpoint), changes)
+            challengers = Challengers(settings, classes, read_terms(blobs))
+            challengers.restore(blobs)
+            challengers.next_request = offsets["control"]
+            models: SingleModel | KeyedModels
+            if settings.daemon.per == "partition":
+                own = settings.serving(challengers.serving).model
+                models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
+            else:
+                models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
+                models.restore(parts["models"])
+            self = cls._with(models, settings, number, classes, challengers, scaler)
+            for name in _IN_ARRAYS:
+                getattr(self, name).restore(parts[name])
+            for name in _LATER:
+                getattr(self, name).restore(parts.get(name, {}))
+            self.alarms.restore(blobs)
+            if self.labelling and "labelling" in blobs:
+                self.labelling.restore(blobs["labelling"])
+            if self.estimates:
+                self.estimates.restore(blobs, parts.get("estimates", {}))
+            self.erased.offset = offsets["erasures"]
+            self.offset, self.labels_offset = offsets["events"], offsets["labels"]
+            self.changes, self.sequence, self.counters = changes, checkpoint.sequence, _counters(checkpoint.counters)
+            return self
 
     def to_checkpoint(self, settings: Settings) -> tuple[Checkpoint, Iterator[dict[str, bytes]]]:
         """The state under the next sequence number, and what challengers add to its blobs once they are here.
@@ -343,11 +339,6 @@ def prequential(classes: KnownClasses, window: int) -> Prequential | ClassPreque
     return Prequential(window) if classes.are_two else ClassPrequential(window, classes)
 
 
-def _request(offsets: dict[str, int], topic: str) -> int:
-    """The offset of the next request on a topic that a checkpoint may not know."""
-    return snapshot.count(offsets, topic) if topic in offsets else 0
-
-
 def _counters(stored: dict[str, Any]) -> Counters:
     if not all(type(number) in (int, float) and 0 <= number <= LARGEST_COUNT for number in stored.values()):
         raise ValueError(f"the counters of a checkpoint must be numbers from 0 to 2^62, got {stored!r:.100}")
@@ -368,11 +359,6 @@ def read_classes(checkpoint: Checkpoint) -> list[ClassLabel]:
     if not isinstance(labels, list) or len({*map(class_of, labels)}) < len(labels):
         raise ValueError(f"a checkpoint's classes must be a list of different labels, got {labels!r:.100}")
     return labels
-
-
-def read_changes(checkpoint: Checkpoint) -> ClassChanges:
-    """What people have made of the classes of a checkpoint."""
-    return ClassChanges(orjson.loads(checkpoint.blobs[CHANGES]) if CHANGES in checkpoint.blobs else ())
 
 
 def _known_classes(settings: Settings, labels: Sequence[ClassLabel], changes: ClassChanges) -> KnownClasses:
