@@ -9,7 +9,7 @@ is told, whatever the source of the label.  Of the loop's decisions, only questi
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,14 +141,14 @@ class Asking:
 
     def _recheck(self, state: State, labelling: Labelling) -> bool:
         """Ask again about answers that look wrong, if it is time; return whether such a question came or went."""
-        rechecks, n_before = labelling.rechecks, labelling.rechecks.counts.rechecks
+        rechecks, n_before = labelling.rechecks, labelling.rechecks.counts["rechecks"]
         rechecks.expire(state.join.clock)
         closed = rechecks.take_closed()
         for query_id in closed:
             self._publish(query_id.encode(), None)
         if rechecks.is_due(labelling.loop.counts.n_answered):
             self._ask_again(state, labelling)
-        return bool(closed) or rechecks.counts.rechecks != n_before
+        return bool(closed) or rechecks.counts["rechecks"] != n_before
 
     def _ask_again(self, state: State, labelling: Labelling) -> None:
         """Ask again about the answers that look wrong, without the model's guess, which has learned the answer."""
@@ -290,7 +290,7 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "corrected": counts.corrected,
         "retracted": counts.retracted,
         "unresolved": len(labelling.disputed()),
-        **asdict(labelling.rechecks.counts),
+        **labelling.rechecks.counts,
         **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),

@@ -219,6 +219,15 @@ def requests(log: Transport, topic: str, number: int, end: int | None = None) ->
     return ((record.offset, request) for record, request in readable(records, read_request))
 
 
+def requests_of(settings: Settings, number: int, end: int | None = None) -> list[tuple[int, Erasure | Swap]]:
+    """As `requests`, of the topic that the settings name; none if they name none."""
+    topic = settings.log.erasures
+    if not topic:
+        return []
+    with open_once(settings) as log:
+        return list(requests(log, topic, number, end))
+
+
 def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:
     """Which records these requests erase, all of one partition."""
     found: dict[str, set[int]] = {settings.log.topic: set(), settings.log.labels: set()}

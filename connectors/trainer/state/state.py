@@ -44,6 +44,7 @@ CHANGES = "class changes"  # of a checkpoint: what people have made of them
 _BREAKER_WINDOW = 1000  # records
 _IN_ARRAYS = ("join", "metrics", "history", "breaker")  # parts that every checkpoint has
 _LATER = ("decided", "erased")  # those that some have
+_REQUESTS = ("erasures", "control")  # topics of which a checkpoint may not know
 
 
 class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
@@ -267,8 +268,8 @@ class State:
         """
         with reading(store.folder):
             parts, blobs = by_prefix(checkpoint.arrays), checkpoint.blobs
-            given = {"erasures": 0, "control": 0} | checkpoint.offsets
-            offsets = {name: snapshot.count(given, name) for name in given}
+            given = dict.fromkeys(_REQUESTS, 0) | checkpoint.offsets
+            offsets = {name: snapshot.count(given, name) for name in ("events", "labels", *_REQUESTS)}
             scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
             changes = ClassChanges(orjson.loads(blobs[CHANGES]) if CHANGES in blobs else ())
             classes = _known_classes(settings, read_classes(checkpoint), changes)
