@@ -1,8 +1,8 @@
 """What annotators said, from the log: how good the model is, what was corrected, and how fast the labels came."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -82,6 +82,9 @@ def _statuses(log: Transport, topic: str) -> dict[int, dict[str, Any]]:
 # --- how good the model is --------------------------------------------------------------------------------------------
 
 
+Pairs = list[tuple[ClassLabel | None, ClassLabel]]  # what the model guessed, and the label that holds now
+
+
 class Quality(NamedTuple):
     """How the model's guesses compare with the answers."""
 
@@ -111,27 +114,25 @@ def wilson(count: int, n: int) -> Interval:
     return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
 
 
-def guessed(answers: Answers) -> list[tuple[Guess, ClassLabel]]:
-    """The model's guess and the label that holds now, for random questions, in the order of the answers."""
+def compared(answers: Answers, *, are_two: bool = True) -> Pairs:
+    """The class that the model guessed and the one that holds now, for random questions, in the order of the answers.
+
+    `are_two` says whether there are two classes; with more, a model that knew none yet has guessed None.
+    """
     holding = {entry.place: entry.after for entry in answers.entries if entry.after != entry.before}
     guesses = answers.guesses
     return [
-        (guesses[place], y)
+        (guesses[place].margin > 0 if are_two else guesses[place].label, y)
         for place, y in holding.items()
         if y is not None and place in guesses and guesses[place].reason in answers.random
     ]
 
 
-def compared(answers: Answers) -> list[tuple[bool, bool]]:
-    """As `guessed`, of two classes."""
-    return [(guess.margin > 0, bool(y)) for guess, y in guessed(answers)]
-
-
-def quality(pairs: Sequence[tuple[bool, bool]]) -> Quality:
-    """Count pairs of a guess and an answer."""
-    positives = [guess for guess, y in pairs if y]
-    negatives = [guess for guess, y in pairs if not y]
-    return Quality(len(positives), sum(positives), len(negatives), len(negatives) - sum(negatives))
+def quality(pairs: Pairs) -> Quality:
+    """Count pairs of a guess and an answer, of two classes."""
+    counts = Counter((bool(guess), bool(y)) for guess, y in pairs)
+    found, rejected = counts[True, True], counts[False, False]
+    return Quality(found + counts[False, True], found, rejected + counts[True, False], rejected)
 
 
 # --- people -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The panels of a run with more than two classes: how well each is known, and which are taken for one another."""
 
-from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,13 @@ from ..records.classes import ClassLabel
 from ..runtime.text import plural
 from ..trainer.state.quality.multiclass import ClassPrequential, Confusion
 from ..trainer.state.quality.prequential import Prequential
-from .answers import RECENT, Answers, guessed
-from .labelling import corrections_panel, guesses_panel, lead_facts, people_panel, said_of_recall
+from .answers import RECENT, Answers, compared
 from .panel import Panel
 
 MOST_DRAWN = 30  # classes whose confusion matrix is drawn
 _MOST_CONFUSED = 5  # pairs of classes that are named
 _NONE = "No {} was predicted yet."
 _NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads them, and says more here."
-_OF_THEN = "A guess is that of the model when it asked, so today's model is rather better."
 
 
 def classes_panels(metrics: Prequential | ClassPrequential, answers: Answers | None, *, is_early: bool) -> list[Panel]:
@@ -48,9 +45,9 @@ def _of_guesses(labels: Sequence[ClassLabel], answers: Answers) -> Confusion:
     """The labels of the last random questions, and what the model guessed when it asked."""
     number = {label: k for k, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)), np.int64)
-    for guess, y in guessed(answers)[-RECENT:]:
-        if y in number and guess.label in number:  # not before the model knew a class
-            counts[number[y], number[guess.label]] += 1
+    for guess, y in compared(answers, are_two=False)[-RECENT:]:
+        if y in number and guess in number:  # not before the model knew a class
+            counts[number[y], number[guess]] += 1
     return Confusion(labels, counts)
 
 
@@ -106,34 +103,3 @@ def _said_of_pairs(confusion: Confusion, what: str) -> str:
         return f"All of the last {plural(confusion.n, what)} were predicted rightly."
     named = "; ".join(f"{confusion.labels[row]} as {confusion.labels[column]}, {n} times" for row, column, n in pairs)
     return f"Taken for another class most often: {named}."
-
-
-# --- labelling --------------------------------------------------------------------------------------------------------
-
-
-def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None) -> list[Panel]:
-    """How far a labelling of more than two classes is; `loop` is the loop's state, from the checkpoint."""
-    counts = loop["counts"]
-    of_classes = ", ".join(f"{n:,} {label}" for label, n in counts["of_classes"] if n)
-    facts = [
-        ("Labels", f"{sum(n for _, n in counts['of_classes']):,}{of_classes and ': '}{of_classes}"),
-        ("Questions", f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['n_open']:,} open"),
-    ]
-    text = [_NEEDS_LOG]
-    if answers is not None:
-        pairs = [(guess.label, y) for guess, y in guessed(answers)[-RECENT:]]
-        known = [guess == y for guess, y in pairs]
-        rarest, n = min((pair for pair in counts["of_classes"] if pair[1]), key=itemgetter(1), default=("", 0))
-        recall = said_of_recall(pairs.count((rarest, rarest)), sum(y == rarest for _, y in pairs))
-        facts[:0] = lead_facts(counts["n_answered"], n, f"“{rarest}”, the rarest class,", recall, answers)
-        if known:
-            facts.append(("Right guesses", f"{sum(known)} of the last {plural(len(known), 'random question')}"))
-        text = [_OF_THEN]
-        if why := answers.status.get("verdict", {}).get("why"):
-            text.insert(0, f"The trainer says: {why}.")
-    return [
-        Panel("progress", "Progress", text, facts=facts),
-        corrections_panel(answers, None),
-        people_panel(answers, None),
-        guesses_panel(loop),
-    ]

@@ -11,7 +11,7 @@ from streamsvm.conformal import ConformalClassifier
 from ..trainer.state.decided import Decided, Point, shares
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored
-from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes
+from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes, stacked
 from .panel import Panel
 
 _TEXT = (
@@ -82,9 +82,7 @@ def _course(stored: Stored, points: Sequence[Point], error: float, audit: float)
     common = sorted(points[-1].tallies, key=lambda label: -points[-1].tallies[label].n)[: len(_COLORS)]
 
     def plot(figure: Any) -> None:
-        above, below = figure.subplots(2, 1, sharex=True)
-        above.set(ylabel="% decided")
-        below.set(xlabel="records", ylabel="% of class wrong")
+        above, below = stacked(figure, "records", "% decided", "% of class wrong")
         share = [100 * shares(_between(*span), audit)[0] for span in spans]
         draw_curve(above, n, share, INK, "", "-")
         for label, color in zip(common, _COLORS, strict=False):

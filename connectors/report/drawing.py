@@ -97,9 +97,16 @@ def picture(plot: Plot, name: str, alt: str) -> str:
 
 
 def new_axes(figure: Any, x: str, y: str) -> Axes:
-    axes = figure.subplots()
-    axes.set(xlabel=x, ylabel=y)
-    return axes
+    return stacked(figure, x, y)[0]
+
+
+def stacked(figure: Any, x: str, *ys: str) -> list[Axes]:
+    """Axes above one another, with these names at their sides, and a common one below."""
+    rows = list(figure.subplots(len(ys), 1, sharex=True, squeeze=False)[:, 0])
+    for axes, y in zip(rows, ys, strict=True):
+        axes.set_ylabel(y)
+    rows[-1].set_xlabel(x)
+    return rows
 
 
 def _set_numbers(axes: Axes) -> None:

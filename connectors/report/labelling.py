@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from streamsvm.validation import Interval
@@ -10,8 +11,8 @@ from streamsvm.validation import Interval
 from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
-from .answers import RECENT, Answers, compared, corrections, pace, quality, said, wilson
-from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes
+from .answers import RECENT, Answers, Pairs, compared, corrections, pace, quality, said, wilson
+from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, stacked
 from .panel import Panel
 
 _CORRECTIONS = 12  # that the table lists
@@ -19,10 +20,11 @@ _LEAST_ANSWERS = 10  # answers before which the curve does not begin
 
 Names = tuple[str, str]  # of the positive and the negative class
 
+_OF_THEN = "A guess is that of the model when it asked, so today's model is rather better."
 _NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads them, and shows {} here."
 
 
-def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Names) -> list[Panel]:
+def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Names | None) -> list[Panel]:
     """The panels of a partition whose trainer asks questions.
 
     Parameters
@@ -32,11 +34,11 @@ def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Na
     answers
         The answers of the partition; None if the log was not read.
     names
-        Names of the classes.
+        Names of the classes; None with more than two.
     """
     return [
         progress_panel(loop, answers, names),
-        quality_panel(answers, names),
+        *([] if names is None else [quality_panel(answers, names)]),
         corrections_panel(answers, names),
         people_panel(answers, names),
         guesses_panel(loop),
@@ -46,15 +48,14 @@ def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Na
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 
-def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Names) -> Panel:
-    """How many labels there are, and whether they are enough."""
+def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Names | None) -> Panel:
+    """How many labels there are, and whether they are enough; `names` is None with more than two classes."""
     counts = loop["counts"]
+    of_two = [] if names is None else [(names[0], counts["n_positive"]), (names[1], counts["n_negative"])]
+    of_classes = of_two or [pair for pair in counts["of_classes"] if pair[1]]
+    shown = ", ".join(f"{n:,} {label}" for label, n in of_classes)
     facts = [
-        (
-            "Labels",
-            f"{counts['n_positive'] + counts['n_negative']:,}: {counts['n_positive']:,} {names[0]}, "
-            f"{counts['n_negative']:,} {names[1]}",
-        ),
+        ("Labels", f"{sum(n for _, n in of_classes):,}{shown and ': '}{shown}"),
         (
             "Questions",
             f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['skipped']:,} skipped, "
@@ -64,15 +65,24 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
     ]
     if answers is None:
         return Panel("progress", "Progress", [_NEEDS_LOG.format("the rest")], facts=facts)
-    facts[:0] = lead_facts(counts["n_answered"], counts["n_positive"], names[0], _recall(counts, answers), answers)
-    facts += _facts(answers)
-    text = [_still_missed(answers.status, names)]
-    if why := answers.status.get("verdict", {}).get("why"):
-        text.insert(0, f"The trainer says: {why}.")
-    return Panel("progress", "Progress", text, facts=facts)
+    pairs = compared(answers, are_two=names is not None)[-RECENT:]
+    searched: ClassLabel
+    if names is None:
+        searched, n_found = min(of_classes, key=itemgetter(1), default=("", 0))
+        what, text, more = f"“{searched}”, the rarest class,", _OF_THEN, _right_guesses(pairs)
+    else:
+        searched, what, n_found = True, names[0], counts["n_positive"]
+        text, more = _still_missed(answers.status, names), _facts(pairs, answers)
+    recall = _said_of_recall(pairs.count((searched, searched)), sum(y == searched for _, y in pairs))
+    at_most = answers.status.get("missed", {}).get("at_most")
+    if names is not None and at_most is not None and n_found:  # the bound on missed positives
+        recall += f"; with the labels at least {n_found / (n_found + at_most):.0%}"
+    facts = [*_lead_facts(counts["n_answered"], n_found, what, recall, answers), *facts, *more]
+    why = answers.status.get("verdict", {}).get("why")
+    return Panel("progress", "Progress", [*([f"The trainer says: {why}."] if why else []), text], facts=facts)
 
 
-def lead_facts(n_answered: int, n_found: int, what: str, recall: str, answers: Answers) -> list[tuple[str, str]]:
+def _lead_facts(n_answered: int, n_found: int, what: str, recall: str, answers: Answers) -> list[tuple[str, str]]:
     """What the person who leads a labelling asks first.
 
     Parameters
@@ -111,7 +121,7 @@ def _hours_left(remaining: int | None, per_hour: float) -> str:
     return f"{left}{plural(remaining, 'label')} of the quota; {pace_now}"
 
 
-def said_of_recall(n_known: int, n: int) -> str:
+def _said_of_recall(n_known: int, n: int) -> str:
     """The share of random events of a class that the model knew, with its interval."""
     if not n:
         return "not known: no random question found one"
@@ -119,19 +129,14 @@ def said_of_recall(n_known: int, n: int) -> str:
     return f"{found.value:.0%} ({found.low:.0%} to {found.high:.0%}) on {plural(n, 'random one')}"
 
 
-def _recall(counts: Mapping[str, Any], answers: Answers) -> str:
-    """The recall of the model, and what it is at least together with the labels: the bound on missed ones tells."""
-    found = quality(compared(answers)[-RECENT:])
-    at_most, n_found = answers.status.get("missed", {}).get("at_most"), counts["n_positive"]
-    if at_most is None or not n_found:
-        return said_of_recall(found.n_found, found.n_positive)
-    low = n_found / (n_found + at_most)
-    return f"{said_of_recall(found.n_found, found.n_positive)}; with the labels at least {low:.0%}"
+def _right_guesses(pairs: Pairs) -> list[tuple[str, str]]:
+    n_right = sum(guess == y for guess, y in pairs)
+    return [("Right guesses", f"{n_right} of the last {plural(len(pairs), 'random question')}")] if pairs else []
 
 
-def _facts(answers: Answers) -> list[tuple[str, str]]:
+def _facts(pairs: Pairs, answers: Answers) -> list[tuple[str, str]]:
     """What the answers say at a glance."""
-    found = quality(compared(answers)[-RECENT:]).g_mean
+    found = quality(pairs).g_mean
     return [
         ("Corrected", plural(len(corrections(answers.entries)), "label")),
         ("g-mean", "–" if math.isnan(found.value) else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"),
@@ -276,13 +281,11 @@ def guesses_panel(loop: Mapping[str, Any]) -> Panel:
         return Panel(name, title, ["The curve begins with the first answer."])
 
     def plot(figure: Any) -> None:
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = stacked(figure, "questions answered", "% wrong", "support vectors")
         for column, label, color, style in ((2, "random questions", FIRST, "-"), (3, "chosen questions", SECOND, "--")):
             points = [(point[0], 100 * (1 - point[column])) for point in curve if point[column] is not None]
             draw_curve(above, [x for x, _ in points], [y for _, y in points], color, label, style)
         draw_curve(below, [point[0] for point in curve], [point[1] for point in curve], FIRST, "", "-")
-        above.set_ylabel("% wrong")
-        below.set(xlabel="questions answered", ylabel="support vectors")
         for axes in (above, below):
             fit(axes, zoom=axes is above)
 

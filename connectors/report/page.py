@@ -115,13 +115,10 @@ def _summary(stored: Sequence[Stored]) -> str:
     scores = {item.number: read_metrics(item).summary() for item in stored}
     kinds = list(dict.fromkeys(kind for found in scores.values() for kind in found))
     names = ("stream", "records", "labelled", *kinds, "support vectors", "model", "checkpoint")
-    header = "".join(f'<th scope="col">{name}</th>' for name in names)
-    rows = "\n".join(_summary_row(item, [scores[item.number].get(kind) for kind in kinds]) for item in stored)
-    return (
-        f'<section id="summary" class="card" aria-label="Summary"><p class="said">{html.escape(_caption(stored))}</p>\n'
-        '<div class="table" role="region" tabindex="0" aria-label="Scores"><table>\n'
-        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div></section>"
-    )
+    rows = [names, *(_summary_row(item, [scores[item.number].get(kind) for kind in kinds]) for item in stored)]
+    table = _table(rows, "Scores", [f"#p{item.number}" for item in stored])
+    said = html.escape(_caption(stored))
+    return f'<section id="summary" class="card" aria-label="Summary"><p class="said">{said}</p>\n{table}</section>'
 
 
 def _caption(stored: Sequence[Stored]) -> str:
@@ -133,21 +130,19 @@ def _caption(stored: Sequence[Stored]) -> str:
     return text
 
 
-def _summary_row(stored: Stored, scores: Sequence[float | None]) -> str:
+def _summary_row(stored: Stored, scores: Sequence[float | None]) -> tuple[str, ...]:
     is_early = predicts_early(stored)
     rows = read_rows(stored)
     blob = stored.checkpoint.blobs.get("model")
-    cells = [
+    return (
+        stored.name,
         f"{stored.checkpoint.offsets['events']:,}",
         f"{read_metrics(stored).n:,}",
         *("–" if is_early or score is None or math.isnan(score) else f"{score:.2%}" for score in scores),
         f"{_n_support(stored, rows[-1].n_support if rows else 0):,}",
         "–" if blob is None else _size(len(blob)),
         _size(stored.n_bytes),
-    ]
-    name = html.escape(stored.name)
-    first = f'<th scope="row"><a href="#p{stored.number}">{name}</a></th>'
-    return f"<tr>{first}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    )
 
 
 def _n_support(stored: Stored, recorded: int) -> int:
@@ -187,15 +182,17 @@ def _list(facts: Sequence[tuple[str, str]]) -> str:
     return f"<dl>\n{rows}\n</dl>\n"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first row is its header, and whose first column names the rows."""
+def _table(rows: Sequence[Sequence[str]], label: str = "Table", links: Sequence[str] = ()) -> str:
+    """A table whose first row is its header, and whose first column names the rows, maybe with links."""
     header = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in rows[0])
+    names = [html.escape(row[0]) for row in rows[1:]]
+    names = [f'<a href="{link}">{name}</a>' for link, name in zip(links, names, strict=True)] if links else names
     body = "\n".join(
-        f'<tr><th scope="row">{html.escape(first)}</th>{"".join(f"<td>{html.escape(cell)}</td>" for cell in rest)}</tr>'
-        for first, *rest in rows[1:]
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{html.escape(cell)}</td>" for cell in cells)}</tr>'
+        for name, (_, *cells) in zip(names, rows[1:], strict=True)
     )
     return (
-        '<div class="table" role="region" tabindex="0" aria-label="Table"><table>\n'
+        f'<div class="table" role="region" tabindex="0" aria-label="{label}"><table>\n'
         f"<thead><tr>{header}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
     )
 

@@ -19,9 +19,9 @@ from ..trainer.state.stored_state import Stored
 from .answers import Answers
 from .challengers import challengers_panels
 from .charts import are_early, draw_intervals
-from .classes import class_labels_panels, classes_panels
+from .classes import classes_panels
 from .decisions import decisions_panels
-from .drawing import FIRST, INK, SECOND, SOFT, THIRD, draw_line, fit, new_axes
+from .drawing import FIRST, INK, SECOND, SOFT, THIRD, draw_line, fit, new_axes, stacked
 from .drift import Block, Change, error_blocks, find_changes
 from .fields import fields_panels
 from .labelling import labelling_panels
@@ -68,8 +68,6 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
     ]
     if loop is None:
         return stream
-    if not stored.classes.are_two:
-        return [*class_labels_panels(loop, answers), *stream]
     return [*labelling_panels(loop, answers, names_of(stored)), *stream]
 
 
@@ -89,8 +87,10 @@ def read_loop(stored: Stored) -> dict[str, Any] | None:
     return orjson.loads(stored.checkpoint.blobs["labelling"])["loop"] if asks(stored) else None
 
 
-def names_of(stored: Stored) -> tuple[str, str]:
-    """Names of the positive and the negative class, as they stand in a sentence."""
+def names_of(stored: Stored) -> tuple[str, str] | None:
+    """Names of the positive and the negative class, as they stand in a sentence; None with more than two classes."""
+    if not stored.classes.are_two:
+        return None
     positive, negative = (stored.setting(f"label.{name}") for name in ("positive", "negative"))
     return (f"“{positive}”", f"“{negative}”") if positive else ("positive", "negative")
 
@@ -262,11 +262,9 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None) -> Panel:
     ages = [row for row in known if not math.isnan(row.age)]
 
     def plot(figure: Any) -> None:
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below = stacked(figure, "records", "waiting", "seconds")
         draw_line(above, known, [row.lag for row in known], FIRST, "")
         draw_line(below, ages, [row.age for row in ages], SECOND, "")
-        above.set_ylabel("waiting")
-        below.set(xlabel="records", ylabel="seconds")
         for axes in (above, below):
             fit(axes, zoom=axes is below)
 
@@ -294,17 +292,13 @@ def drift_panel(rows: list[Snapshot]) -> Panel:
     shifts = [row for row in rows if not math.isnan(row.shift)]
 
     def plot(figure: Any) -> None:
-        above, below = figure.subplots(2, 1, sharex=True) if shifts else (figure.subplots(), None)
+        rows = stacked(figure, "records", "% wrong", *(["shift"] if shifts else []))
         edges = [blocks[0].start, *(block.n for block in blocks)]
-        above.stairs([100 * block.n_errors / block.n_labels for block in blocks], edges, color=FIRST, linewidth=1.0)
+        rows[0].stairs([100 * block.n_errors / block.n_labels for block in blocks], edges, color=FIRST, linewidth=1.0)
         for change in changes:
-            above.axvline(change.n, color=INK, linewidth=1.0, linestyle="-" if change.after > change.before else ":")
-        above.set_ylabel("% wrong")
-        if below is not None:
-            draw_line(below, shifts, [row.shift for row in shifts], SECOND, "")
-            below.set_ylabel("shift")
-        (above if below is None else below).set_xlabel("records")
-        for axes in (above, below) if below is not None else (above,):
+            rows[0].axvline(change.n, color=INK, linewidth=1.0, linestyle="-" if change.after > change.before else ":")
+        draw_line(rows[-1], shifts, [row.shift for row in shifts], SECOND, "")
+        for axes in rows:
             fit(axes)
 
     text = [_said_of_changes(changes), _how_found(blocks, step)]

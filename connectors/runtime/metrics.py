@@ -177,7 +177,6 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._declared = {metric.name: metric for metric in METRICS}
         self._families: dict[str, Any] = {}
-        self._series: dict[str, dict[tuple[str, ...], Any]] = {}
 
     def set(self, name: str, value: float | Callable[[], float], /, **labels: object) -> None:
         """Set a gauge to a number, or for good to a function, which each scrape calls."""
@@ -204,13 +203,10 @@ class Metrics:
 
     def drop(self, **labels: object) -> None:
         """Forget all series with these labels, as when a partition goes to another process."""
-        for name, every in self._series.items():
-            names = self._declared[name].labels
-            if labels.keys() <= set(names):
-                wanted = {names.index(label): _text(value) for label, value in labels.items()}
-                for key in [key for key in every if all(key[at] == value for at, value in wanted.items())]:
-                    del every[key]
-                    self._families[name].remove(*key)
+        wanted = {label: _text(value) for label, value in labels.items()}
+        for name, family in self._families.items():
+            if labels.keys() <= set(self._declared[name].labels):
+                family.remove_by_labels(wanted)
 
     def render(self) -> str:
         """All values in Prometheus' text format, version 0.0.4."""
@@ -228,14 +224,8 @@ class Metrics:
         if name not in self._families:
             options = {"buckets": metric.buckets} if metric.buckets else {}
             self._families[name] = _CLASSES[kind](name, metric.help, metric.labels, registry=self.registry, **options)
-            self._series[name] = {}
-        if not metric.labels:
-            return self._families[name]
-        key = tuple(_text(labels[label]) for label in metric.labels)
-        series = self._series[name].get(key)
-        if series is None:
-            series = self._series[name][key] = self._families[name].labels(*key)
-        return series
+        family = self._families[name]
+        return family.labels(*(_text(labels[label]) for label in metric.labels)) if metric.labels else family
 
 
 def _text(value: object) -> str:

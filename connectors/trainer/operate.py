@@ -63,7 +63,7 @@ class Loop(Generic[Result]):
             self._seek()
         except Unavailable as error:
             self._reading.goes_on(error)
-            self._health.set_unready(str(error))
+            self._health.unready = str(error)
             time.sleep(POLL_SECONDS)
         return []
 
@@ -74,16 +74,16 @@ class Loop(Generic[Result]):
             self._cannot_write = None
         except Unavailable as error:
             self._cannot_write = str(error)
-            self._health.set_unready(self._cannot_write)
+            self._health.unready = self._cannot_write
             logger.warning("%s are not durable yet: %s", what, error)
         return self._cannot_write is None
 
     def _show(self, waits_for: str | None = None) -> None:
         """Show whether the loop is ready; if not, why."""
         if reason := self._reading.reason or self._cannot_write or waits_for:
-            self._health.set_unready(reason)
+            self._health.unready = reason
         else:
-            self._health.set_ready()
+            self._health.unready = None
 
     def _wait(self, reason: str) -> None:
         """Something cannot be read or written yet: stay alive, unless the process has to end."""
@@ -144,7 +144,7 @@ def operate(
                     if stop() or not settings.daemon.follow:
                         raise
                     outage.goes_on(error)
-                    health.set_unready(str(error))
+                    health.unready = str(error)
             logger.info("beginning again where the state was saved last")
             pause(LOOK_SECONDS, stop)
 

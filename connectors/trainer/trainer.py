@@ -111,7 +111,7 @@ class Trainer(Loop[dict[int, State]]):
 
     def run(self) -> dict[int, State]:
         """Consume the log to its end, or until stopped; return the state of each partition."""
-        self._health.set_unready("no partition is assigned yet")
+        self._health.unready = "no partition is assigned yet"
         topic = self._settings.log.topic
         try:
             topics.check(self._settings, topics.of_trainers(self._settings))
@@ -163,7 +163,7 @@ class Trainer(Loop[dict[int, State]]):
                         self._catching_up[number] = CatchingUp(self._settings, partition)
         self._was_assigned = self._is_busy = True
         self._telemetry.rebalanced(self._partitions.values())
-        self._health.set_ready()
+        self._health.unready = None
         logger.info("assigned partitions %s", partitions)
 
     def revoked(self, partitions: list[int]) -> None:
@@ -233,7 +233,7 @@ class Trainer(Loop[dict[int, State]]):
                 self._telemetry.forget(partition)
                 partition.close()
         if not self._partitions:
-            self._health.set_unready("no partition is assigned")
+            self._health.unready = "no partition is assigned"
 
     # --- a cycle ------------------------------------------------------------------------------------------------------
 

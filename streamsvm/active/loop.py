@@ -53,13 +53,11 @@ from streamsvm.active.choosing.decisions import guesses, margins
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.recall_rule import ToRecall
-from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
-from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict, single_rules
+from streamsvm.active.choosing.selection import EACH_CLASS, Choice, RandomSelection, Reason, Selection
+from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 from streamsvm.core import arguments
 
 START = 0.3  # share of the questions that are still of the start while a class has few labels
-EACH_CLASS = 3  # labels, until which some questions are of the start: one positive says little about the others
-EXPLORE = 0.1  # share of random questions, unless the selection itself explores
 DISMISSED = {"skip": "skipped", "ignore": "ignored"}  # how a question ends with such an answer
 
 _RANDOM = RandomSelection()
@@ -137,7 +135,7 @@ class LabellingLoop:
         if stopping is not None:
             arguments.require_a("stopping", stopping, StoppingRule, "a stopping rule such as MaxLabels(100)")
         if explore is None:
-            explore = 0.0 if selection.explores else EXPLORE
+            explore = 0.0 if selection.explores else MixedSelection.explore
         if not 0.0 <= explore <= 1.0:
             raise ValueError(f"explore={explore!r} must be a share from 0 to 1")
         for argument, value, least in (("seeds", seeds, 0), ("n_open", n_open, 1), ("expiry", expiry, 1)):
@@ -147,7 +145,8 @@ class LabellingLoop:
         self._selection = selection
         self._stopping = stopping
         # The rule that promises a recall, if there is one, and what it has seen:
-        self._promise = next((rule for rule in single_rules(stopping) if isinstance(rule, ToRecall)), None)
+        singles = stopping.singles() if stopping else ()
+        self._promise = next((rule for rule in singles if isinstance(rule, ToRecall)), None)
         self._looked_at: tuple[Any, ...] = ()
         self._explore = explore
         self._seeds = seeds

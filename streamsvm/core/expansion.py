@@ -59,9 +59,9 @@ import numpy as np
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._reference import by_reference
-from streamsvm.core.kernels import self_product
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_product
 
-FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
+FORBIDDEN = LARGEST_KERNEL_VALUE  # larger than any gradient; adding one to it is harmless
 
 # counts; WIDTH: features that examples have had, WIDE: entries beyond which a sparse matrix is compressed
 SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES = range(9)

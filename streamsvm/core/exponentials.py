@@ -3,10 +3,11 @@
     x = k ln 2 + f,  |f| <= ln(2)/2:     e^x = 2^k (1 + f + f^2 P(f))
 
 Adding 1.5 * 2^23 (2^52 in float64) rounds k to an integer in the low bits of the number; a shift of these bits by 23
-(52) then multiplies by 2^k.  ln 2 is split in two so that k times its first part is exact.
+(52) then multiplies by 2^k.  ln 2 is split in two so that k times its first part, of 9 bits (16), is exact.
 """
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,24 @@ import numpy as np
 from streamsvm.core.compiling._jit import compiled_for, inner_fma
 from streamsvm.core.compiling._simd import float32_bits, float32_from_bits, fmax
 
+
+def _split(bits: int) -> tuple[float, float]:
+    """ln 2 rounded to so many bits, and the rest."""
+    exact = Decimal(2).ln()
+    high = round(exact * 2**bits) / 2**bits
+    return high, float(exact - Decimal(high))
+
+
 LOG2_E = 1 / math.log(2.0)
 LOG2_E_32, ROUND_32, ROUND = np.float32(LOG2_E), np.float32(1.5 * 2**23), 1.5 * 2**52
-LN2_HIGH_32, LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+LN2_HIGH_32, LN2_LOW_32 = map(np.float32, _split(9))
 # with a relative error below 1e-7
 P = tuple(
     map(np.float32, (0.50000001201, 0.16666665459, 0.041665795894, 8.3334519073e-3, 1.3981999507e-3, 1.98756915e-4))
 )
 EXP_MIN_32 = np.ceil(np.log(np.finfo(np.float32).tiny))  # smaller arguments are rounded up to it
 
-LN2_HIGH, LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6
+LN2_HIGH, LN2_LOW = _split(16)
 E = tuple(1 / math.factorial(k) for k in range(14))  # Taylor's series, whose remainder is below 1e-17
 EXP_MIN = -600.0  # below, e^x counts as 0: its products with coefficients would be denormal, which is slow
 

@@ -18,12 +18,13 @@ import math
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.scaling import CLIP
 
-SQUARED_NORM = 9.0  # A model that scales cuts values at 3, so that a text of one word is not cut.
+SQUARED_NORM = CLIP**2  # so that a text of one word is not cut
 SHARE_OF_WORDS = 0.6  # of the squared norm; n-grams have the rest
 SHORTEST_GRAM, LONGEST_GRAM = 3, 4
-BASIS, PRIME, MIXER, MASK = 0x811C9DC5, 0x01000193, 0x85EBCA6B, 0xFFFFFFFF
-SPACE = 32
+BASIS, PRIME, MIXER, MASK = 0x811C9DC5, 0x01000193, 0x85EBCA6B, int(np.iinfo(np.uint32).max)
+SPACE = ord(" ")
 LOGS = tuple(math.log1p(count) for count in range(16))  # of nearly all counts
 
 

@@ -36,7 +36,7 @@ FORMULAS = tuple(about.on_gpu for about in KERNELS.values())
 
 LARGEST_DEGREE = 1000  # each degree costs a multiplication for each kernel value
 LARGEST_KERNEL_VALUE = 1e30  # k(x, x), and of a parameter: finite in float32, and sums are far from overflow in float64
-TANH_MAX = 20.0  # beyond, tanh is 1 in both precisions
+TANH_MAX = float(math.ceil(0.5 * math.log(8.0 / np.finfo(float).eps)))  # beyond, 1 - 2 e^(-2x) is 1 when rounded
 
 
 @of_numbers

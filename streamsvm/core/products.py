@@ -20,9 +20,8 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, put_tile
+from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.rows import add_columns
-
-PANELS_AT_ONCE = 8  # are packed together; their features stay in a cache
 
 
 def padded(n: int, itemsize: int) -> int:
@@ -90,10 +89,11 @@ def multiply(X, panels, n_features, first, n, edge_rows, edge, out):
 def products(X, columns, out):
     """out[t, s] = <X[t], columns[:, s]>; the arrays have one precision, and `columns` all features of X."""
     n, n_features, slots = out.shape[1], X.shape[1], TILE_VECTORS * VECTOR_BYTES // out.itemsize
-    panels, edge = np.empty(PANELS_AT_ONCE * slots * n_features, out.dtype), np.empty((TILE_ROWS, slots), out.dtype)
+    at_once = max(1, SECOND_LEVEL // max(1, slots * n_features * out.itemsize)) * slots  # packed, they stay in a cache
+    panels, edge = np.empty(min(at_once, n + slots) * n_features, out.dtype), np.empty((TILE_ROWS, slots), out.dtype)
     edge_rows = np.empty((TILE_ROWS, n_features), out.dtype)
-    for first in range(0, n, PANELS_AT_ONCE * slots):
-        end = min(first + PANELS_AT_ONCE * slots, n)
+    for first in range(0, n, at_once):
+        end = min(first + at_once, n)
         pack(columns, n_features, first, end, panels)
         multiply(X, panels, n_features, first, end - first, edge_rows, edge, out)
 

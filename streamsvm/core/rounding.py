@@ -4,8 +4,10 @@ A factor of 2 either way changes no decision but those that rounding makes anywa
 step or a violation, is a thousand times as large.
 """
 
+import numpy as np
+
 KERNEL_ROUNDING = 1e-6  # of a float32 kernel value, relative: eight units in the last place
 SUM_ROUNDING = 1e-9  # of a sum in float64, relative to the sum of the sizes: far above that of a million additions
 NO_CURVATURE = 1e-12  # along a pair of members, beside kernel values of about 1: the two are equal
 DUST = 1e-13  # what is left of a whole by the rounding of sums in float64
-PRECISION = 2.0**-24  # of a number in float32, relative to its size
+PRECISION = float(np.finfo(np.float32).epsneg)  # of a number in float32, relative to its size

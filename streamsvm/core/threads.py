@@ -30,8 +30,7 @@ R = TypeVar("R")
 VARIABLE = "STREAMSVM_NUM_THREADS"
 OTHERS = "OMP_NUM_THREADS"  # joblib sets it in its workers, so that they do not crowd each other out
 MIN_WORK = 32 * TASK  # nanoseconds of one core for each thread: its tasks, `SHARES` of them, cost an eighth of that
-SHARES = 4  # tasks for each thread, so that all threads end together
-AHEAD = 2  # tasks for each thread that are prepared before their turn
+SHARES = 4  # tasks for each thread, so that all threads end together; as many are prepared before their turn
 CGROUP = Path("/sys/fs/cgroup")
 
 _chosen: list[int] = []  # what `set_num_threads` was given last, if anything
@@ -173,7 +172,7 @@ def _shared(work: Callable[[T], Iterator[R]], tasks: Iterable[T], n_threads: int
         try:
             for task in tasks:
                 waiting.append(pool.submit(values_of, task))
-                if len(waiting) > AHEAD * n_threads:
+                if len(waiting) > SHARES * n_threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -12,8 +12,6 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.learner.state import State, batches, class_weight
 from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
 
-_CACHE_MB = 64.0  # 2900 examples in float64: answers that people gave are seldom more
-
 
 def left_out_margins(model: Any, X: Any, y: Sequence[Any], sample_weight: np.ndarray) -> np.ndarray:
     """Margins of labelled examples, each by the exact solution for all others.
@@ -73,4 +71,4 @@ def _store(state: State, X: Any) -> RowStore:
         sp.csr_matrix((queries.values, queries.indices, queries.indptr), shape=(len(queries.sq), n_features))
         for _, queries in batches(state, X, learning=False)
     ]
-    return RowStore(sp.vstack(parts, format="csr"), state.kernel, _CACHE_MB)
+    return RowStore(sp.vstack(parts, format="csr"), state.kernel)

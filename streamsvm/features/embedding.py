@@ -15,10 +15,10 @@ import numpy as np
 
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
+from streamsvm.core.scaling import CLIP
 from streamsvm.features.static_embedding import WordLlama
 from streamsvm.features.values import LONGEST_LIST, TEXT
 
-NORM = 3.0  # of the columns of a text's embedding, as of its hashed words
 BUILT_IN: dict[str, Callable[[], Any]] = {"wordllama": WordLlama}
 
 
@@ -88,7 +88,7 @@ class Embedding:
             self.problem = f"it must give {len(self._columns)} finite numbers, and gave an array of shape {v.shape}"
             return None
         length = math.hypot(*v.tolist())
-        return dict(zip(self._columns, (v / length * NORM).tolist(), strict=True)) if length else {}
+        return dict(zip(self._columns, (v / length * CLIP).tolist(), strict=True)) if length else {}
 
     def dumped(self) -> list[Any]:
         """How a snapshot finds the embedder, and what it must be."""

@@ -9,6 +9,7 @@ import numpy as np
 from river import base
 
 from streamsvm.core import arguments
+from streamsvm.core.blocks import LARGEST_FEATURE
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.guesses import NUMBERS, N, guess, learn_values
 from streamsvm.core.inputs import APART
@@ -27,7 +28,6 @@ from streamsvm.features.values import (
     EPOCHS,
     ID,
     IGNORE,
-    LARGEST,
     LEFT_OUT,
     LIST,
     NUMBER,
@@ -37,7 +37,7 @@ from streamsvm.features.values import (
 
 COUNTED = 64  # records after which it is counted anew which fields are rare
 MOST_NUMBERS = 2**16  # columns whose values are guessed if they are missing
-SMALLEST, NAN = -LARGEST, math.nan
+SMALLEST, NAN = -LARGEST_FEATURE, math.nan
 NO_WORDS: dict[str, str] = {}
 # A field's name, the row of its guess if it is known to be a number, or -1, and the columns of a category's values.
 Step = tuple[Hashable, int, dict[str, str], Field]
@@ -197,7 +197,7 @@ class Records(Saved, base.Transformer):
                     number = v if kind is float else float(v) if (kind is str and v) or kind is int else NAN
                 except (ValueError, OverflowError):
                     number = NAN
-                if SMALLEST < number < LARGEST and (kind is not str or "_" not in v):  # the guesses count it
+                if SMALLEST < number < LARGEST_FEATURE and (kind is not str or "_" not in v):  # the guesses count it
                     known[row] = number
                     if out is not None:
                         out[name] = number
@@ -354,7 +354,7 @@ class Records(Saved, base.Transformer):
                     number = v if kind is float else float(v) if (kind is str and v) or kind is int else NAN
                 except (ValueError, OverflowError):
                     number = NAN
-                if SMALLEST < number < LARGEST and (kind is not str or "_" not in v):
+                if SMALLEST < number < LARGEST_FEATURE and (kind is not str or "_" not in v):
                     out[name] = number
                     continue
             elif kind is str and v in words:

@@ -14,6 +14,7 @@ from uuid import UUID
 import numpy as np
 
 from streamsvm.core.arguments import is_missing
+from streamsvm.core.blocks import LARGEST_FEATURE
 
 NUMBER, CATEGORY, TIME, TEXT, LIST = "number", "category", "time", "text", "list"
 IGNORE, ID = "ignore", "id"
@@ -23,7 +24,6 @@ GIVEN = (NUMBER, CATEGORY, TIME, TEXT, LIST, IGNORE, *EPOCHS)  # kinds that a us
 LEFT_OUT = (None, IGNORE, ID)  # kinds without columns; None before the first value that is present
 
 UNFIT: Any = object()
-LARGEST = 1e18  # its square fits into float32
 LONGEST_LIST = 4096
 LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
 LONGEST_BITS = 256  # of an integer as a category's value; Python refuses to write very long ones
@@ -52,7 +52,7 @@ def number_of(v: Any) -> Any:
         v = float(v)
     except (TypeError, ValueError, OverflowError):
         return None if not isinstance(v, str) and is_missing_scalar(v) else UNFIT
-    if -LARGEST < v < LARGEST:
+    if -LARGEST_FEATURE < v < LARGEST_FEATURE:
         return v
     return UNFIT if v == v else None  # NaN is missing
 
@@ -145,7 +145,7 @@ def list_of(v: Any) -> Any:
     if array.ndim != 1 or array.dtype.kind not in "fiub" or len(array) > LONGEST_LIST:
         return UNFIT
     array = array.astype(np.float64)
-    return array if np.all(np.abs(array) < LARGEST) else UNFIT
+    return array if np.all(np.abs(array) < LARGEST_FEATURE) else UNFIT
 
 
 READERS: dict[str, Callable[[Any], Any]] = {

@@ -28,12 +28,12 @@ import numpy as np
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
+from streamsvm.core.rounding import SUM_ROUNDING
 
 FIRST = 100  # values that give the edges, about four for each bin
 EDGES = 23
 BINS = 2 * EDGES + 1
 SUMS = 6  # of a feature: three for values that become larger, three for smaller ones
-LEAST_P = 1e-9  # so that a bet, whose expectation is 1, stays finite
 STEP, MIX, MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -102,7 +102,7 @@ def _rank(row, v, n, u):
 @inner
 def _bet(sums, k, p):
     """Three sums of bets that p is small."""
-    half = np.sqrt(max(p, LEAST_P))
+    half = np.sqrt(max(p, SUM_ROUNDING))  # so that a bet, whose expectation is 1, stays finite
     quarter = np.sqrt(half)
     sums[k] = (1.0 + sums[k]) * 0.5 / half
     sums[k + 1] = (1.0 + sums[k + 1]) * 0.75 / quarter

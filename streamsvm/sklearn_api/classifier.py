@@ -215,53 +215,52 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             If `max_iter` passes did not reach the optimum.
         """
         arguments.require_count("max_iter", self.max_iter, 1)
-        if is_given(self.kernel):
-            return self._fit_to_kernel(X, y, sample_weight)
-        X, y, weights = self._checked(X, y, sample_weight, first=True)
-        require_moderate(X)
+        checked, y, weights = self._checked(X, y, sample_weight, first=True)
         weights = np.maximum(weights, 0.0)
         self.classes_, labels = coded(y, weights)
+        if is_given(self.kernel):
+            self._X_fit = X if callable(self.kernel) else None
+            outcomes = self._fit_to_kernel(checked, labels, weights)
+        else:
+            outcomes = self._fit_to_features(checked, labels, weights)
+        self.n_iter_ = np.array([passes for passes, _ in outcomes], np.int32)
+        if not all(reached for _, reached in outcomes):
+            warnings.warn(
+                f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
+                "scale the features, or raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.n_samples_seen_ = checked.shape[0]
+        return self
+
+    def _fit_to_features(self, X: Any, labels: np.ndarray, weights: np.ndarray) -> list[tuple[int, bool]]:
+        """Train a model; the number of passes for each pair of classes, and whether they sufficed."""
+        require_moderate(X)
         rows, weights = distinct(X, labels, weights)
-        X_once, labels = X[rows], labels[rows]
+        X, labels = X[rows], labels[rows]
         factors = self._class_factors(labels, weights)
-        self._start(X_once, weights)
-        X_once = centred(X_once, self._centre)
+        self._start(X, weights)
+        X = centred(X, self._centre)
         max_passes = 1 if self.algorithm in ONE_PASS else self.max_iter
-        training_set = (X_once, labels, weights * factors[labels], rows)
+        training_set = (X, labels, weights * factors[labels], rows)
         if isinstance(self.model_, OneVsOne):
             outcomes = train_pairs(self.model_, *training_set, tol=self.tol, max_passes=max_passes)
         else:
             outcomes = [train(self.model_, *training_set, tol=self.tol, max_passes=max_passes)]
         self._warn_of_lost_digits()
-        self._note_passes(outcomes, reached_in_one=max_passes == 1)
-        self.n_samples_seen_ = X.shape[0]
-        return self
+        return outcomes
 
-    def _fit_to_kernel(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """`fit` for kernel values that the user computes."""
-        if self.algorithm != "lasvm":
-            raise ValueError(
-                f'kernel={self.kernel!r} needs algorithm="lasvm", not {self.algorithm!r}, which learns online'
-            )
-        self._require_shape()
-        _require_labels(y)
-        K = kernel_values(self.kernel, X, X)
-        y = column_or_1d(y, warn=True)
-        require_square(K, y)
-        check_classification_targets(y)
-        weights = np.maximum(_weights_of(sample_weight, K), 0.0)
-        self.classes_, labels = coded(y, weights)
+    def _fit_to_kernel(self, K: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> list[tuple[int, bool]]:
+        """The same for kernel values that the user computes."""
         factors = self._class_factors(labels, weights)[labels]
         arguments.require_positive("C", self._bound)
         box = arguments.boxes_of(self._bound, weights, factors, "sample_weight")
-        self._X_fit, self.n_features_in_ = (X if callable(self.kernel) else None), K.shape[1]
-        self._begun_with = self.get_params(deep=False)
+        self.n_features_in_, self._begun_with = K.shape[1], self.get_params(deep=False)
         options = SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
         used = np.flatnonzero(weights > 0.0)
         self.model_ = KernelMachines(K, labels, used, box, options, max(self.max_iter, 2))
-        self._note_passes(self.model_.outcomes)
-        self.n_samples_seen_ = len(K)
-        return self
+        return self.model_.outcomes
 
     def _warn_of_lost_digits(self) -> None:
         if isinstance(self.model_, OneVsOne):
@@ -269,17 +268,6 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         else:
             s = self.model_._state.expansion
             warn_of_lost_digits(s, self.model_._state.kernel, float(np.linalg.norm(s.alpha)))
-
-    def _note_passes(self, outcomes: list[tuple[int, bool]], reached_in_one: bool = False) -> None:
-        """Note how many passes each pair took; warn if they did not suffice."""
-        self.n_iter_ = np.array([passes for passes, _ in outcomes], np.int32)
-        if not reached_in_one and not all(reached for _, reached in outcomes):
-            warnings.warn(
-                f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
-                "scale the features, or raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn the next batch of examples in their order, in one pass.
@@ -334,13 +322,22 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         for name, values in (("X", X), ("sample_weight", sample_weight)):
             arguments.require_unmasked(name, values)
         _require_labels(y)
-        X, y = validate_data(self, X, y, reset=first, **FORM)
+        if first:
+            self._require_shape()
+        if is_given(self.kernel):
+            if self.algorithm != "lasvm":
+                raise ValueError(
+                    f'kernel={self.kernel!r} needs algorithm="lasvm", not {self.algorithm!r}, which learns online'
+                )
+            X, y = kernel_values(self.kernel, X, X), column_or_1d(y, warn=True)
+            require_square(X, y)
+        else:
+            X, y = validate_data(self, X, y, reset=first, **FORM)
         check_classification_targets(y)
         return X, y, _weights_of(sample_weight, X)
 
     def _start(self, X: Any, weights: np.ndarray) -> None:
         """Make the model for these first examples."""
-        self._require_shape()
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm={self.algorithm!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
         self.gamma_ = gamma_of(self.gamma, X, weights)

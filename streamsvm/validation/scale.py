@@ -15,7 +15,8 @@ from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.kernels import about
 from streamsvm.core.mixed import apart_of, numbers_of, with_columns
-from streamsvm.core.scaling import CLIP, CONSTANT
+from streamsvm.core.rounding import SUM_ROUNDING
+from streamsvm.core.scaling import CLIP
 from streamsvm.validation.held_out.problem import require_solvable
 
 
@@ -67,7 +68,7 @@ def standardised(X: Any, apart: np.ndarray | None = None) -> Any:
     if apart is not None:
         scaled &= ~apart
     mean, deviation = Z[:, scaled].mean(axis=0), Z[:, scaled].std(axis=0)
-    deviation[deviation <= CONSTANT * np.abs(mean)] = 1.0
+    deviation[deviation <= SUM_ROUNDING * np.abs(mean)] = 1.0
     Z[:, scaled] = np.clip((Z[:, scaled] - mean) / deviation, -CLIP, CLIP)
     return Z
 

@@ -12,8 +12,9 @@ import pytest
 
 from streamsvm import LASVM, SnapshotError, StreamWarning, load
 from streamsvm.core.saving import snapshot
+from streamsvm.core.scaling import CLIP
 from streamsvm.features import Records
-from streamsvm.features.embedding import NORM, named
+from streamsvm.features.embedding import named
 from streamsvm.features.field import JUDGED, LONGEST_TEXT
 from tests.helpers.river_checks import hold
 
@@ -69,7 +70,7 @@ def test_the_numbers_of_the_embedder_join_the_columns_of_the_text_and_have_a_nor
         found, before = records.transform_one(x), plain.transform_one(x)
         assert before.items() <= found.items()
         counts = np.array(Vowels().embed_one(x["note"] or ""), float)
-        wanted = counts * NORM / (np.linalg.norm(counts) or 1.0)
+        wanted = counts * CLIP / (np.linalg.norm(counts) or 1.0)
         np.testing.assert_allclose(columns(found), wanted, rtol=1e-14)
         assert len(found) == len(before) + 5 * bool(counts.any())  # a text without a vowel has no column
     assert str(records.summary()).count("given, embedded by vowels 1") == 1
@@ -265,5 +266,5 @@ def test_wordllama_knows_meanings_and_uses_no_network(monkeypatch):
     assert near({"note": "my car is broken"}, {"note": "the automobile needs a repair"}) > 2 * near(
         {"note": "my car is broken"}, {"note": "strawberry cake with cream"}
     )
-    assert near({"note": "half a \ud800 pair"}, {"note": "half a \ud800 pair"}) == pytest.approx(NORM**2)
+    assert near({"note": "half a \ud800 pair"}, {"note": "half a \ud800 pair"}) == pytest.approx(CLIP**2)
     assert Records.from_bytes(records.to_bytes()).digest() == records.digest()

@@ -7,7 +7,7 @@ import numpy as np
 from streamsvm.core import scaling
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, make_kernel, self_products
-from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
+from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE, SUM_ROUNDING
 from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.online.arrival import MAX_REPROCESS
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
@@ -165,7 +165,7 @@ class NaiveScale:
             return 0.0
         if not self.scales:
             return float(self._is_far(f["m"]))
-        is_constant = np.sqrt(self._variance(f)) <= scaling.CONSTANT * abs(f["m"])
+        is_constant = np.sqrt(self._variance(f)) <= SUM_ROUNDING * abs(f["m"])
         return 1.0 if is_constant else self._variance(f)
 
     def _is_far(self, off):

@@ -12,6 +12,7 @@ from nursery import start_fresh
 from patience import Patience
 
 from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.logs.cluster.outputs import FLUSH_SECONDS
 
 from .app import WAIT_SECONDS, settings_of, some_stream
 from .broker import Broker
@@ -42,7 +43,7 @@ def test_a_broker_that_hangs_is_away_for_a_while_and_dies(private_broker, topics
     private_broker.stop()
     process.wait_until(lambda: process.get("/readyz") == (503, f"no broker answers at {private_broker.bootstrap}\n"))
     assert process.get("/healthz")[0] == 200
-    time.sleep(20)
+    time.sleep(FLUSH_SECONDS + 1)  # An attempt to write has failed meanwhile.
     private_broker.start()
     again = topics_of(private_broker.bootstrap)
     again.produce(log["topic"], events[500:])

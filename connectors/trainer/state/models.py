@@ -73,8 +73,10 @@ class ModelKind(NamedTuple):
 
     def new(self) -> Any:
         """A model that has learned nothing."""
-        model = self.settings.made()
-        return model if self.classes is None else MulticlassModel(model, list(self.classes) or None)
+        if self.classes is None:
+            return self.settings.made()
+        classes = list(self.classes) or None
+        return self.settings.made(lambda learner: MulticlassModel(learner, classes))
 
     def begun(self, model: Any = None) -> Trained:
         """What goes on learning from here: this model, or a new one."""
@@ -84,7 +86,8 @@ class ModelKind(NamedTuple):
 
     def read(self, blob: bytes) -> Trained:
         """What goes on learning, from the bytes of a `Trained`."""
-        implementation: Any = self.settings.implementation if self.classes is None else MulticlassModel
+        is_one = self.classes is None or self.settings.algorithm == "mixture"  # whose kind its bytes tell
+        implementation: Any = self.settings.implementation if is_one else MulticlassModel
         return Trained.from_bytes(implementation, blob, self.settings.cache_mb)
 
 

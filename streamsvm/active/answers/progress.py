@@ -8,7 +8,7 @@ from streamsvm.active.answers.events import CurvePoint
 from streamsvm.active.choosing.selection import POOL
 
 CURVE = 256  # points of the curve at most
-RANDOM, CHOSEN = 0, 1  # kinds of questions: about random examples, and about those that the model was unsure of
+RANDOM, CHOSEN = range(2)  # kinds of questions: about random examples, and about those that the model was unsure of
 
 
 class Progress:

@@ -29,9 +29,7 @@ from typing import Literal, NamedTuple
 from streamsvm.active.answers.register import ENDED
 from streamsvm.core.newest import Newest
 
-VOICES = 20  # annotators of one question whose last word is kept
-PEOPLE = 1000  # annotators who can undo
-UNDOABLE = 20  # answers of each of them
+KEPT = 20  # annotators of one question, by their last words, and answers of one annotator
 
 Outcome = Literal["first", "repeated", "changed", "unknown"]
 
@@ -54,7 +52,7 @@ class _Card:
     holders: dict[str, int] = field(default_factory=dict)  # the annotators who have it, and the ends of their leases
     y: bool | None = None  # the answer that holds
     by: str | None = None  # the annotator who gave it
-    said: Newest[str, bool | None] = field(default_factory=lambda: Newest(VOICES))  # last words; None: no label
+    said: Newest[str, bool | None] = field(default_factory=lambda: Newest(KEPT))  # last words; None: no label
 
     def is_free(self, who: str, now: int) -> bool:
         """Whether an annotator may get it."""
@@ -96,7 +94,7 @@ class QuestionBook:
         self._open: dict[str, _Card] = {}
         self._closed: Newest[str, _Card] = Newest(ENDED)
         self._held: dict[str, str] = {}  # by annotator: the question assigned to them
-        self._given: Newest[str, deque[Given]] = Newest(PEOPLE)  # by annotator
+        self._given: Newest[str, deque[Given]] = Newest(ENDED)  # by annotator
 
     def __len__(self) -> int:
         """Number of open questions, assigned or not."""
@@ -322,7 +320,7 @@ class QuestionBook:
 
     def _note(self, who: str, answer: Given) -> None:
         others = [given for given in self._given.get(who, ()) if given.question_id != answer.question_id]
-        self._given[who] = deque([*others, answer], maxlen=UNDOABLE)
+        self._given[who] = deque([*others, answer], maxlen=KEPT)
 
 
 def _holds(card: _Card, who: str, y: bool) -> bool:

@@ -9,7 +9,7 @@ labelled without a question.  An example that is forgotten counts as never seen.
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from streamsvm.active.answers.events import Action, Label, LoopCounts, Question, Withdraw
@@ -71,12 +71,13 @@ class Questions:
 
     def n_without_label(self) -> int:
         """Number of examples that have left the pool and have no label, except those to be ignored."""
-        return len(self.unanswered()) + sum(record.y is None for record in self._elsewhere.values())
+        records = chain(self.open.values(), self._closed.values(), self._elsewhere.values())
+        return sum(record.is_without_label for record in records)
 
     def is_without_label(self, key: int) -> bool:
         """Whether `n_without_label` counts this example."""
         record = self.find(key)
-        return record is not None and record.y is None and record.status != "ignored"
+        return record is not None and record.is_without_label
 
     def said(self, key: int) -> bool | None:
         """What is known of an example: whether it is positive; None if it may be.  An ignored one is not."""
@@ -114,8 +115,8 @@ class Questions:
         """The questions about examples that have no label and are not to be ignored, and how they ended, or "open"."""
         return [
             (record.question, record.status)
-            for record in (*self.open.values(), *self._closed.values())
-            if record.question is not None and record.y is None and record.status != "ignored"
+            for record in chain(self.open.values(), self._closed.values())
+            if record.question is not None and record.is_without_label
         ]
 
     # --- asking -------------------------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from streamsvm.active.answers.events import Label, Question
+from streamsvm.core.arguments import LARGEST_ID
 
 LATER = "later"
 ALIKE = "alike"
 ENDED = 10_000  # examples whose question has ended, and as many that were labelled without one
 
-_NEVER = -(1 << 63)  # before all times
 _NAMESPACE = uuid.UUID("5f0c8a0e-6f0b-4b52-9d3c-5a0d6f5d8f11")  # of the loops' names
 
 
@@ -32,7 +32,12 @@ class Record:
     question: Question | None
     status: str
     y: Label | None = None
-    time: int = _NEVER
+    time: int = -LARGEST_ID - 1  # before all times
+
+    @property
+    def is_without_label(self) -> bool:
+        """Whether the example may still get a label: it has none, and is not to be ignored."""
+        return self.y is None and self.status != "ignored"
 
 
 def question_id(name: str, key: int) -> str:

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.active.choosing.space import from_span, kernel_of, scales
-from streamsvm.active.choosing.span import Factor
-from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by, scale_in_use
+from streamsvm.active.choosing.space import View, scales
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors, scale_by
 from streamsvm.core import sparse as sp
-from streamsvm.core.kernels import RBF_KIND, make_kernel
 
 LABELLED = 500  # labelled examples; when there are more, the older half is forgotten
 
@@ -31,9 +29,8 @@ class Passing:
     def _begin(self) -> None:
         """Forget everything but the labelled examples."""
         self._vectors = Vectors({})
-        self._seen = (make_kernel("linear"), Scale())  # the kernel and the scale that the following belong to
+        self._view = View()
         self._table = Table(np.empty((0, 0)))
-        self._factor = Factor()
         self._mean, self._squares, self._count = np.empty(0), np.empty(0), 0  # of the examples that passed by
         self._spread, self._measured = Scale(), 0  # and what was taken from how many of them
 
@@ -54,7 +51,7 @@ class Passing:
     def novelty(self, x: Features, learner: Any) -> float:
         """How much of an example the labelled ones do not explain, from 0 to 1: sigma, see `span`."""
         asked = self._look(x, learner)
-        return float(from_span(self._factor, self._seen[0], self._table, asked)[0])
+        return float(self._view.novelty(self._table, asked)[0])
 
     def _look(self, x: Features, learner: Any) -> Table:
         """The example as the kernel sees it, when the labelled ones have been brought up to date."""
@@ -71,26 +68,15 @@ class Passing:
             self._measure(query.matrix)
         if new or self._count >= 2 * self._measured > 0:
             self._see(learner)
-        return Table(self._seen[1].of(query.matrix))
+        return Table(self._view.scale.of(query.matrix))
 
     def _see(self, learner: Any) -> None:
-        """Scale the labelled examples, and forget what was computed with another kernel or on another scale."""
-        kernel, scale = kernel_of(learner, len(self._vectors.columns)), self._scale_of(learner)
-        if kernel != self._seen[0] or not scale.is_like(self._seen[1]):
-            self._seen, self._factor = (kernel, scale), Factor()
-        self._table = Table(scale.of(self._vectors.matrix))
-
-    def _scale_of(self, learner: Any) -> Scale:
-        standardise = scales(learner)
-        is_shifted = not standardise and kernel_of(learner, 1).kind == RBF_KIND
-        if standardise and hasattr(learner, "scale_of"):
-            return scale_in_use(learner, self._vectors.columns)
-        if sp.issparse(self._vectors.matrix) or not (standardise or is_shifted):
-            return Scale()
-        if self._count >= 2 * self._measured:
+        """Scale the labelled examples as the kernel sees them now."""
+        if self._count >= max(1, 2 * self._measured):
             self._measured = self._count
-            self._spread = scale_by(self._mean, np.sqrt(self._squares / self._count), standardise)
-        return self._spread
+            self._spread = scale_by(self._mean, np.sqrt(self._squares / self._count), scales(learner))
+        self._view.renew(learner, self._vectors.columns, self._spread)
+        self._table = Table(self._view.scale.of(self._vectors.matrix))
 
     def _measure(self, matrix: Any) -> None:
         """Take the first row into the mean and the squared deviations, by Welford's recursion."""

@@ -20,8 +20,6 @@ from streamsvm.core import arguments
 
 Phase = Literal["questions", "review", "random"]
 
-LABEL_OF_GONE = -1  # in the place of the key of an example that left the set without being asked about
-
 
 @dataclass
 class ToRecall(StoppingRule):
@@ -53,7 +51,8 @@ class ToRecall(StoppingRule):
     _answered: int = field(default=0, init=False, repr=False)
     _review: list[int] = field(default_factory=list, init=False, repr=False)  # keys that are left, the highest first
     _n_frozen: int = field(default=0, init=False, repr=False)
-    _taken: list[list[int]] = field(default_factory=list, init=False, repr=False)  # key, and whether it was random
+    # The key of each, None if it left without being asked about, and whether it was random:
+    _taken: list[list[Any]] = field(default_factory=list, init=False, repr=False)
     _hunted: list[int] = field(default_factory=list, init=False, repr=False)  # random positives that started a hunt
     _to_hunt: int = field(default=0, init=False, repr=False)
     proof: RecallProof | None = field(default=None, init=False, repr=False)
@@ -121,8 +120,8 @@ class ToRecall(StoppingRule):
         if self.phase != "random":
             return
         gone = self._n_frozen - len(self._taken) - n_pool
-        self._taken += [[LABEL_OF_GONE, 0]] * gone
-        labels = [None if key == LABEL_OF_GONE else said(key) for key, _ in self._taken]
+        self._taken += [[None, 0]] * gone
+        labels = [said(key) for key, _ in self._taken]
         proof = RecallProof(self.recall)
         proof.begin(self._n_frozen, self._n_known - sum(y is True for y in labels), n_doubtful)
         for (key, is_random), y in zip(self._taken, labels, strict=True):

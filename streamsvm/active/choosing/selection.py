@@ -88,6 +88,7 @@ def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
 
 
 POOL = pool_size()
+EACH_CLASS = 3  # labels of a class: fewer say little about its others
 
 
 class Selection(ABC):

@@ -50,9 +50,8 @@ class Space:
         self._slots: dict[int, int] = {}
         self._tables: list[tuple[int, Scale, Table]] = []
         self._near, self._near_of = np.empty(0), 0
-        self._seen = (make_kernel("linear"), Scale())  # the kernel and the scale that the following belong to
+        self._view = View()
         self._rows, self._row_of = np.empty((0, 0), np.float32), dict[int, int]()  # by the id of the support vector
-        self._factor = Factor()
 
     # --- the pool and the labels --------------------------------------------------------------------------------------
 
@@ -105,7 +104,7 @@ class Space:
     def _keep(self, places: list[int]) -> None:
         self._labels = [self._labels[place] for place in places]
         self._labelled.keep(np.array(places, np.int64))
-        self._near_of, self._factor = 0, Factor()
+        self._near_of, self._view.factor = 0, Factor()
 
     # --- distances ----------------------------------------------------------------------------------------------------
 
@@ -159,17 +158,8 @@ class Space:
 
     def _see(self, model: Any) -> None:
         """Forget what was computed with another kernel, or on another scale."""
-        kernel, scale = kernel_of(model, len(self._columns)), self._scale_of(model)
-        if kernel != self._seen[0] or not scale.is_like(self._seen[1]):
-            self._seen, self._row_of, self._factor = (kernel, scale), {}, Factor()
-
-    def _scale_of(self, model: Any) -> Scale:
-        """The scale of the features as the model's kernel sees them."""
-        if not scales(model):
-            return self._spread if kernel_of(model, 1).kind == RBF_KIND else Scale()
-        if not hasattr(model, "scale_of"):
-            return self._spread
-        return scale_in_use(model, self._columns)
+        if self._view.renew(model, self._columns, self._spread):
+            self._row_of = {}
 
     def _bring_rows(self, model: Any, ids: list[int]) -> None:
         """Compute the kernel rows, and parts of rows, that are missing."""
@@ -177,8 +167,8 @@ class Space:
         if self._rows.shape[1] < len(self._pool) or len(self._row_of) + len(missing) > len(self._rows):
             self._make_room(model, [key for key in ids if key in self._row_of], 2 * len(ids))
         if missing:
-            first, (kernel, scale) = len(self._row_of), self._seen
-            rows = kernel_block(kernel, self._table(scale), self._members(model, missing))
+            first = len(self._row_of)
+            rows = kernel_block(self._view.kernel, self._table(self._view.scale), self._members(model, missing))
             self._rows[first : first + len(missing)] = rows
             self._row_of.update(zip(missing, range(first, first + len(missing)), strict=True))
 
@@ -188,8 +178,8 @@ class Space:
         rows = np.empty((n_rows, len(self._pool)), np.float32)
         rows[: len(known), :n] = self._rows[[self._row_of[key] for key in known]]
         if known and n < len(self._pool):
-            fresh = Table(self._seen[1].of(self._pool.matrix[n:]))
-            rows[: len(known), n:] = kernel_block(self._seen[0], fresh, self._members(model, known))
+            fresh = Table(self._view.scale.of(self._pool.matrix[n:]))
+            rows[: len(known), n:] = kernel_block(self._view.kernel, fresh, self._members(model, known))
         self._rows, self._row_of = rows, dict(zip(known, range(len(known)), strict=True))
 
     def _members(self, model: Any, ids: list[int]) -> Table:
@@ -201,14 +191,14 @@ class Space:
         matrix.sort_indices()
         if not sp.issparse(self._pool.matrix):
             matrix = matrix.toarray()
-        return Table(matrix if scales(model) else self._seen[1].of(matrix))
+        return Table(matrix if scales(model) else self._view.scale.of(matrix))
 
     def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:
         """How much of examples the labelled ones do not explain, from 0 to 1: sigma, see `span`."""
         self._see(model)
-        kernel, scale = self._seen
+        scale = self._view.scale
         labelled = self._labelled_table(scale, 0, len(self._labels))
-        return from_span(self._factor, kernel, labelled, Table(scale.of(self._pool.matrix[places])))
+        return self._view.novelty(labelled, Table(scale.of(self._pool.matrix[places])))
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -252,14 +242,43 @@ def kernel_of(model: Any, n_features: int) -> Kernel:
     return make_kernel(last.kernel, gamma=gamma, degree=last.degree, coef0=last.coef0)
 
 
-def from_span(factor: Factor, kernel: Kernel, labelled: Table, asked: Table) -> np.ndarray:
-    """How much of some examples the labelled ones do not explain; their factor learns those that it lacks."""
-    own = self_products(kernel, labelled.sq)
-    if len(factor) < len(labelled):
-        later = Table(labelled.matrix[len(factor) :])
-        for i, k in enumerate(kernel_block(kernel, labelled, later), len(factor)):
-            factor.add(k[:i], own[i])
-    return factor.distances(kernel_block(kernel, asked, labelled), self_products(kernel, asked.sq))
+class View:
+    """How a model's kernel sees examples, and the span of the labelled ones as it sees them."""
+
+    def __init__(self) -> None:
+        self.kernel, self.scale, self.factor = make_kernel("linear"), Scale(), Factor()
+
+    def renew(self, model: Any, columns: Mapping[Hashable, int], spread: Scale) -> bool:
+        """See as the model does now; return whether that is another view.
+
+        Parameters
+        ----------
+        model
+            The model.
+        columns
+            Of the examples.
+        spread
+            The scale of the examples' own spread, for a model that does not say how it scales.
+        """
+        kernel = kernel_of(model, len(columns))
+        if scales(model):
+            scale = scale_in_use(model, columns) if hasattr(model, "scale_of") else spread
+        else:
+            scale = spread if kernel.kind == RBF_KIND else Scale()
+        if kernel == self.kernel and scale.is_like(self.scale):
+            return False
+        self.kernel, self.scale, self.factor = kernel, scale, Factor()
+        return True
+
+    def novelty(self, labelled: Table, asked: Table) -> np.ndarray:
+        """How much of some examples the labelled ones do not explain; the factor learns those that it lacks."""
+        kernel, factor = self.kernel, self.factor
+        own = self_products(kernel, labelled.sq)
+        if len(factor) < len(labelled):
+            later = Table(labelled.matrix[len(factor) :])
+            for i, k in enumerate(kernel_block(kernel, labelled, later), len(factor)):
+                factor.add(k[:i], own[i])
+        return factor.distances(kernel_block(kernel, asked, labelled), self_products(kernel, asked.sq))
 
 
 def kernel_block(kernel: Kernel, table: Table, others: Table) -> np.ndarray:

@@ -103,6 +103,10 @@ class StoppingRule(ABC):
     def drop_class(self, label: Class) -> None:  # noqa: B027 # only `EachClass` needs to know
         """Take note that there is no such class any more: it was renamed, merged or removed."""
 
+    def singles(self) -> list["StoppingRule"]:
+        """The rules that this one is made of."""
+        return [self]
+
     def state(self) -> dict[str, Any]:
         """What was observed, as JSON can hold it."""
         observed = {name[1:]: copy.deepcopy(getattr(self, name)) for name in self._observed()}
@@ -141,6 +145,9 @@ class _Combined(StoppingRule):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.rules))})"
+
+    def singles(self) -> list[StoppingRule]:
+        return [single for rule in self.rules for single in rule.singles()]
 
     def observe(self, answered: Answered) -> None:
         for rule in self.rules:
@@ -245,7 +252,7 @@ def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: 
     dict
         What `rules.restore` takes.
     """
-    known = {part["rule"]: part for part in _single_rules(before)} if before else {}
+    known = {part["rule"]: part for part in _singles_of(before)} if before else {}
     spent = {"spent": n_answered, "offered": n_offered}
 
     def inherited(fresh: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,19 +264,9 @@ def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: 
     return inherited(rules.state())
 
 
-def single_rules(rule: StoppingRule | None) -> Iterator[StoppingRule]:
-    """The rules that a rule is made of."""
-    if isinstance(rule, _Combined):
-        for part in rule.rules:
-            yield from single_rules(part)
-    elif rule is not None:
-        yield rule
-
-
-def _single_rules(state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _singles_of(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The states of the rules that a state is made of."""
-    for part in state["rules"]:
-        if "rules" in part:
-            yield from _single_rules(part)
-        else:
-            yield part
+    if "rules" not in state:
+        yield state
+    for part in state.get("rules", ()):
+        yield from _singles_of(part)

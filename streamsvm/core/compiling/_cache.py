@@ -6,6 +6,7 @@ to is not used.
 """
 
 import contextlib
+import datetime
 import functools
 import hashlib
 import os
@@ -17,7 +18,7 @@ import time
 import uuid
 from pathlib import Path
 
-DAY = 86400.0
+DAY = datetime.timedelta(days=1).total_seconds()
 KEPT_DAYS = 30  # without use, after which a folder is removed
 KEPT_FOLDERS = 20  # however young the others are: development makes a new folder with every edit
 _NAME = re.compile(r"streamsvm-.+-[0-9a-f]{16}")

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from streamsvm.core.arguments import LARGEST_BOX
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM
+from streamsvm.core.blocks import LARGEST_FEATURE, LARGEST_SQUARED_NORM
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, FORBIDDEN, SLOTS, STORAGE, WIDTH
@@ -17,7 +17,6 @@ from streamsvm.core.rounding import SUM_ROUNDING
 from streamsvm.core.saving.snapshot import LARGEST_COUNT
 
 LARGEST_MERGED_BOX = 1000 * LARGEST_BOX  # of a member that a thousand of the largest have joined
-LARGEST_FEATURE = math.sqrt(LARGEST_SQUARED_NORM)
 _FLOAT32 = np.finfo(np.float32)
 SQ_ROUNDING, SQ_TINY = 100 * float(_FLOAT32.eps), float(_FLOAT32.tiny)  # of a squared norm, relative and absolute
 

@@ -31,9 +31,8 @@ FORMAT = 3  # 1 had no scale of a model whose gamma is a number, which did not s
 PRELUDE = struct.Struct("<8sIQQ")
 DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64
-_MAX_DEPTH = 32  # of the header; beyond that, whether it can be parsed depends on the interpreter
+_MAX_DEPTH = 32  # of the header, and of an array: whether more can be read depends on the interpreter and on numpy
 _CONTAINER_BYTES = 6  # of the header for each list and object after the first thousand: one takes 60 in memory
-_MAX_DIMENSIONS = 8
 _STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
@@ -233,8 +232,8 @@ def _place(entry: Any) -> tuple[Place, int]:
         raise _invalid(entry)
     if code not in _DTYPES:
         raise SnapshotError(_refused(name, code))
-    if len(shape) > _MAX_DIMENSIONS:
-        raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are read")
+    if len(shape) > _MAX_DEPTH:
+        raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DEPTH} are read")
     if not all(type(n) is int and n >= 0 for n in (offset, *shape)):
         raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
     return Place(name, code, tuple(shape), offset), math.prod(shape) * _DTYPES[code].itemsize

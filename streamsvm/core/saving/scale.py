@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 
-from streamsvm.core.blocks import LARGEST_SQUARED_NORM
+from streamsvm.core.blocks import LARGEST_FEATURE, LARGEST_SQUARED_NORM
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, every, require
 from streamsvm.core.scaling import ACTIVE, APART, PLACES, SPAN, Scaling
 
-LARGEST_MEAN = math.sqrt(LARGEST_SQUARED_NORM)
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
 RANGES = {
-    **dict.fromkeys(("m", "shift", "last"), (-LARGEST_MEAN, LARGEST_MEAN)),
+    **dict.fromkeys(("m", "shift", "last"), (-LARGEST_FEATURE, LARGEST_FEATURE)),
     "spread": (0.0, LARGEST_VARIANCE),
     "excess": (-LARGEST_VARIANCE, LARGEST_VARIANCE),
     **dict.fromkeys(("S", "w"), (0.0, math.inf)),

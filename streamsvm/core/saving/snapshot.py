@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.core.arguments import LARGEST_ID
 from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.saving.layout import (
     DIGEST_SIZE,
@@ -32,7 +33,7 @@ from streamsvm.core.saving.layout import (
 )
 from streamsvm.core.saving.layout import SnapshotError as SnapshotError
 
-LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
+LARGEST_COUNT = LARGEST_ID // 2 + 1  # of examples, 2^62: differences of two fit into 64 bits
 _STUMBLES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 Arrays = Mapping[str, np.ndarray]
 

@@ -75,7 +75,6 @@ Begin with `state`.  `moments` observes examples, `gaps` guesses what they lack,
 and `values` scales examples.  The folder imports `blocks` and the compiler.
 """
 
-from streamsvm.core.scaling.moments import CONSTANT as CONSTANT
 from streamsvm.core.scaling.moments import fill_block as fill_block
 from streamsvm.core.scaling.moments import observe as observe
 from streamsvm.core.scaling.moments import observe_block as observe_block

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner, shared
+from streamsvm.core.rounding import SUM_ROUNDING
 from streamsvm.core.scaling.gaps import fill, is_unknown, note_value
 from streamsvm.core.scaling.state import (
     ACTIVE,
@@ -37,7 +38,6 @@ FIRST, WARM = 3.0, 20.0
 FACTOR = 2.0  # by which a deviation has moved
 SPREAD_FACTOR = 1.5
 FEW = 20  # One feature in so many hardly changes a distance.
-CONSTANT = 1e-9  # a deviation, relative to the mean, below which a feature is constant
 SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
 YOUNG = 4  # A scale of n examples is renewed after n times as many, until n is large.
 
@@ -139,7 +139,7 @@ def wanted_spread(c, p):
         return 0.0
     if c.counts[SCALES] == 0:
         return 1.0 if is_far(c, c.m[p]) else 0.0
-    variance, floor = c.S[p] / c.w[p], CONSTANT * c.m[p]
+    variance, floor = c.S[p] / c.w[p], SUM_ROUNDING * c.m[p]  # of a constant feature, rounding
     return variance if variance > floor * floor else 1.0
 
 

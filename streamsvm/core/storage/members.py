@@ -25,7 +25,6 @@ from streamsvm.core.expansion import (
 from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.scaling import NO_ROWS, RawRows
 
-MIN_SLOTS = 64  # as an odd multiple of 64 is what `room` makes of it
 WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
 SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")  # the arrays of a snapshot
 PER_SLOT = (*SAVED, "serial")
@@ -35,9 +34,14 @@ CHANGING = (  # when members leave
 )
 
 
+def slots_for(needed: int) -> int:
+    """Half as many again, as an odd multiple of 64: the features of one slot must not share a cache set."""
+    return (needed * 3 // 2 // 64 + 1 | 1) * 64
+
+
 def empty(
     cache_bytes: int,
-    n_slots: int = MIN_SLOTS,
+    n_slots: int = slots_for(0),
     n_features: int = 1,
     width: int = 1,
     binary: bool = True,

@@ -31,7 +31,7 @@ from streamsvm.core.storage.features import (
     more_features,
     real_valued,
 )
-from streamsvm.core.storage.members import PER_SLOT, copy, empty, feature_matrix, live_slots, rows_of
+from streamsvm.core.storage.members import PER_SLOT, copy, empty, feature_matrix, live_slots, rows_of, slots_for
 
 
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
@@ -78,11 +78,6 @@ def _begun(s: Expansion, n_new: int, n_features: int, binary: bool, width: int) 
     new.counts[:], new.extremes[:], new.losses[:] = s.counts, s.extremes, s.losses
     new.counts[[STORAGE, ROWS, HAND]] = storage, 0, 0
     return more_rows(new, n_slots)
-
-
-def slots_for(needed: int) -> int:
-    """Half as many again, as an odd multiple of 64: the features of one slot must not share a cache set."""
-    return (needed * 3 // 2 // 64 + 1 | 1) * 64
 
 
 def _more_slots(s: Expansion, N: int) -> Expansion:

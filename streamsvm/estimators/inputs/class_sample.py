@@ -6,12 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from streamsvm.core.blocks import BLOCK
 from streamsvm.estimators.inputs.sample import Kept
 
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
-AHEAD = 256  # numbers whose priorities are computed together
-IDLE = 256  # entries of a heap, beyond as many as stay, that may be of examples that have left
-ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
+ANY = int(np.iinfo(np.uint64).max)  # an upper limit of priorities that keeps none out
 
 
 def priorities(numbers: np.ndarray) -> np.ndarray:
@@ -24,13 +23,13 @@ def priorities(numbers: np.ndarray) -> np.ndarray:
 
 def priority_of(number: int) -> int:
     """The priority of one number."""
-    return _priorities_of_block(number // AHEAD)[number % AHEAD]
+    return _priorities_of_block(number // BLOCK)[number % BLOCK]
 
 
 @lru_cache(maxsize=256)
 def _priorities_of_block(block: int) -> list[int]:
-    """The priorities of `AHEAD` numbers, which thousands of models by key share."""
-    return priorities(np.arange(AHEAD) + block * AHEAD).tolist()
+    """The priorities of a block of numbers, which thousands of models by key share."""
+    return priorities(np.arange(BLOCK) + block * BLOCK).tolist()
 
 
 class ClassSample:
@@ -56,21 +55,24 @@ class ClassSample:
         self.most = ANY if room else 0
         self.limit = self.most
         self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
+        self._oldest: list[tuple[int, int]] = []  # the same of ages and ids
         self.n_values = 0
 
     def put(self, examples: Iterable[Kept]) -> None:
         """Add examples, and let those with the largest priorities leave if there is no room."""
-        kept, largest = self.kept, self._largest
+        kept = self.kept
         for example in examples:
             self.n_values += len(example.values)
-            heapq.heappush(largest, (-example.priority, example.id))
+            heapq.heappush(self._largest, (-example.priority, example.id))
+            heapq.heappush(self._oldest, (example.born, example.id))
             kept[example.id] = example
         if self.n_values > MAX_VALUES:
             self.narrow()
         while len(kept) > self.room:
             del kept[self._last().id]
-        if len(largest) > 2 * len(kept) + IDLE:
+        if len(self._oldest) > 2 * self.room:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
+            self._oldest = sorted((other.born, other.id) for other in kept.values())
         self.limit = self.most if len(kept) < self.room else self._last().priority if kept else 0
 
     def drop(self, id: int) -> None:
@@ -78,6 +80,14 @@ class ClassSample:
         if id in self.kept:
             self.limit = self.most
             del self.kept[id]
+
+    def drop_old(self, edge: int) -> None:
+        """Drop the examples with a number or time up to `edge`."""
+        while self._oldest and self._oldest[0][0] <= edge:
+            example = self.kept.get(self._oldest[0][1])
+            if example is not None and example.born <= edge:
+                self.drop(example.id)
+            heapq.heappop(self._oldest)
 
     def _last(self) -> Kept:
         """The example with the largest priority."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from streamsvm.estimators.inputs.checks import (
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 MAX_FEATURES = 2**20  # of a model
-LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
+EXACT = 2**sys.float_info.mant_dig  # Smaller whole numbers are floats without rounding.
 
 
 class TooManyFeatures(ValueError):  # noqa: N818 - names the condition
@@ -153,9 +154,13 @@ class FeatureTable:
         """Whether the last example, which has these columns, names all features."""
         return len(columns) >= len(self.columns) and (self._last.known or (columns >= 0).sum() >= len(self.columns))
 
-    def _are_strange(self, X: Any, part: NamedRows, learning: bool) -> bool:
-        """Whether the columns of a batch, one of whose blocks is `part`, are surely others than those learned."""
-        return not is_named(X) and self._have_no_column(part.names, may_be_new=learning or is_sparse(X))
+    def _familiar_blocks(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[NamedRows]:
+        """The blocks of a batch; a ValueError if its columns are surely others than those that were learned."""
+        self.settle()
+        for part in named_blocks(X, learning, self.takes_gaps, at_once):
+            if not is_named(X) and self._have_no_column(part.names, may_be_new=learning or is_sparse(X)):
+                raise self._unfamiliar(part.names)
+            yield part
 
     def _have_no_column(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
         """Whether names of columns are surely others than those that were learned: none of them is known.
@@ -169,7 +174,6 @@ class FeatureTable:
         return not may_be_new or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
 
     def _unfamiliar(self, names: tuple[Hashable, ...]) -> ValueError:
-        self.settle()
         given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
         return ValueError(
             f"the columns of X are {given} ({len(names)} in all), and the model knows none of them, but {known} "
@@ -206,14 +210,10 @@ class FeatureTable:
         each of them.  `notice` is told of blocks whose examples lack features, once they have been used: the columns
         that the examples name, and their number.
         """
-        self.settle()
         first, may_lack, takes_gaps = 0, not is_sparse(X), self.takes_gaps and isinstance(X, list | tuple)
-        for part in named_blocks(X, learning, takes_gaps, at_once):
-            are_strange = self._are_strange(X, part, learning)
+        for part in self._familiar_blocks(X, learning, at_once):
             growth = self._add_by_row(part) if learning else NO_GROWTH
             raw = self._raw(part, first, takes_gaps)
-            if are_strange:
-                raise self._unfamiliar(part.names)
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(may_lack and n_known < len(part) * len(self.columns))
             rows = slice(first, first + len(part))
@@ -224,10 +224,7 @@ class FeatureTable:
 
     def rows(self, X: Any, learning: bool) -> Iterator[dict]:
         """The examples of a batch one by one, by name; errors are those of `raw_batches` for columns."""
-        self.settle()
-        for part in named_blocks(X, learning, self.takes_gaps):
-            if self._are_strange(X, part, learning):
-                raise self._unfamiliar(part.names)
+        for part in self._familiar_blocks(X, learning):
             yield from part
 
     def _raw(self, part: NamedRows, first: int, takes_gaps: bool) -> RawRows:
@@ -311,7 +308,7 @@ def _order(name: Hashable) -> tuple[bool, float, str, str]:
     """Sort key of a name: numbers by size, also if written as strings of digits; then all other names as strings."""
     text, kind = str(name), type(name).__name__
     if isinstance(name, str):
-        is_number = len(text) <= LONGEST_NUMBER and text.isascii() and text.isdecimal()
+        is_number = len(text) <= sys.float_info.dig and text.isascii() and text.isdecimal()
     else:
         is_number = isinstance(name, int | float | np.integer | np.floating) and bool(-EXACT < name < EXACT)
     return (False, float(name), text, kind) if is_number else (True, 0.0, text, kind)  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ are those of a window for which there may be no room.  The arrays of earlier bat
 An interruption may come at any moment.  The interrupted example is then noted again, which changes nothing more.
 """
 
-import heapq
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
@@ -24,7 +23,7 @@ from streamsvm.core.saving.faults import LARGEST_MERGED_BOX
 from streamsvm.core.saving.rows import require_rows
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array
 from streamsvm.core.scaling import RawRows
-from streamsvm.estimators.inputs.class_sample import IDLE, MAX_VALUES, ClassSample, priorities, priority_of
+from streamsvm.estimators.inputs.class_sample import MAX_VALUES, ClassSample, priorities, priority_of
 from streamsvm.estimators.inputs.sample import (
     Kept,
     Parts,
@@ -34,7 +33,6 @@ from streamsvm.estimators.inputs.sample import (
     sparse_rows,
 )
 
-MOST_SPARE = 1024  # examples beyond the room for which parts are joined
 PREFIX = "reservoir."  # of the arrays in a snapshot
 SAVED = ("numbers", "ids", "born", "positive", "boxes", "starts", "columns", "values")  # those of `Sample`, in order
 
@@ -63,7 +61,6 @@ class Reservoir:
         self._classes = (ClassSample(size // 2), ClassSample(size // 2))
         self._span, self._by_time = span, by_time
         self._edge = -LARGEST_COUNT  # number or time up to which examples are too old, by the last block
-        self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
         self._parts = Parts()  # examples beside those of `_classes`, not all of which stay
         self.n_put = 0
         self._n_noted = 0
@@ -82,10 +79,8 @@ class Reservoir:
         if self._join():
             return self._parts.joined()
         self._settle()
-        return of_examples(sorted(self._settled(), key=attrgetter("number")))
-
-    def _settled(self) -> list[Kept]:
-        return [example for own in self._classes for example in own.kept.values()]
+        examples = [example for own in self._classes for example in own.kept.values()]
+        return of_examples(sorted(examples, key=attrgetter("number")))
 
     def _join(self) -> bool:
         """Make one part of all, of the examples that stay; only if there are none beside the parts."""
@@ -120,9 +115,6 @@ class Reservoir:
         examples = list(examples_of(sample))
         for positive, own in enumerate(self._classes):
             own.put([example for example in examples if example.positive == bool(positive)])
-        if self._span is not None:
-            for example in examples:
-                self._push_age(example.born, example.id)
 
     def holds(self, examples: Sample, places: np.ndarray) -> np.ndarray:
         """Which of the examples in these places are here, (n,) bool."""
@@ -160,8 +152,6 @@ class Reservoir:
             self._drop(id)
             own, priority = self._classes[positive], priority_of(number)
             if priority < own.limit:
-                if self._span is not None:
-                    self._push_age(born, id)
                 self.n_put += 1
                 own.put([Kept(number, priority, id, born, positive, float(box), *self._compact(columns, values))])
         self._n_noted = number + 1
@@ -214,7 +204,7 @@ class Reservoir:
         It does not if a class can have more than `MAX_VALUES` features with it.
         """
         n, room = self._parts.size + part.size, sum(own.room for own in self._classes)
-        many = n > 2 * (room if self._span is None else min(room, self._span)) + MOST_SPARE
+        many = n > 2 * (room if self._span is None else min(room, self._span))
         if (many or not self._fits(part)) and not self._join():
             self._settle()
             for own in self._classes:
@@ -265,20 +255,10 @@ class Reservoir:
         for own in self._classes:
             own.drop(id)
 
-    def _push_age(self, born: int, id: int) -> None:
-        heapq.heappush(self._oldest, (born, id))
-        negative, positive = self._classes
-        if len(self._oldest) > 2 * (len(negative.kept) + len(positive.kept)) + IDLE:
-            self._oldest = sorted([(born, id), *((example.born, example.id) for example in self._settled())])
-
     def _drop_old(self, edge: int) -> None:
         """Drop the objects with a number or time up to `edge`."""
-        while self._oldest and self._oldest[0][0] <= edge:
-            for own in self._classes:
-                example = own.kept.get(self._oldest[0][1])
-                if example is not None and example.born <= edge:
-                    own.drop(example.id)
-            heapq.heappop(self._oldest)
+        for own in self._classes:
+            own.drop_old(edge)
 
     # --------------------------------------------------------------------------------------------------------- pooling
 

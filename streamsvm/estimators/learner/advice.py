@@ -13,7 +13,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.inputs import APART, is_apart
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, RBF_KIND, Kernel
-from streamsvm.core.rounding import PRECISION
+from streamsvm.core.rounding import DUST, PRECISION
 from streamsvm.core.scaling import CLIP, SPREAD
 from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.core.stream_warning import warn
@@ -24,7 +24,6 @@ from streamsvm.online.removal.bounded import MERGE
 
 EQUAL_PREDICTIONS = 2 * LOOK_EVERY  # so many in a row, while both classes occur: from two looks on it is no chance
 LARGEST_RATIO = 100.0  # of two features' standard deviations: the smaller then has 1e-4 of a squared distance
-CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
 FULL = 0.9  # of a budget: a twentieth of the members leaves at once
 CAUTIOUS_C = 1.0  # the largest that loses little to wrong labels with a budget: see docs/bounded.md
 SURE = 0.65  # share of the examples at the margin that have the predicted label; where labels are right, over 0.7
@@ -134,7 +133,7 @@ def _extreme_spreads(state: State) -> tuple[Spread, Spread] | None:
     squares = np.square(values)
     mean_square = mean(squares)
     variance = mean_square - np.square(mean(values))
-    varied = variance > CONSTANT * mean_square
+    varied = variance > DUST * mean_square  # others are constant
     varied &= np.bincount(columns, minlength=len(names)) > X.shape[0] / 2
     varied &= mean(np.abs(values - squares)) > 0.0
     found = np.flatnonzero(varied)

@@ -1,25 +1,26 @@
 """What models made of several models share: the table of features, the count of examples, and the checks of input."""
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Hashable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamsvm.core import arguments
+from streamsvm.core.blocks import Queries
 from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
-from streamsvm.estimators.inputs.scaling import RunningScale
-from streamsvm.estimators.learner import late
+from streamsvm.estimators.learner import finishing, forgetting, late
 from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
-from streamsvm.estimators.learner.learning import boxes_of, number_of
-from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches
-from streamsvm.estimators.learner.validation import require_kernel, too_large_feature
+from streamsvm.estimators.learner.learning import boxes_of, in_parts, number_of
+from streamsvm.estimators.learner.sharing import to_the_end
+from streamsvm.estimators.learner.state import LOOK_EVERY, State, notice_lacking, raw_batches, slots_of
+from streamsvm.estimators.learner.validation import too_large_feature
 
 
 class CompositeModel(Learner):
@@ -32,9 +33,18 @@ class CompositeModel(Learner):
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block of examples with all models."""
 
+    def _rescale_if_due(self) -> None:
+        """Take the running scale into use if it is due, and scale the members of all models anew."""
+        if self._common.scale.is_due:
+            to_the_end(self._rescaling())
+
     @abstractmethod
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
+    def _rescaling(self) -> Callable[[], None]:
+        """The step that does so; a second call goes on where the first was interrupted."""
+
+    @abstractmethod
+    def _all_states(self) -> Collection[State]:
+        """All models, which know all examples."""
 
     @abstractmethod
     def _label_of(self, y: Any) -> Hashable:
@@ -140,29 +150,62 @@ class CompositeModel(Learner):
         growth: np.ndarray,
     ) -> None:
         """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
-        scale, t, first = self._common.scale, 0, self.n_seen
         lo, hi, _ = boxes_of(self._common, np.ones(len(labels), bool), weights, born)
-        counted = lo < hi
-        scale.fit_room(self._features)
-        while t < len(labels):
-            scale = self._rescale_if_due()
-            part, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
-            q, before = scale.queries(part), self.n_seen
-            require_kernel(self._common, before, q.sq)
-            own = slice(t, t + len(q.sq))
+        first = self.n_seen
+
+        def learn(own: slice, q: Queries, filled: RawRows) -> None:
             of_user = (labels[own], weights[own], ids[own], own_ids)
-            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part), part)
-            try:
-                self._learn(block)
-                scale.state = after
-            except BaseException:
-                learned = self.n_seen - before
-                scale.state = scale.ahead(raw.part(t, t + learned), counted[t : t + learned])[1]
-                raise
-            t = own.stop
-        self._rescale_if_due()
+            kept = self._common.scale.kept(filled)
+            self._learn(LabelledBlock(q, *of_user, born[own], growth[own], kept, filled))
+
+        in_parts(self._common, first, raw, lo < hi, self._rescale_if_due, learn)
         if self.n_seen // LOOK_EVERY > first // LOOK_EVERY:
             self._look()
 
     def _look(self) -> None:
         """Warn of what is wrong by now."""
+
+    # -------------------------------------------------------------------------------------------------- after learning
+
+    def _of_each(self, step: Callable[[State], Any]) -> None:
+        """Take a step with each model, after which members may have left."""
+        for state in self._all_states():
+            step(state)
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise each model over its members; see `LASVM.finish`."""
+        tol = self._tol(tol)
+        self._of_each(lambda state: finishing.finish(state, tol))
+        self._look()
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+
+        Returns
+        -------
+        int
+            Number of members that left.  An example counts once, however many models had it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer.
+        """
+        numbers = self._numbers_of(arguments.numbers_of(ids))
+        leaving = self._members_among(numbers)
+        to_the_end(lambda: self._of_each(lambda state: forgetting.forget(state, numbers)))
+        return len(leaving)
+
+    def _numbers_of(self, ids: np.ndarray) -> np.ndarray:
+        """The numbers by which the models know the examples that the user knows by these ids."""
+        return ids
+
+    def _members_among(self, numbers: np.ndarray) -> np.ndarray:
+        """Those of these numbers that a member of at least one model has, each once."""
+        known = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *known]))

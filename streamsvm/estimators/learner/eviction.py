@@ -51,9 +51,11 @@ def returning_in(state: State, block: Examples) -> np.ndarray:
     ids, known = block.ids, state.expansion.ids[: state.expansion.counts[SLOTS]]
     if (ids[:1] > known.max(initial=np.iinfo(np.int64).min)).all() and (ids[1:] > ids[:-1]).all():
         return NO_SLOTS  # the usual case, and much quicker: ids that rise above all others
-    again = np.isin(ids, state.expansion.ids[storage.live_slots(state.expansion)])
-    order = np.argsort(ids, kind="stable")
-    again[order[1:]] |= np.diff(ids[order]) == 0
+    held = state.expansion.ids[storage.live_slots(state.expansion)]
+    order, again = np.argsort(ids, kind="stable"), np.zeros(len(ids), bool)
+    ordered = ids[order]
+    again[order[np.searchsorted(ordered, held[np.isin(held, ids)])]] = True  # of equal ones, the first of the block
+    again[order[1:]] |= np.diff(ordered) == 0
     return np.flatnonzero(again)
 
 

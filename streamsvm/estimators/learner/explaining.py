@@ -21,9 +21,8 @@ import numpy as np
 from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.storage.members import feature_matrix, live_slots
-from streamsvm.estimators.learner.state import State, in_room, notice_lacking
+from streamsvm.estimators.learner.state import State, asked, in_room
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
-from streamsvm.online.arrival import Features
 from streamsvm.online.outputs.calibration import CUT
 from streamsvm.online.outputs.influence import Parts, explain_example, largest
 
@@ -137,10 +136,7 @@ class Terms(NamedTuple):
 def terms_of(state: State, x: dict) -> Terms:
     """The terms of a state's decision value; a ValueError or a TypeError if x is invalid."""
     s, n = in_room(state), int(state.expansion.counts[SLOTS])
-    features = Features(*state.features.example(x, learning=False))
-    if not state.features.is_whole(features.columns):
-        notice_lacking(state, features.columns, 1)
-        features = Features(*state.scale.filled_one(*features, len(features.columns) < len(x)))
+    features = asked(state, x)
     parts = Parts(np.empty(n), np.empty(n, np.float32), np.zeros(len(state.features.columns)))
     value = explain_example(s, state.scale.state, state.kernel, features, state.bias, parts)
     if not math.isfinite(value):

@@ -7,6 +7,7 @@ example has its id.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import eviction, validation
 from streamsvm.estimators.learner.advice import look
-from streamsvm.estimators.learner.examples import Examples, n_learned, no_margins
+from streamsvm.estimators.learner.examples import Examples, n_learned
 from streamsvm.estimators.learner.state import (
     State,
     class_weight,
@@ -80,7 +81,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     counts = state.class_counts[False] + (lo < 0.0), state.class_counts[True] + (hi > 0.0)
     learned = (state.n_seen + 1, counts, number, n_columns, born, now)
     noted = (state.n_seen, number, born, now, positive, hi - lo, columns, values)
-    before, margin = members_of(state), no_margins(1)
+    before, margin = members_of(state), np.array([math.nan])
 
     def note_all() -> None:
         note(state, *learned)
@@ -163,9 +164,16 @@ def learn_batch(
     positive = arguments.labels_of(X, y, n)
     lo, hi, born = boxes_of(state, positive, arguments.weights_of(w, n), eviction.ages_of(state, t, n))
     numbers = arguments.next_ids(state.next_id, n) if ids is None else arguments.ids_of(ids, n)
-    margins, examples = np.empty(n), (lo, hi, numbers, ids is not None, born)
+    margins = np.empty(n)
+
+    def learn(first: int, growth: np.ndarray, part: slice, q: Queries, filled: RawRows) -> None:
+        rows = slice(first + part.start, first + part.stop)
+        block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows], state.scale.kept(filled))
+        learn_queries(state, block, margins[rows], growth[part], noted=filled, told=_part_of(before, rows))
+
     for rows, raw, growth in raw_batches(state, X, learning=True):
-        _learn_raw(state, rows.start, raw, examples, margins, growth, before)
+        rescale, learn_part = partial(rescale_if_due, state), partial(learn, rows.start, growth)
+        in_parts(state, rows.start, raw, lo[rows] < hi[rows], rescale, learn_part)
     return margins
 
 
@@ -173,36 +181,44 @@ def _part_of(before: np.ndarray | None, rows: slice) -> np.ndarray | None:
     return None if before is None else before[rows]
 
 
-def _learn_raw(
+def in_parts(
     state: State,
     first: int,
     raw: RawRows,
-    examples: tuple,
-    margins: np.ndarray,
-    growth: np.ndarray,
-    before: np.ndarray | None,
+    counted: np.ndarray,
+    rescale: Callable[[], None],
+    learn: Callable[[slice, Queries, RawRows], None],
 ) -> None:
-    """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
+    """Learn a block in parts between two changes of the scale.
+
+    Parameters
+    ----------
+    state
+        The one whose scale takes the examples in, and whose `n_seen` tells how many have been learned.
+    first
+        The number of the first example, for error messages.
+    raw, counted
+        The examples, and which of them the scale takes in.
+    rescale
+        Takes the scale into use if it is due.
+    learn
+        Learns a part, given its place in the block, its queries, and its examples with their gaps filled.
+    """
     state.scale.fit_room(state.features)
     done, n = 0, len(raw.sq)
-    lo, hi, ids, own_ids, born = examples
-    counted = lo[first : first + n] < hi[first : first + n]
     while done < n:
-        rescale_if_due(state)
-        q, part, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
-        t, done = done, done + len(q.sq)
-        given, rows = raw.part(t, done), slice(first + t, first + done)
-        block = Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows], state.scale.kept(part))
-        margins[rows] = math.nan
+        rescale()
+        q, filled, after = _until_change(state, first + done, raw.part(done, n), counted[done:])
+        n_seen = state.n_seen
         try:
-            told = _part_of(before, rows)
-            learn_queries(state, block, margins[rows], growth[t:done], noted=part, told=told)
+            learn(slice(done, done + len(q.sq)), q, filled)
             state.scale.state = after
         except BaseException:
-            learned = n_learned(margins[rows])
-            state.scale.state = state.scale.ahead(given.part(0, learned), counted[t : t + learned])[1]
+            learned = slice(done, done + state.n_seen - n_seen)
+            state.scale.state = state.scale.ahead(raw.part(learned.start, learned.stop), counted[learned])[1]
             raise
-    rescale_if_due(state)
+        done += len(q.sq)
+    rescale()
 
 
 def _until_change(state: State, first: int, raw: RawRows, counted: np.ndarray) -> tuple[Queries, RawRows, Scaling]:

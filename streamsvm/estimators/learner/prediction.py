@@ -14,7 +14,7 @@ from streamsvm.core.expansion import SLOTS
 from streamsvm.core.storage import rows_of
 from streamsvm.estimators.inputs.checks import frame_like, n_rows, series_like
 from streamsvm.estimators.learner.explaining import Explanation, of_two_labels
-from streamsvm.estimators.learner.state import State, batches, in_room, notice_lacking
+from streamsvm.estimators.learner.state import State, asked, batches, in_room
 from streamsvm.estimators.learner.validation import too_large_a_kernel, validate_one
 from streamsvm.online import arrival
 from streamsvm.online.outputs.calibration import CUT
@@ -92,7 +92,7 @@ class Predictor:
 
     def predict_one(self, x: dict, **kwargs: Any) -> bool:
         """The predicted label: True if f(x) is above `decision_threshold`.  False before anything was learned."""
-        return bool(self.decision_function_one(x) > self._state.calibration[CUT])
+        return bool(decide_one(self._state, x) > self._state.calibration[CUT])
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
         """The probabilities of False and True.
@@ -163,10 +163,7 @@ class Predictor:
 
 def decide_one(state: State, x: dict) -> float:
     """f(x) of one example."""
-    features = arrival.Features(*state.features.example(x, learning=False))
-    if not state.features.is_whole(features.columns):
-        notice_lacking(state, features.columns, 1)
-        features = arrival.Features(*state.scale.filled_one(*features, len(features.columns) < len(x)))
+    features = asked(state, x)
     bias = state.problem.bias(state.expansion)
     margin = arrival.decide_example(in_room(state), state.scale.state, state.kernel, features, bias)
     if not math.isfinite(margin):

@@ -1,7 +1,6 @@
 """Models that learn one stream side by side: they share the columns and the scale of its features."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 
@@ -59,16 +58,6 @@ def use_scales(rescaled: Iterable[tuple[State, RunningScale, Kernel, Expansion]]
     """Take scales into use, with the kernel and the members at this scale of each model."""
     for model in rescaled:
         take_scale(*model)
-
-
-def each_to_the_end(step: Callable[[Any], Any], models: Collection[Any]) -> None:
-    """Take a step, which a second call does not repeat, with each model; see `to_the_end`."""
-
-    def steps() -> None:
-        for model in models:
-            step(model)
-
-    to_the_end(steps)
 
 
 def to_the_end(step: Callable[[], None]) -> None:

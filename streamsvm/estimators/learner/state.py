@@ -19,13 +19,14 @@ from streamsvm.core.class_weights import Counts
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.saving.snapshot import LARGEST_COUNT
 from streamsvm.core.scaling import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.online import gap, lasvm
-from streamsvm.online.arrival import NO_CLOCK
+from streamsvm.online.arrival import NO_CLOCK, Features
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD, new_calibration
 from streamsvm.online.outputs.threshold import new_threshold
@@ -33,7 +34,7 @@ from streamsvm.online.removal.forget import forget
 from streamsvm.online.removal.window import Window
 from streamsvm.online.rescale import rescale
 
-NEVER = 2**62  # more examples than any stream has
+NEVER = LARGEST_COUNT  # of examples in a stream
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
 RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
@@ -211,6 +212,15 @@ def raw_batches(
     return state.features.raw_batches(X, learning, lambda *lacking: notice_lacking(state, *lacking), at_once)
 
 
+def asked(state: State, x: dict) -> Features:
+    """The features of one example to predict, with its gaps filled."""
+    features = Features(*state.features.example(x, learning=False))
+    if state.features.is_whole(features.columns):
+        return features
+    notice_lacking(state, features.columns, 1)
+    return Features(*state.scale.filled_one(*features, len(features.columns) < len(x)))
+
+
 def notice_lacking(state: State, columns: np.ndarray, n: int) -> None:
     """Warn once if one of n examples, which name these columns, lacks a scaled feature that is far from 0.
 
@@ -318,6 +328,5 @@ def interruptible(state: State) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        storage.clear_room(state.expansion)
-        state.expansion = storage.without_rows(state.expansion)
+        recover(state, members_of(state), learned=1)
         raise

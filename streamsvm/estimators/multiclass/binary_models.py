@@ -6,7 +6,7 @@ examples had been learned before it.  The union also keeps the id that the user 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,10 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import SLOTS, Expansion
-from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.advice import warn_of_lost_digits
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import LabelledBlock
-from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scales
+from streamsvm.estimators.learner.sharing import begin_beside, use_scales
 from streamsvm.estimators.learner.state import State, rescaled
 from streamsvm.estimators.multiclass.joint import JointModels
 from streamsvm.online import union
@@ -50,7 +49,7 @@ class BinaryModels(CompositeModel):
         """The classes so far."""
 
     @abstractmethod
-    def _start(self, label: Hashable) -> Any:
+    def _start(self, label: Hashable) -> None:
         """Make the models that another class needs."""
 
     @abstractmethod
@@ -129,10 +128,7 @@ class BinaryModels(CompositeModel):
             size = max((float(np.linalg.norm(alpha)) for _, alpha, _ in self._parts()), default=0.0)
             self._told_of_lost_digits = warn_of_lost_digits(self._union.vectors, self._common.kernel, size)
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         common, states = self._common, list(self._models.values())
         scale = common.scale.renewed(max((state.n_members for state in states), default=0), self._union.vectors)
         kernel, vectors = scale.adapted(common.kernel), self._union
@@ -145,8 +141,7 @@ class BinaryModels(CompositeModel):
             self._union, self._terms = vectors, None
             use_scales(new)
 
-        to_the_end(step)
-        return scale
+        return step
 
     def _places(self, labels: Sequence[Hashable]) -> np.ndarray:
         """The place of each label in `labels`."""
@@ -160,6 +155,9 @@ class BinaryModels(CompositeModel):
         for slot in live[np.isin(user_ids[live], ids)].tolist():
             slots.setdefault(int(user_ids[slot]), []).append(slot)
         return slots
+
+    def _numbers_of(self, ids: np.ndarray) -> np.ndarray:
+        return self._union.numbers[[slot for of_id in self._slots_of(ids).values() for slot in of_id]]
 
     # ------------------------------------------------------------------------------------------------------ all models
 
@@ -177,12 +175,13 @@ class BinaryModels(CompositeModel):
         """The numbers of all members, or of the support vectors, rising, and their ages."""
         return known_once([(s, s.alpha != 0.0 if support else s.y != 0) for s in self._expansions()])
 
+    def _all_states(self) -> Collection[State]:
+        return self._models.values()
+
     def _of_each(self, step: Callable[[State], Any]) -> None:
-        """Take a step with each model, after which members may have left."""
         self._terms = None
         try:
-            for state in self._models.values():
-                step(state)
+            super()._of_each(step)
             self._settle()
         except BaseException:
             self._settle()

@@ -31,40 +31,10 @@ class ForgettingModels(JointLearning):
     def _best(self, margins: np.ndarray) -> np.ndarray:
         """The places in `labels` of the predicted classes, (B,)."""
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise each model over its members; see `LASVM.finish`."""
-        tol = self._tol(tol)
-        self._of_each(lambda state: finishing.finish(state, tol))
-        self._look()
-
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Give up the support vectors of each model that the ramp loss does not need; see `LASVM.sparsify`."""
         ramp = self.model._ramp_of(ramp_s, tol)
         self._of_each(lambda state: finishing.sparsify(state, *ramp))
-
-    def forget(self, ids: Any) -> int:
-        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
-
-        Parameters
-        ----------
-        ids
-            One id, or several.
-
-        Returns
-        -------
-        int
-            Number of members that left.  An example counts once, however many models had it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If an id is not a signed 64-bit integer.
-        """
-        slots = self._slots_of(arguments.numbers_of(ids))
-        numbers = self._union.numbers[[slot for of_id in slots.values() for slot in of_id]]
-        before = self.n_members
-        to_the_end(lambda: self._of_each(lambda state: forget(state, numbers)))
-        return before - self.n_members
 
     def _without_reservoir(self) -> Self:
         """A copy: these models have no reservoirs; see `OnlineSVM._without_reservoir`."""
@@ -139,32 +109,20 @@ class ForgettingModels(JointLearning):
         """
         found = 0
         for user_id, label in labels_for(ids, y):
-            known = self._slots_of(np.array([user_id])).get(user_id, [])
-            relabelled = [self._relabel(number, label) for number in self._union.numbers[known].tolist()]
+            relabelled = [self._relabel(n, label) for n in self._numbers_of(np.array([user_id])).tolist()]
             found += any(relabelled)
         return found
 
     def _relabel(self, number: int, label: Hashable) -> bool:
-        """Give the vector with this number another label, if a model has it: the union may keep it for longer."""
-        numbers, born = self._members()
-        if number not in numbers:
+        """Give the example with this number another label, if a model has it."""
+        example, begins_class, margins = self._example_of(number), label not in self.labels, dict[Any, Any]()
+        if example is None:
             return False
-        slots = self._union.slots_of(np.array([number]))
-        margins: dict[Any, np.ndarray] = {}
-        example = (
-            self._union.queries(slots),
-            self._union.raw(slots),
-            self._union.weights[slots],
-            born[numbers == number],
-        )
-        begins_class = label not in self.labels
 
         def step() -> None:
             if label not in self.labels:
                 self._start(label)
-            signs = self._signs()[:, self._places([label])[0]]
-            for (key, state), sign in zip(self._models.items(), signs.tolist(), strict=True):
-                self._correct(key, state, number, label, sign, example, margins)
+            self._correct(number, label, example, margins)
             if begins_class:
                 self._teach(label, number, margins)
             self._settle()
@@ -173,25 +131,24 @@ class ForgettingModels(JointLearning):
         to_the_end(step)
         return True
 
-    def _correct(
-        self,
-        key: Any,
-        state: State,
-        number: int,
-        label: Hashable,
-        sign: int,
-        example: tuple,
-        margins: dict[Any, np.ndarray],
-    ) -> None:
-        """Give an example another label in one model, for which the label has this sign."""
-        one = np.array([number])
-        if sign == 0:
-            forget(state, one)
-            return
-        relabel(state, one, np.array([sign > 0]))
-        margin = margins.setdefault(("example", key), no_margins(1))
-        if label in self._own_classes(key) and not len(slots_of(state, one)) and not n_learned(margin):
-            q, raw, weights, ages = example
-            lo, hi, ages = learning.boxes_of(state, np.array([sign > 0]), weights, ages)
-            block = Examples(q, lo, hi, one, False, ages, raw)
-            learning.learn_queries(state, block, margin, counts=False)
+    def _example_of(self, number: int) -> Any:
+        """What `_correct` needs of a member; None if no model has it."""
+        numbers, born = self._members()
+        if number not in numbers:
+            return None
+        slots = self._union.slots_of(np.array([number]))
+        return self._union.queries(slots), self._union.raw(slots), self._union.weights[slots], born[numbers == number]
+
+    def _correct(self, number: int, label: Hashable, example: Any, margins: dict[Any, Any]) -> None:
+        """Give an example another label in all models."""
+        one, (q, raw, weights, born) = np.array([number]), example
+        signs = self._signs()[:, self._places([label])[0]]
+        for (key, state), sign in zip(self._models.items(), signs.tolist(), strict=True):
+            if sign == 0:
+                forget(state, one)
+                continue
+            relabel(state, one, np.array([sign > 0]))
+            margin = margins.setdefault(("example", key), no_margins(1))
+            if label in self._own_classes(key) and not len(slots_of(state, one)) and not n_learned(margin):
+                lo, hi, ages = learning.boxes_of(state, np.array([sign > 0]), weights, born)
+                learning.learn_queries(state, Examples(q, lo, hi, one, False, ages, raw), margin, counts=False)

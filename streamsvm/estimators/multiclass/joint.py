@@ -30,30 +30,21 @@ from streamsvm.online.union import Union
 
 
 class Lecture(NamedTuple):
-    """Examples for several models; for the arrays see `online.joint_learning`."""
+    """Examples with these numbers and ages for several models; for the other arrays see `online.joint_learning`."""
 
     q: Queries
-    block: Block
+    raw: RawRows
+    numbers: np.ndarray
+    born: np.ndarray
     W: np.ndarray
     boxes: np.ndarray
     classes: np.ndarray
     at: np.ndarray
 
-
-def lecture_of(
-    q: Queries,
-    raw: RawRows,
-    numbers: np.ndarray,
-    born: np.ndarray,
-    W: np.ndarray,
-    boxes: np.ndarray,
-    classes: np.ndarray,
-    at: np.ndarray,
-) -> Lecture:
-    """A lecture of examples with these numbers and ages."""
-    none = np.zeros(len(numbers))
-    block = Block(*q, none, none, numbers, born, *raw[:3])
-    return Lecture(q, block, W, boxes, classes, at)
+    def compiled(self) -> Block:
+        """The examples for compiled code, which has their boxes from `boxes`."""
+        none = np.zeros(len(self.numbers))
+        return Block(*self.q, none, none, self.numbers, self.born, *self.raw[:3])
 
 
 class JointModels:
@@ -121,7 +112,7 @@ class JointModels:
         state, (begin, end) = self.models[0], span
         course = Course(given.W, given.boxes, given.classes, given.at, signs, self._tables, place)
         pos_weight = 0.0 if isinstance(state.pos_weight, str) else float(state.pos_weight)
-        rest = (state.kernel, state.rule, given.block, course, begin, end, pos_weight, n_features, arriving)
+        rest = (state.kernel, state.rule, given.compiled(), course, begin, end, pos_weight, n_features, arriving)
         try:
             while (k := learn_together(*self._like, *rest)) != ALL:
                 t = begin + int(place[1])

@@ -16,7 +16,7 @@ from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_lea
 from streamsvm.estimators.learner.sharing import to_the_end
 from streamsvm.estimators.learner.state import State, note, slots_of
 from streamsvm.estimators.multiclass.binary_models import BinaryModels
-from streamsvm.estimators.multiclass.joint import JointModels, Lecture, lecture_of
+from streamsvm.estimators.multiclass.joint import JointModels, Lecture
 from streamsvm.online import arrival, union
 
 ARRIVING = "arriving"  # the lecture of a lesson's examples
@@ -194,7 +194,7 @@ class JointLearning(BinaryModels):
             }
             classes = np.array([places[label] for label in part.labels])
             at, boxes = lesson.first + np.arange(len(classes)), self._common.C * part.weights
-            lesson.lectures[ARRIVING] = lecture_of(
+            lesson.lectures[ARRIVING] = Lecture(
                 part.q, part.raw, lesson.numbers, part.born, lesson.W, boxes, classes, at
             )
         try:
@@ -238,7 +238,7 @@ class JointLearning(BinaryModels):
         classes, born = together.members(U, len(self.labels) - 1)
         slots = np.flatnonzero((classes >= 0) & (U.numbers != own))
         given = U.numbers[slots], born[slots], NO_VALUES, self._common.C * U.weights[slots], classes[slots], slots
-        return lecture_of(U.queries(slots), U.raw(slots), *given)
+        return Lecture(U.queries(slots), U.raw(slots), *given)
 
     # ------------------------------------------------------------------------------------------ one model after another
 

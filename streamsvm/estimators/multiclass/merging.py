@@ -11,12 +11,12 @@ these numbers, as `online.union` requires.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamsvm.core import storage
-from streamsvm.estimators.inputs.sample import NOTHING, Sample
+from streamsvm.estimators.inputs.sample import NOTHING, Sample, joined
 from streamsvm.estimators.learner import merging
 from streamsvm.estimators.learner.finishing import raw_features
 from streamsvm.estimators.learner.learning import boxes_of
@@ -28,25 +28,6 @@ from streamsvm.estimators.multiclass.several import MulticlassSVM
 from streamsvm.online import union
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
-
-
-class _Members(NamedTuple):
-    """Examples of a part, as those of a class or of a pair: the numbers that the part knows them by, and the rest."""
-
-    numbers: np.ndarray
-    born: np.ndarray
-    positive: np.ndarray
-    box: np.ndarray
-
-
-_NO_MEMBERS = np.zeros(0, np.int64), np.zeros(0, np.int64)
-
-
-class _Vectors(NamedTuple):
-    """The vectors of a part: its own numbers, rising, and the examples, whose `box` holds their weights."""
-
-    numbers: np.ndarray
-    examples: Sample
 
 
 def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
@@ -66,11 +47,8 @@ def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
     merging.take_counts(common, commons)
     parts = [_vectors_of(model, own) for model, own in zip(models, columns, strict=True)]
     if renumber:
-        ends = np.cumsum([0, *(len(part.numbers) for part in parts)])
-        parts = [
-            p._replace(examples=p.examples._replace(id=b + np.arange(len(p.numbers))))
-            for p, b in zip(parts, ends, strict=False)
-        ]
+        ends = np.cumsum([0, *(part.size for part in parts)])
+        parts = [part._replace(id=b + np.arange(part.size)) for part, b in zip(parts, ends, strict=False)]
     every = _all_of(parts)
     common.n_seen = max(common.n_seen, every.size)
     common.next_id = common.n_seen if renumber else max(common.next_id, common.n_seen)
@@ -80,33 +58,31 @@ def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
     return merged
 
 
-def _vectors_of(model: MulticlassSVM, columns: np.ndarray) -> _Vectors:
-    """The vectors of a part, with the features as they came; column d becomes columns[d]."""
+def _vectors_of(model: MulticlassSVM, columns: np.ndarray) -> Sample:
+    """The vectors of a part by their numbers, which rise; column d becomes columns[d], and `box` has the weights."""
     U, scale = model._union, model._common.scale
     live = U.live_slots()
     rows = unscaled(storage.keep(storage.copy(U.vectors), live), scale.state, scale.n_raw)
-    n, zeros = len(live), np.zeros(len(live), np.int64)
-    fields = np.arange(n), zeros.astype(np.uint64), U.user_ids[live], zeros, np.ones(n, bool), U.weights[live]
-    examples = Sample(*fields, rows.indptr, rows.columns, rows.values)
-    return _Vectors(U.numbers[live], merging.moved(examples, columns, 0))
+    zeros = np.zeros(len(live), np.int64)
+    fields = U.numbers[live], zeros.astype(np.uint64), U.user_ids[live], zeros, zeros == 0, U.weights[live]
+    return merging.moved(Sample(*fields, rows.indptr, rows.columns, rows.values), columns, 0)
 
 
-def _all_of(parts: Sequence[_Vectors]) -> Sample:
+def _all_of(parts: Sequence[Sample]) -> Sample:
     """The vectors of all parts, each id once: an example's place is its number from now on."""
-    every = merging.pooled_samples([parts[0].examples])
+    every = merging.pooled_samples(parts[:1])
     for part in parts[1:]:
-        every = merging.pooled_samples([every, merging.agreeing(part.examples, every)])
+        every = merging.pooled_samples([every, merging.agreeing(part, every)])
     return every._replace(number=np.arange(every.size))
 
 
-def _renumbered(part: _Vectors, every: Sample) -> _Vectors:
+def _renumbered(part: Sample, every: Sample) -> Sample:
     """The same vectors with their numbers among all of them as ids."""
     order = np.argsort(every.id)
-    numbers = order[np.searchsorted(every.id, part.examples.id, sorter=order)]
-    return part._replace(examples=part.examples._replace(id=numbers))
+    return part._replace(id=order[np.searchsorted(every.id, part.id, sorter=order)])
 
 
-def _solve(merged: Any, key: Any, state: State, models: Sequence[Any], parts: Sequence[_Vectors]) -> None:
+def _solve(merged: Any, key: Any, state: State, models: Sequence[Any], parts: Sequence[Sample]) -> None:
     """Make one of the merged models what all parts have learned of its class, or of its pair."""
     common = merged._common
     begin_beside(state, common, common.kernel, common.n_seen, common.n_seen, (0, 0))
@@ -125,11 +101,38 @@ def _solve(merged: Any, key: Any, state: State, models: Sequence[Any], parts: Se
         merging.solve_over(state, members, NOTHING)
 
 
-def _examples_of(one: Any, key: Any, state: State, part: _Vectors, shift: int) -> Sample:
-    """What a part has learned of a class, or of a pair."""
-    found = _members_of(one, key, state)
-    places = np.searchsorted(part.numbers, found.numbers)
-    return part.examples.take(places)._replace(born=found.born + shift, positive=found.positive, box=found.box)
+def _examples_of(one: Any, key: Any, state: State, part: Sample, shift: int) -> Sample:
+    """What a part has learned of a class, or of a pair: the members of its own model.
+
+    Without one, those of its members that tell what the others are like.
+    """
+    own = _own_key(one, key)
+    if own is not None:
+        s = one._models[own].expansion
+        live = storage.live_slots(s)
+        positive, box = (s.y[live] > 0) == (own == key), s.hi[live] - s.lo[live]
+        return _with_box(part, s.ids[live], s.born[live] + shift, positive, box)
+    if not isinstance(one, OneVsOne):
+        return _taught(one, state, part, one._members(), shift, positive=False)
+    known = [label for label in key if label in one.labels]
+    return joined(
+        [_taught(one, state, part, one._members_of_class(label), shift, positive=label == key[0]) for label in known]
+    )
+
+
+def _taught(
+    one: Any, state: State, part: Sample, members: tuple[np.ndarray, np.ndarray], shift: int, *, positive: bool
+) -> Sample:
+    """Members of a part, by their numbers and ages, as examples of one sign."""
+    numbers, born = members
+    signs = np.full(len(numbers), positive)
+    lo, hi, _ = boxes_of(state, signs, one._union.weights[one._union.slots_of(numbers)], born)
+    return _with_box(part, numbers, born + shift, signs, hi - lo)
+
+
+def _with_box(part: Sample, numbers: np.ndarray, born: np.ndarray, positive: np.ndarray, box: np.ndarray) -> Sample:
+    """The vectors of a part with these numbers as examples."""
+    return part.take(np.searchsorted(part.number, numbers))._replace(born=born, positive=positive, box=box)
 
 
 def _own_key(one: Any, key: Any) -> Any:
@@ -137,29 +140,6 @@ def _own_key(one: Any, key: Any) -> Any:
     if key in one._models:
         return key
     return key[::-1] if isinstance(one, OneVsOne) and key[::-1] in one._models else None
-
-
-def _members_of(one: Any, key: Any, state: State) -> _Members:
-    """The members of a part's own model; without one, those of its members that tell what the others are like."""
-    own = _own_key(one, key)
-    if own is not None:
-        s = one._models[own].expansion
-        live = storage.live_slots(s)
-        return _Members(s.ids[live], s.born[live], (s.y[live] > 0) == (own == key), s.hi[live] - s.lo[live])
-    if not isinstance(one, OneVsOne):
-        return _taught(one, state, one._members(), positive=False)
-    known = [label for label in key if label in one.labels]
-    parts = [_taught(one, state, one._members_of_class(label), positive=label == key[0]) for label in known]
-    nothing = _taught(one, state, _NO_MEMBERS, positive=False)
-    return _Members(*map(np.concatenate, zip(nothing, *parts, strict=True)))
-
-
-def _taught(one: Any, state: State, members: tuple[np.ndarray, np.ndarray], *, positive: bool) -> _Members:
-    """Members of a part, by their numbers and ages, as examples of one sign."""
-    numbers, born = members
-    signs = np.full(len(numbers), positive)
-    lo, hi, _ = boxes_of(state, signs, one._union.weights[one._union.slots_of(numbers)], born)
-    return _Members(numbers, born, signs, hi - lo)
 
 
 def _counts_of(one: Any, key: Any) -> tuple[int, int]:

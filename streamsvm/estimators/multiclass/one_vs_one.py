@@ -126,7 +126,7 @@ class OneVsOne(MulticlassSVM):
         """All pairs; as long as there is one class, that class alone."""
         return list(combinations(labels, 2)) or [(label,) for label in labels]
 
-    def _start(self, label: Hashable) -> Any:
+    def _start(self, label: Hashable) -> None:
         if self._trained is not None:
             self._make_models()  # of the pairs of the classes before
         self._labels = [*self._labels, label]

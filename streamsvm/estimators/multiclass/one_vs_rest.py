@@ -145,7 +145,7 @@ class OneVsRest(MulticlassSVM):
     def _keys(self, labels: list[Hashable]) -> list:
         return labels
 
-    def _start(self, label: Hashable) -> Any:
+    def _start(self, label: Hashable) -> None:
         self._all_know()  # that their counts are those of all examples
         others = next((sum(other.class_counts) for other in self._made.values()), 0)
         self._made[label] = self._new_model((others, 0))

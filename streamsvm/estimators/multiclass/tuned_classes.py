@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import arguments, storage
+from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import RawRows
-from streamsvm.estimators.inputs.checks import labels_for
-from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
-from streamsvm.estimators.learner.sharing import each_to_the_end, to_the_end, use_scales
+from streamsvm.estimators.learner.sharing import to_the_end, use_scales
 from streamsvm.estimators.learner.snapshots import by_prefix, restore_counts
 from streamsvm.estimators.learner.state import State, class_weight, in_room, note, slots_of
 from streamsvm.estimators.multiclass.binary_models import BinaryModels
@@ -52,12 +50,10 @@ class TunedClasses(BinaryModels):
     def _binary(self, key: Any) -> AutoLASVM:
         return self._models[key]
 
-    def _start(self, label: Hashable) -> Any:
-        """A model for another class."""
+    def _start(self, label: Hashable) -> None:
         others = next((sum(other._common.class_counts) for other in self._models.values()), 0)
         self._models[label] = model = self.model.clone()
         model._join(self._common, (others, 0))
-        return model
 
     # ------------------------------------------------------------------------------------------------------- learning
 
@@ -106,21 +102,21 @@ class TunedClasses(BinaryModels):
             rest = part.part(model.n_seen - n_seen, n)
             model._learn(rest._replace(labels=[other == label for other in rest.labels]))
         if begins_class:
-            self._teach_known(self._models[part.labels[0]], part.ids, margins)
+            self._teach(part.labels[0], int(part.ids[0]), margins)
         note(self._common, n_seen + n, (0, 0), int(part.ids.max()), int(part.growth[-1]), 0, 0)
 
-    def _teach_known(self, model: AutoLASVM, ids: np.ndarray, margins: dict) -> None:
-        """Let the model of a new class learn the members of the others, except those with these ids, as negatives."""
+    def _teach(self, label: Hashable, own: int, margins: dict[Any, Any]) -> None:
+        """Let the model of a new class learn the members of the others as negatives, except its first example."""
         if "members" not in margins:
             numbers, _ = self._members()
-            margins["members"] = self._stored(numbers[~np.isin(numbers, ids)], False)
+            margins["members"] = self._stored(numbers[numbers != own], False)
         if margins["members"]:
-            model._teach(margins["members"], margins)
+            self._models[label]._teach(margins["members"], margins)
 
     def _stored(self, numbers: np.ndarray, positive: bool) -> LabelledBlock | None:
         """The members with these ids as examples with this label, each as the first model knows it; None for no id."""
         parts, left = [], numbers
-        for state in self._all_states():
+        for state in self._known_states():
             slots = slots_of(state, left)
             if len(slots):
                 parts.append(_examples_of(state, slots, positive, len(self._features)))
@@ -130,23 +126,16 @@ class TunedClasses(BinaryModels):
     def _look(self) -> None:
         """Do nothing: its models scale, and so have their digits."""
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         for model in self._models.values():
             model._catch_up()
-        scale = self._common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
-        unit = scale.adapted(self._common.kernel)
-        new = [model._rescaled(scale, unit) for model in self._models.values()]
-        new.append([(self._common, scale, unit, self._common.expansion)])
-
-        def step() -> None:
-            for of_class in new:
-                use_scales(of_class)
-
-        to_the_end(step)
-        return scale
+        common = self._common
+        scale = common.scale.renewed(max((model._most_members for model in self._models.values()), default=0))
+        unit = scale.adapted(common.kernel)
+        new = [(common, scale, unit, common.expansion)]
+        for model in self._models.values():
+            new += model._rescaled(scale, unit)
+        return partial(use_scales, new)
 
     # ----------------------------------------------------------------------------------------------------- all classes
 
@@ -154,6 +143,10 @@ class TunedClasses(BinaryModels):
         return [model._state for model in self._models.values()]
 
     def _all_states(self) -> list[State]:
+        self._settle()
+        return self._known_states()
+
+    def _known_states(self) -> list[State]:
         """The models of all classes, in each class the one that predicts first."""
         found = []
         for model in self._models.values():
@@ -168,56 +161,24 @@ class TunedClasses(BinaryModels):
         for model in self._models.values():
             model._settle()
 
-    def _of_each(self, step: Callable[[Any], Any]) -> None:
-        """Take a step, which a second call does not repeat, with the model of each class."""
-        self._settle()
-        each_to_the_end(step, self._models.values())
-
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return numbers
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise all models of each class over their members; see `AutoLASVM.finish`."""
-        tol = self._tol(tol)
-        self._of_each(lambda model: model.finish(tol))
+    def _numbers_of(self, ids: np.ndarray) -> np.ndarray:
+        return ids
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Raise a TypeError: an `AutoLASVM` has no `sparsify`."""
         raise TypeError("AutoLASVM has no sparsify; use LASVM, LASVMG, LASVMNC, LASVMI or FullSVM")
 
-    def forget(self, ids: Any) -> int:
-        """Take examples out of all models of all classes; see `AutoLASVM.forget` and `OneVsRest.forget`."""
-        numbers = arguments.numbers_of(ids)
+    def _example_of(self, number: int) -> LabelledBlock | None:
         self._settle()
-        leaving = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
-        self._of_each(lambda model: model.forget(numbers))
-        return len(np.unique(np.concatenate([np.zeros(0, np.int64), *leaving])))
+        return self._stored(np.array([number]), True)
 
-    def relabel(self, ids: Any, y: Any) -> int:
-        """Correct the labels of examples that were learned; see `OneVsRest.relabel`."""
-        given = labels_for(ids, y)
-        self._settle()
-        return sum(self._relabel(number, label) for number, label in given)
-
-    def _relabel(self, number: int, label: Hashable) -> bool:
-        """Give the example with this id another label, if a model has it."""
-        one = np.array([number])
-        example, begins_class = self._stored(one, True), label not in self._models
-        if example is None:
-            return False
-        of_example: dict[Any, np.ndarray] = {}
-        of_members: dict[Any, Any] = {}
-
-        def step() -> None:
-            model = self._models.get(label) or self._start(label)
-            for other in self._models.values():
-                other.relabel(one, other is model)
-            model._teach(example, of_example)
-            if begins_class:
-                self._teach_known(model, one, of_members)
-
-        to_the_end(step)
-        return True
+    def _correct(self, number: int, label: Hashable, example: LabelledBlock, margins: dict[Any, Any]) -> None:
+        for other, model in self._models.items():
+            model.relabel(number, other == label)
+        self._models[label]._teach(example, margins.setdefault("example", {}))
 
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query for each class, (B, n_classes)."""

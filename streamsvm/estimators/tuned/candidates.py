@@ -4,7 +4,7 @@ After an interruption (Ctrl-C), some models may be ahead.  The others then first
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,13 +20,13 @@ from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import eviction, finishing, forgetting, late, learning
+from streamsvm.estimators.learner import eviction, forgetting, late, learning
 from streamsvm.estimators.learner.base import Margins
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.prediction import decide, decide_one
-from streamsvm.estimators.learner.sharing import begin_beside, each_to_the_end, to_the_end, use_scales
-from streamsvm.estimators.learner.state import State, class_weight, note, rescaled, slots_of
+from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scales
+from streamsvm.estimators.learner.state import State, class_weight, note, rescaled
 from streamsvm.estimators.tuned.said import Said, is_row, rows_of
 from streamsvm.estimators.tuned.tuner import Tuner, candidates_with
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, LIMITED_STARTS, STARTS, Setting
@@ -319,15 +319,10 @@ class CandidateModels(CompositeModel):
         state.scale = scale
         return state
 
-    def _rescale_if_due(self) -> RunningScale:
-        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
-        if not self._common.scale.is_due:
-            return self._common.scale
+    def _rescaling(self) -> Callable[[], None]:
         self._catch_up()
         scale = self._common.scale.renewed(self._most_members)
-        unit = scale.adapted(self._common.kernel)
-        to_the_end(partial(use_scales, self._rescaled(scale, unit)))
-        return scale
+        return partial(use_scales, self._rescaled(scale, scale.adapted(self._common.kernel)))
 
     @property
     def _most_members(self) -> int:
@@ -366,31 +361,9 @@ class CandidateModels(CompositeModel):
         self._catch_up()
         self._rescale_if_due()
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise each model over its members; see `LASVM.finish`."""
-        tol = self._tol(tol)
+    def _all_states(self) -> Collection[State]:
         self._settle()
-        for state in self._models.values():
-            finishing.finish(state, tol)
-
-    def forget(self, ids: Any) -> int:
-        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
-
-        Parameters
-        ----------
-        ids
-            One id, or several.
-
-        Returns
-        -------
-        int
-            Number of members that left.  An example counts once, however many models had it.
-        """
-        numbers = arguments.numbers_of(ids)
-        self._settle()
-        leaving = [state.expansion.ids[slots_of(state, numbers)] for state in self._models.values()]
-        each_to_the_end(lambda state: forgetting.forget(state, numbers), self._models.values())
-        return len(np.unique(np.concatenate(leaving)))
+        return self._models.values()
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned; see `LASVM.relabel`.
@@ -408,10 +381,9 @@ class CandidateModels(CompositeModel):
             How many of the ids belong to members of at least one model.  Learn the other examples again if they matter.
         """
         numbers, labels = forgetting.labels_for(ids, y)
-        self._settle()
-        known = [state.expansion.ids[slots_of(state, numbers)] for state in self._models.values()]
-        each_to_the_end(lambda state: forgetting.relabel(state, numbers, labels), self._models.values())
-        return int(np.isin(numbers, np.concatenate(known)).sum())
+        known = self._members_among(numbers)
+        to_the_end(lambda: self._of_each(lambda state: forgetting.relabel(state, numbers, labels)))
+        return int(np.isin(numbers, known).sum())
 
     @property
     def kernel_evaluations(self) -> int:

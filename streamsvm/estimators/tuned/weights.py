@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from streamsvm.core import storage
+from streamsvm.core.blocks import BLOCK
 from streamsvm.core.saving.snapshot import require, require_array
 from streamsvm.core.scaling import PLACES, Scaling
 from streamsvm.estimators.inputs.features import FeatureTable
@@ -25,9 +26,7 @@ from streamsvm.estimators.tuned.tuning import SAMPLE
 
 EQUAL = 0.1  # m; with 0, a feature that is not used once is lost
 ROUNDS = 2
-AT_ONCE = 4096  # members whose kernel values are computed together
 STEPS = 1024  # of a weight: how a library adds up does not matter
-LARGEST = 1e4  # of a snapshot's weights: the root of more features than one has
 
 
 class WeighedScale(RunningScale):
@@ -105,7 +104,7 @@ def slope_weights(state: State) -> np.ndarray:
     slots, columns = storage.live_slots(s), c.feature[: c.counts[PLACES]]
     Z = _features(state, slots[-SAMPLE:])
     G = np.zeros_like(Z)  # df / dz / 2 gamma at the members of the sample
-    for part in np.array_split(slots, -(-len(slots) // AT_ONCE)):
+    for part in np.array_split(slots, -(-len(slots) // BLOCK)):
         X = _features(state, part)
         K = s.alpha[part] * np.exp(-state.kernel.gamma * (_squares(Z)[:, None] - 2.0 * Z @ X.T + _squares(X)))
         G += K @ X - Z * K.sum(axis=1)[:, None]
@@ -128,5 +127,6 @@ def stored_weights(arrays: Mapping[str, np.ndarray], n_places: int) -> np.ndarra
     """The weights of a snapshot, or a SnapshotError."""
     weights = require_array(arrays, "weights", np.float64, (None,))
     require(0 < len(weights) <= n_places, f"it has {len(weights)} weights of features")
-    require(bool(((weights > 0.0) & (weights <= LARGEST)).all()), f"a weight of a feature is not from 0 to {LARGEST:g}")
+    most = len(weights)  # The mean of their squares is about 1.
+    require(bool(((weights > 0.0) & (weights <= most)).all()), f"a weight of a feature is not from 0 to {most}")
     return weights.copy()

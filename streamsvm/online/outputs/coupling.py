@@ -26,9 +26,8 @@ are solved more exactly.
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
-from streamsvm.core.rounding import SUM_ROUNDING
+from streamsvm.core.rounding import PRECISION, SUM_ROUNDING
 
-NEAREST = 1e-7  # how near r may be to 0 and 1
 MAX_SWEEPS = 1000  # so that the loop ends where rounding allows no more
 
 
@@ -39,7 +38,7 @@ def quadratic_form(r, Q):
     Q[:] = 0.0
     for i in range(n_classes):
         for j in range(i + 1, n_classes):
-            r_ij = min(max(r[pair], NEAREST), 1.0 - NEAREST)
+            r_ij = min(max(r[pair], PRECISION), 1.0 - PRECISION)
             r_ji = 1.0 - r_ij
             Q[i, i] += r_ji * r_ji
             Q[j, j] += r_ij * r_ij

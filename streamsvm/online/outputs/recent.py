@@ -21,14 +21,15 @@ import math
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.rounding import DUST
 
 N = 6
 W, H, B, E, L, SIZE = 0, N, N + N * N, N + N * N + 2, N + N * N + 4, N + N * N + 8
 FAST, SLOW, MEMORY = 0.1, 0.01, 0.9995  # rates of the means; how slowly the curvature forgets
 LOSS_RATE, BETTER = 0.005, 0.97  # over some 200 labels of a class; a smaller gain may be chance
 USUAL_ERROR, PRIOR, PRIOR_OF_SLOPE = 0.1, 5.0, 50.0  # curvatures before any label; the slope is to stay near 1
-# One label moves w by little, however sure the model was: cuts of p, z and w x, of a loss, and of q (1 - q).
-LEAST_P, LARGEST_Z, LARGEST_SUM, LEAST_LOSS_P, LEAST_CURVATURE = 1e-5, 8.0, 12.0, 1e-4, 0.01
+# One label moves w by little, however sure the model was: cuts of z and w x, of a loss, and of q (1 - q).
+LARGEST_Z, LARGEST_SUM, LEAST_LOSS_P, LEAST_CURVATURE = 8.0, 12.0, 1e-4, 0.01
 
 
 def new_recent() -> np.ndarray:
@@ -49,7 +50,7 @@ def is_better(recent):
 
 @inner
 def _features(recent, p):
-    z = math.log(max(p, LEAST_P) / max(1.0 - p, LEAST_P))
+    z = math.log(max(p, DUST) / max(1.0 - p, DUST))
     z = min(max(z, -LARGEST_Z), LARGEST_Z)
     x = np.empty(N)
     x[0], x[1] = 1.0, z

@@ -17,6 +17,7 @@ threshold  the threshold, the newest margin's weight, margins since the last cho
 """
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,7 +30,7 @@ BINS, PER_UNIT = 120, 20  # 20 bins per unit of margin: from -3 to 3
 DECAY = 0.9998  # weight of the past at each new margin: about the last 5000 count
 PERIOD = 20  # margins from one choice to the next
 ENOUGH = 10  # margins of each class before the first choice
-LARGEST_WEIGHT = 1e100  # of a margin, which grows by 1 / `DECAY` each time: the sums stay far from overflow
+LARGEST_WEIGHT = sys.float_info.max ** (1 / 3)  # of a margin, so that products of two sums stay far from overflow
 LARGEST = (BINS // 2 - 1) / PER_UNIT  # threshold that can be learned
 EQUAL = 1.0 + SUM_ROUNDING  # products that differ by less are equal: rounding must not choose
 

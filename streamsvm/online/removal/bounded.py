@@ -47,6 +47,7 @@ from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import COMPRESSED, G_DOWN, G_UP, SLOTS, STORAGE, Expansion, append, bury, set_penalties
 from streamsvm.core.kernels import LINEAR_KIND, Kernel
+from streamsvm.core.rounding import KERNEL_ROUNDING
 from streamsvm.core.rows import gather, kernel_row, member_row, store_row
 from streamsvm.core.storage import copy, live_slots, n_members, reserve, with_own_coefficients
 from streamsvm.online.finish import Problem
@@ -58,7 +59,7 @@ AT_ONCE = 20  # a full budget loses one member in 20
 WRONG_SHARE = 0.25  # of the support vectors that merge, those farthest on the wrong side; the others are the lightest
 OF_A_CLASS = 10  # each class keeps at least a tenth of the members, if it has as many
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-SECTIONS = 25  # of an interval of length 1/2: h to 3e-6
+SECTIONS = math.ceil(math.log(2.0 * KERNEL_ROUNDING) / math.log(GOLDEN))  # of an interval of length 1/2
 
 
 # --------------------------------------------------------------------------------------------------------- which leave

@@ -51,12 +51,12 @@ from streamsvm.core.expansion import (
     set_penalties,
 )
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rounding import PRECISION
 from streamsvm.core.rows import member_row
 from streamsvm.online.finish import Problem, balance, kernel_among, move_members, note, put_kernel_among, solve_again
 
 LOOKED_UP, FOLLOWED, HANDED_BACK, TOO_MANY = range(4)  # how members left; or that LAPACK has to make the factor
 
-JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `note_steps`
 # The least share of the steps to 1e-3 that a removal is taken to need.  A loose model needs few, but they disturb more
@@ -263,11 +263,11 @@ def put_places(s, place):
 
 @compiled
 def jitter_of(s):
-    """What is added to the diagonal of K_MM, so that it has a factor."""
+    """What is added to the diagonal of K_MM, so that it has a factor: more than the rounding of float32."""
     widest, largest = 1e-300, 0.0
     for t in range(s.counts[SLOTS]):
         widest, largest = max(widest, s.hi[t] - s.lo[t]), max(largest, s.self_k[t])
-    return path.PATH_JITTER / widest + JITTER * largest
+    return path.PATH_JITTER / widest + 2.0 * PRECISION * largest
 
 
 @compiled

@@ -36,10 +36,9 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, largest_self_product
 from streamsvm.core.rounding import SUM_ROUNDING
-from streamsvm.core.rows import gather, kernel_row
+from streamsvm.core.rows import MIN_CACHED_ROWS, gather, kernel_row
 
 MAX_ADDITIONS = int(SUM_ROUNDING / np.finfo(float).eps) // 4  # for which the rounding of a sum stays below that
-MORE_ROWS = 64  # that are kept beside two for each free member
 
 Decide = Callable[[Expansion, Kernel, Queries, float], np.ndarray]  # as `Decision.of_queries`
 Slots = np.ndarray | slice
@@ -159,7 +158,7 @@ class Beside:
         """Find places for the rows of the members that have moved and are free; which rows are known, (m,) bool."""
         free = (s.lo[: len(places)] < s.alpha[: len(places)]) & (s.alpha[: len(places)] < s.hi[: len(places)])
         n, new = self._rows.shape[1], moved[free[moved] & (places[moved] == 0)]
-        most = 1 + min(2 * int(np.count_nonzero(free)) + MORE_ROWS, int(s.counts[CACHE_BYTES]) // (4 * n))
+        most = 1 + min(2 * int(np.count_nonzero(free)) + MIN_CACHED_ROWS, int(s.counts[CACHE_BYTES]) // (4 * n))
         if self._n_rows + len(new) > most:
             places[:], self._n_rows = 0, 1
             new = moved[free[moved]][: most - 1]

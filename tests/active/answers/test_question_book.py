@@ -223,8 +223,7 @@ def test_after_an_undo_everybody_may_answer_as_before():
 
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(question_book, "ENDED", 10)
-    monkeypatch.setattr(question_book, "PEOPLE", 5)
-    monkeypatch.setattr(question_book, "VOICES", 3)
+    monkeypatch.setattr(question_book, "KEPT", 3)
     it = QuestionBook(LEASE)
     for n in range(100):
         it.add(str(n), n)
@@ -233,18 +232,18 @@ def test_memory_is_bounded(monkeypatch):
         it.answered(str(n), f"p{n}", False, n)
     assert it.answered("89", "bob", True, 0) == "unknown"
     assert it.answered("90", "bob", True, 0) == "changed"
-    assert it.undo("p94", 99) is None
+    assert it.undo("p89", 99) is None
     assert it.undo("p98", 99) is not None
     for n in range(10):
         assert it.answered("99", f"v{n}", bool(n % 2), n) == ("changed" if n else "repeated")
     assert len(it._closed) == 9  # the question of the undo is open again
-    assert len(it._given) <= 5
+    assert len(it._given) <= 10
     assert max(len(card.said) for card in it._closed.values()) <= 3
     assert it._held == {"p98": "98"}
 
 
 def test_the_newest_answers_can_be_taken_back(monkeypatch):
-    monkeypatch.setattr(question_book, "UNDOABLE", 3)
+    monkeypatch.setattr(question_book, "KEPT", 3)
     it = make(*"abcde")
     for n, question in enumerate("abcde"):
         it.answered(question, "ann", True, n)
@@ -257,7 +256,7 @@ def test_the_newest_answers_can_be_taken_back(monkeypatch):
 
 
 def test_who_has_not_answered_for_longest_is_forgotten_first(monkeypatch):
-    monkeypatch.setattr(question_book, "PEOPLE", 2)
+    monkeypatch.setattr(question_book, "ENDED", 2)
     it = make(*"abcd")
     for now, (who, question) in enumerate(zip(["ann", "bob", "ann", "cem"], "abcd", strict=True)):
         it.answered(question, who, True, now)

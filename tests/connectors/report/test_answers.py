@@ -14,7 +14,6 @@ from streamsvm.connectors.records.labels import Label, Place
 from streamsvm.connectors.records.people.label_history import Entry, Guess
 from streamsvm.connectors.report import answers
 from streamsvm.connectors.report.answers import Answers, quality, wilson
-from streamsvm.connectors.report.classes import class_labels_panels
 from streamsvm.connectors.report.labelling import labelling_panels
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.report.panel import Panel, in_columns
@@ -247,9 +246,10 @@ def test_what_a_lead_wants_to_know(settings, told):
 
 
 def test_with_several_classes_the_lead_hears_of_the_rarest():
-    counts = {"of_classes": [["a", 6], ["b", 0], ["c", 2]], "n_asked": 9, "n_answered": 8, "n_open": 1}
-    told = class_labels_panels({"counts": counts, "curve": []}, answers_of_three_classes())
+    counts = LOOP["counts"] | {"of_classes": [["a", 6], ["b", 0], ["c", 2]], "n_asked": 9, "n_answered": 8}
+    told = labelling_panels({"counts": counts, "curve": []}, answers_of_three_classes(), None)
     found = {panel.name: panel for panel in told}
+    assert "quality" not in found
     facts = dict(found["progress"].facts)
     assert next(iter(facts)) == "Cost"
     assert facts["Cost"].startswith("4.0 answers, ")

@@ -130,7 +130,7 @@ def drawn(pictures, monkeypatch):
     lines, plot = {}, Axes.plot
 
     def note(self, x, y, **options):
-        lines[options.get("label") or self.get_ylabel() or len(lines)] = (list(x), list(y))
+        lines[options.get("label") or len(lines)] = (list(x), list(y))
         return plot(self, x, y, **options)
 
     monkeypatch.setattr(Axes, "plot", note)

@@ -131,7 +131,7 @@ def test_every_flipped_byte_is_refused():
         (one_array(offset=64), "does not follow the one before"),
         (one_array(shape=[2**62, 0]), "lies outside"),
         (one_array(shape=[True]), "must be counts"),
-        (one_array(shape=[1] * 9), "9 dimensions; at most 8"),
+        (one_array(shape=[1] * 33), "33 dimensions; at most 32"),
         (two_arrays(0), "does not follow the one before"),
         (two_arrays(128, name="a"), "occurs twice"),
         (boolean(2), "neither true nor false"),

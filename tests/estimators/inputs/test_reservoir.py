@@ -82,7 +82,6 @@ def test_it_is_its_slow_twin(notes, size, span, max_values):
     with pytest.MonkeyPatch.context() as patch:
         for module in (reservoir, class_sample):
             patch.setattr(module, "MAX_VALUES", max_values)
-            patch.setattr(module, "IDLE", 3)
         for t, (own_id, age, positive, box, x, what) in enumerate(notes):
             number_or_id = 1000 + t if own_id is None else own_id
             if what == "forget":
@@ -113,7 +112,6 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, span, max_values):
     with pytest.MonkeyPatch.context() as patch:
         for module in (reservoir, class_sample):
             patch.setattr(module, "MAX_VALUES", max_values)
-        patch.setattr(reservoir, "MOST_SPARE", 5)
         for turn, (b, e) in enumerate(zip([0, *ends], ends, strict=False)):
             ids = np.array([1000 + t if notes[t][0] is None else notes[t][0] for t in range(b, e)], np.int64)
             for own_id, note in zip(ids[:1].tolist(), notes[b:e], strict=False):

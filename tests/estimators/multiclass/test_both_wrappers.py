@@ -46,6 +46,21 @@ def test_learn_many_is_a_loop_of_learn_one(wrapper, name):
     assert one.decision_function_one(dict(enumerate(X[0]))) == dict(zip(many.labels, values, strict=True))
 
 
+@both
+def test_a_row_that_is_refused_leaves_what_a_loop_leaves(wrapper):
+    """Its kernel with itself is too large.  The rows before it are learned, as those of one class are by `LASVM`."""
+    X, y = DATA["few features"]
+    X = X[:60].copy()
+    X[40] = 1e15
+    one, many = (wrapper(LASVM(kernel="poly", scaling=None)) for _ in range(2))
+    for t in range(40):
+        one.learn_one(dict(enumerate(X[t])), y[t])
+    with pytest.raises(ValueError, match="kernel of example 40 with itself"):
+        many.learn_many(X, y[:60])
+    assert many.n_seen == 40
+    assert one.digest() == many.digest()
+
+
 @pytest.mark.long
 @every_model
 @pytest.mark.parametrize("cut", [1, 100])

@@ -60,7 +60,7 @@ def state(model):
     if isinstance(model, WarmupScaler):
         return model.to_bytes()
     if isinstance(model, ActiveLearner):
-        scores = [list(way._recent) for way in model._scores]
+        scores = [list(way) for way in model._scores]
         return model.model.digest(), model.n_seen, model.n_asked, scores, model._rng.getstate()
     if isinstance(model, StreamingLOO | StreamingKFold):
         return model.model.digest(), model._memory.ids, model._since

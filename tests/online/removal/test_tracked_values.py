@@ -88,7 +88,7 @@ def test_rows_of_free_members_are_computed_once(monkeypatch):
         beside.follow(state_of(model).expansion, before)
     free = np.count_nonzero(np.abs(model.dual_coef) < 5.0)
     assert sum(computed) < 2 * free + 60  # and not ten times as many
-    assert len(beside._rows) <= 1 + 2 * free + 2 * module.MORE_ROWS
+    assert len(beside._rows) <= 1 + 2 * free + 2 * module.MIN_CACHED_ROWS
 
 
 def test_after_so_many_additions_they_are_computed_anew(monkeypatch):
