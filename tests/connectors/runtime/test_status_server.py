@@ -352,11 +352,11 @@ def test_readiness(server, health, metrics):
     answer, text = ask(server, "/readyz")
     assert (answer.status, text) == (503, "starting\n")
     assert value(metrics, "streamsvm_ready") == 0
-    health.set_ready()
+    health.unready = None
     answer, text = ask(server, "/readyz")
     assert (answer.status, text) == (200, "ready\n")
     assert value(metrics, "streamsvm_ready") == 1
-    health.set_unready("no broker at ü\udc80")
+    health.unready = "no broker at ü\udc80"
     answer, text = ask(server, "/readyz")
     assert (answer.status, text) == (503, "no broker at ü?\n")
     assert health.unready == "no broker at ü\udc80"
