@@ -122,4 +122,3 @@ def imported(path: str) -> Transform:
 
 def _is_blank(v: Any) -> bool:
     return v is None or (isinstance(v, str) and not v.strip())
-
