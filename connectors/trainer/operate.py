@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from tqdm import tqdm
 
 from ..logs.transport import OutputsLost, PositionRefused, Record, Transport, Unavailable
 from ..runtime.health import Health
@@ -90,6 +92,11 @@ class Loop(Generic[Result]):
         if self._stop():
             raise Unavailable(reason)
         time.sleep(POLL_SECONDS)
+
+
+def progress_bar(description: str, total: int | None, done: int) -> "tqdm[Any]":
+    """A progress bar on a terminal; silent elsewhere."""
+    return tqdm(desc=description, total=total, initial=done, unit=" records", disable=None, dynamic_ncols=True)
 
 
 def operate(
