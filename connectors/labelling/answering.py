@@ -193,16 +193,18 @@ class Answering:
         self, query_id: str, word: Word, at: int | None = None, place: Place | None = None, *, anew: bool = False
     ) -> Outcome:
         """Write an answer; `anew`: also if the same person gave it before, and another one holds."""
-        if word.op == "set" and place is None:
-            self._take_up_found(query_id)
         with self._changed:
             self._follower.check()
             if not self._follower.is_loaded:
                 raise Unavailable("the questions are still being read")
             self._book.recall(query_id)
             place = self._book.place(query_id) or place
-            if place is None:
-                raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
+        if place is None and word.op == "set" and (found := self._finder.again(query_id)) is not None:
+            place = found.place  # an annotator has found the event
+            with self._changed:
+                self._book.keep(found)
+        if place is None:
+            raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, word)
         with self._changed:
             last, newest, now = self._book.last(query_id, word.who), self._book.given.get(query_id), self._now()
@@ -215,18 +217,6 @@ class Answering:
             self._writer.append(query_id, Given(*word, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
-
-    def _take_up_found(self, query_id: str) -> None:
-        """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
-        with self._changed:
-            self._follower.check()
-            self._book.recall(query_id)
-            if self._book.place(query_id) is not None:
-                return
-        found = self._finder.again(query_id)
-        if found is not None:
-            with self._changed:
-                self._book.keep(found)
 
     def _settle(self, query_id: str, word: Word) -> None:
         """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""

@@ -179,7 +179,7 @@ def decisions_of(states: Mapping[str, State], settings: Settings) -> list[str]:
 
 def _promised(state: State, n: int) -> str:
     """What is promised of n labelled events of a class, if one model decides them all."""
-    decider = state.models.decider(None) if isinstance(state.models, SingleModel) else None
+    decider = state.models.trained(None).decider if isinstance(state.models, SingleModel) else None
     return f", at most {min(1.0, decider.promised(n) / n):.2%} promised" if decider else ""
 
 

@@ -146,7 +146,8 @@ def label_pool(
     course = _Course(model, X, weights, GammaTuner(model, tune_gamma), PoolCut(objective_of(model, threshold)), finish)
     loop.suggest(_checked("first", first, len(pool)))
     groups = checked_groups(alike, len(pool))
-    return _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)), groups)
+    steps = _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)), groups)
+    return (step for step in steps if step is not None)
 
 
 def _checked(name: str, given: Iterable[int], n: int) -> list[int]:
@@ -241,7 +242,7 @@ def _steps(
     oracle: Callable[[int], Any],
     initial: list[int],
     groups: Mapping[int, list[int]],
-) -> Iterator[Step]:
+) -> Iterator[Step | None]:
     model = course.model
     n_support = learner_of(model).n_support
     label_of = _class_of if _is_several(model) else arguments.label_of
@@ -266,13 +267,9 @@ def _steps(
 
     for key in initial:
         row = pool.rows([key])
-        step = learn(key, row, float(margins(model, row)[0]), "initial")
-        if step is not None:
-            yield step
+        yield learn(key, row, float(margins(model, row)[0]), "initial")
     while (question := _next(loop, model)) is not None:
-        step = learn(question.key, loop.row(question.key), question.margin, question.reason)
-        if step is not None:
-            yield step
+        yield learn(question.key, loop.row(question.key), question.margin, question.reason)
 
 
 def _is_several(model: Any) -> bool:
