@@ -80,7 +80,7 @@ class Answering:
     def answer(
         self,
         query_id: str,
-        y: ClassLabel,
+        y: ClassLabel | None,
         who: str,
         *,
         at: int | None = None,
@@ -96,7 +96,7 @@ class Answering:
         query_id
             Id of the question.
         y
-            The class; with two, whether the event is positive.
+            The class; with two, whether the event is positive.  None: it cannot be labelled, see `skip`.
         who
             Name of the annotator.
         at
@@ -120,15 +120,15 @@ class Answering:
         Unavailable
             If the label cannot be written now: try again.
         """
-        return self._write(query_id, Word("set", y, who), at, place, alike=alike)
+        return self._write(query_id, Word("skip" if y is None else "set", y, who), at, place, alike=alike)
 
-    def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+    def skip(self, query_id: str, who: str) -> Outcome:
         """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
-        return self._write(query_id, Word("skip", None, who), at, place)
+        return self.answer(query_id, None, who)
 
-    def ignore(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+    def ignore(self, query_id: str, who: str) -> Outcome:
         """Say that the event is useless, for example damaged; raises as `answer`."""
-        return self._write(query_id, Word("ignore", None, who), at, place)
+        return self._write(query_id, Word("ignore", None, who))
 
     def retract(self, query_id: str, who: str, *, place: Place | None = None) -> Outcome:
         """Take a label back; raises as `answer`."""
@@ -193,16 +193,18 @@ class Answering:
         self, query_id: str, word: Word, at: int | None = None, place: Place | None = None, *, anew: bool = False
     ) -> Outcome:
         """Write an answer; `anew`: also if the same person gave it before, and another one holds."""
-        if word.op == "set" and place is None:
-            self._take_up_found(query_id)
         with self._changed:
             self._follower.check()
             if not self._follower.is_loaded:
                 raise Unavailable("the questions are still being read")
             self._book.recall(query_id)
             place = self._book.place(query_id) or place
-            if place is None:
-                raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
+        if place is None and word.op == "set" and (found := self._finder.again(query_id)) is not None:
+            place = found.place  # an annotator has found the event
+            with self._changed:
+                self._book.keep(found)
+        if place is None:
+            raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, word)
         with self._changed:
             last, newest, now = self._book.last(query_id, word.who), self._book.given.get(query_id), self._now()
@@ -215,18 +217,6 @@ class Answering:
             self._writer.append(query_id, Given(*word, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
-
-    def _take_up_found(self, query_id: str) -> None:
-        """Remember the event of a question that the trainer has not asked, if an annotator has found it."""
-        with self._changed:
-            self._follower.check()
-            self._book.recall(query_id)
-            if self._book.place(query_id) is not None:
-                return
-        found = self._finder.again(query_id)
-        if found is not None:
-            with self._changed:
-                self._book.keep(found)
 
     def _settle(self, query_id: str, word: Word) -> None:
         """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""

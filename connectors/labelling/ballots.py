@@ -14,6 +14,7 @@ from ..records.people.annotators import has_decided, person, voter_of
 from ..records.people.questions import is_recheck
 from .answer import Given
 
+_KEPT_QUESTIONS = 20_000  # with answers of several people; the history has those of others
 MAX_VOTERS = 16  # people whose answers to one question are remembered
 
 
@@ -32,7 +33,7 @@ class Ballots:
     def __init__(self, answers: int, meaning: Callable[[ClassLabel], ClassLabel | None]) -> None:
         self.answers = answers
         self._meaning = meaning
-        self._given: dict[str, Newest[str, Given]] = {}
+        self._given: Newest[str, Newest[str, Given]] = Newest(_KEPT_QUESTIONS)
 
     def lacks(self, query_id: str) -> bool:
         """Whether answers to a question would be remembered, but none is."""
@@ -46,12 +47,8 @@ class Ballots:
         """Remember an answer, or that a person has taken theirs back."""
         if self.answers == 1:
             return
-        ballot = self._given.setdefault(query_id, Newest(MAX_VOTERS))
+        self._given[query_id] = ballot = self._given.get(query_id, Newest(MAX_VOTERS))
         ballot[voter_of(given.who, given.op, _standing(ballot))] = given
-
-    def forget(self, query_id: str) -> None:
-        """Forget the answers to a question."""
-        self._given.pop(query_id, None)
 
     def of(self, query_id: str, who: str) -> Given | None:
         """The last answer of a person to a question, or what they have decided."""

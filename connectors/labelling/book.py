@@ -6,7 +6,7 @@ A `Book` has no lock, no thread and no log of its own: `LabellingService` guards
 
 import logging
 import math
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -70,12 +70,11 @@ class Book:
         self.changes = ClassChanges()
         self.ballots = Ballots(answers, lambda word: self.changes.meaning(word))
         self.open: dict[str, Question] = {}
-        self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
+        self.given: Newest[str, Given] = Newest(_KEPT_ANSWERS)
         self._codec = codec
         self._clock = clock
         self._history = history
-        self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
-        self._sizes: dict[str, int] = {}  # bytes of the records of open and closed questions
+        self._closed: dict[str, tuple[Question, int]] = {}  # answered or withdrawn, with their bytes, oldest first
         self._asked: dict[str, int] = {}  # questions that the topic holds open, and the times of their records
         self._back: set[str] = set()  # questions that are open because their answer was retracted
         self._unheard: dict[str, float] = {}  # answers without a reaction of the trainer, and their times
@@ -91,7 +90,7 @@ class Book:
         return self.given[query_id].place if query_id in self.given else None
 
     def _shown(self, query_id: str) -> Question | None:
-        return self.open.get(query_id) or self._closed.get(query_id)
+        return self.open.get(query_id) or self._closed.get(query_id, (None, 0))[0]
 
     def question(self, query_id: str) -> Question | None:
         """A question, open or closed; None if its contents are not known."""
@@ -143,7 +142,6 @@ class Book:
         query_id = shown.query_id
         self._asked[query_id] = record.timestamp
         self.open[query_id] = shown
-        self._sizes[query_id] = len(record.value)
         self._recall_votes(query_id)
         if self._is_answered(query_id):
             self.close(query_id)
@@ -218,13 +216,11 @@ class Book:
     def note(self, query_id: str, given: Given) -> None:
         """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
         self._write_down(query_id, given)
-        last = self.given.pop(query_id, None)
+        last = self.given.get(query_id)
         voices = Newest(MAX_VOTERS, last.voices if last is not None and given.op != "retract" else ())
         if given.y is not None:
             voices[given.who] = given.y
         self.given[query_id] = given._replace(voices=voices)
-        while len(self.given) > _KEPT_ANSWERS:
-            self.ballots.forget(self.given.popitem(last=False)[0])
         if given.op != "retract":  # this may come twice: by our own call, and from the log
             self._back.discard(query_id)
         self.ballots.note(query_id, given)
@@ -238,7 +234,8 @@ class Book:
             self.queue.withdraw(query_id)
         else:  # this does nothing if the queue has the answer already
             self.queue.passed(query_id, self.ballots.voter(given.who))
-        self._reopen(query_id)
+        if (shown := self._shown(query_id)) is not None:
+            self._reopen(shown)
 
     def _is_answered(self, query_id: str) -> bool:
         """Whether a question needs no further answer."""
@@ -257,34 +254,25 @@ class Book:
 
     def keep(self, shown: Question) -> None:
         """Remember a question that is not open, and forget the oldest ones if there are too many."""
-        self._closed[shown.query_id] = shown
-        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
-        while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
-            oldest, _ = self._closed.popitem(last=False)
-            del self._sizes[oldest]
-
-    def _reopen(self, query_id: str) -> None:
-        shown = self._closed.pop(query_id, None)
-        if shown is not None:
-            self._open_again(shown)
-        elif query_id in self.open:
-            self._offer(self.open[query_id])
+        self._closed[shown.query_id] = shown, len(write_question(shown))
+        while len(self._closed) > _KEPT_QUESTIONS or sum(size for _, size in self._closed.values()) > _KEPT_BYTES:
+            del self._closed[next(iter(self._closed))]
 
     def _offer(self, shown: Question) -> None:
         self.queue.add(shown.query_id, shown.asked_at, self.ballots.missing(shown.query_id))
 
-    def _open_again(self, shown: Question) -> None:
-        self.open[shown.query_id] = shown
-        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
-        self._back.add(shown.query_id)
+    def _reopen(self, shown: Question) -> None:
+        if shown.query_id not in self.open:
+            self._closed.pop(shown.query_id, None)
+            self.open[shown.query_id] = shown
+            self._back.add(shown.query_id)
         self._offer(shown)
 
     def open_again(self) -> None:
         """After a restart, open the questions whose answers had been taken back."""
         for shown in self._history.opened_again():
             if shown.query_id not in self.open and not self._is_answered(shown.query_id):
-                self._closed.pop(shown.query_id, None)
-                self._open_again(shown)
+                self._reopen(shown)
 
     def _write_down(self, query_id: str, given: Given) -> None:
         """Add an answer to the history; it counts even if that fails."""
@@ -329,9 +317,9 @@ class Book:
 
 def _classes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The labels of each class over all partitions, with more than two classes."""
-    found: dict[ClassLabel, int] = {}
-    for label, n in (pair for part in parts for pair in part.get("classes", ())):
-        found[label] = found.get(label, 0) + n
+    found: Counter[ClassLabel] = Counter()
+    for part in parts:
+        found.update(dict(part.get("classes", ())))
     return {"classes": [[label, n] for label, n in found.items()]} if found else {}
 
 

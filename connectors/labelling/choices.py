@@ -30,16 +30,6 @@ class Choices:
         """Whether there are more than two classes."""
         return self._vocabulary is not None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether annotators may add classes while there is room."""
-        return self._vocabulary is not None and self._vocabulary.is_open
-
-    @property
-    def limit(self) -> int:
-        """The largest number of classes."""
-        return 2 if self._vocabulary is None else self._vocabulary.limit
-
     def classes(self, stats: Mapping[str, Any]) -> list[ClassLabel]:
         """The classes, in the order of their keys; `stats` are those of the labelling service."""
         return [label for label in self._places(stats).values() if label is not None]

@@ -78,7 +78,8 @@ class Follower(LogThread):
             self._poll(log)
             if self._backend.makes_topics and time.monotonic() - looked_at > LOOK_SECONDS:
                 looked_at = time.monotonic()
-                self._begin_new(log)
+                for topic in (self._settings.log.questions, self._settings.log.labels):
+                    self._read_to_end(log, topic, log.start_offsets(topic))
 
     def _load(self, log: Transport) -> None:
         names = self._settings.log
@@ -106,20 +107,14 @@ class Follower(LogThread):
         return {**ends, **self._backend.search(topic, ends, since)}
 
     def _read_to_end(self, log: Transport, topic: str, starts: Mapping[int, int]) -> None:
+        """Read partitions to their ends as of now; one that is being read goes on from where it is."""
         ends = log.end_offsets(topic)
         for number, start in starts.items():
-            log.seek(topic, number, start)
-            self._reading.add((topic, number))
+            if (topic, number) not in self._reading:
+                log.seek(topic, number, start)
+                self._reading.add((topic, number))
         while any(log.position(topic, n) < ends[n] for n in starts) and not self._closing.is_set():
             self._poll(log)
-
-    def _begin_new(self, log: Transport) -> None:
-        """Start reading partitions that did not exist before."""
-        for topic in (self._settings.log.questions, self._settings.log.labels):
-            for number, start in log.start_offsets(topic).items():
-                if (topic, number) not in self._reading:
-                    log.seek(topic, number, start)
-                    self._reading.add((topic, number))
 
     def _poll(self, log: Transport) -> None:
         try:

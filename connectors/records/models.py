@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm import OneVsRest, WarmupScaler
+from streamsvm import Mixture, OneVsRest, WarmupScaler
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
+from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES, MulticlassMixture
 from streamsvm.export import Named
 from streamsvm.features import Records
 
 MulticlassModel = OneVsRest  # the only place that chooses it
+MULTICLASS = OneVsRest, MulticlassMixture  # the models of more than two classes
 Model = OnlineSVM | OneVsRest
 
 _SEVERAL = "several"  # its name beside the learners'
@@ -46,7 +47,7 @@ class Scores(NamedTuple):
     probabilities: np.ndarray
 
 
-def scores(model: MulticlassModel, rows: NamedRows | list[dict]) -> Scores:
+def scores(model: OneVsRest | MulticlassMixture, rows: NamedRows | list[dict]) -> Scores:
     """What a model says about these events."""
     values = model.decision_function_many(rows)
     if not model.labels:
@@ -112,13 +113,12 @@ class Trained(NamedTuple):
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
         """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
-        if snapshot.kind_of(data) != _WITH_RECORDS:
-            model, decider = _model_of(implementation, data, cache_mb=cache_mb)
-            return cls(model, None, decider)
-        _, arrays = snapshot.unpack(data, _WITH_RECORDS)
-        with snapshot.reading(_WITH_RECORDS):
-            blob, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
-        model, decider = _model_of(implementation, blob, cache_mb=cache_mb)
+        records = None
+        if snapshot.kind_of(data) == _WITH_RECORDS:
+            _, arrays = snapshot.unpack(data, _WITH_RECORDS)
+            with snapshot.reading(_WITH_RECORDS):
+                data, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
+        model, decider = _model_of(implementation, data, cache_mb=cache_mb)
         return cls(model, records, decider)
 
     def served(self, scaler: WarmupScaler | None, meta: dict[str, Any] | None = None) -> "ServedModel":
@@ -174,6 +174,7 @@ def pack_model(
         If `meta` would not survive JSON unchanged.
     """
     names: dict[type, str] = {implementation: name for name, implementation in FOR_TWO_CLASSES.items()}
+    names[MulticlassMixture] = names[Mixture]  # its bytes tell which one it is
     algorithm = _SEVERAL if isinstance(model, MulticlassModel) else names[type(model)]
     blobs = {"model": (decider or model).to_bytes()}
     if scaler is not None:

@@ -21,20 +21,24 @@ crash has the same bytes, and readers recognise it by ``src``.
 
 import json
 import math
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
 
 from streamsvm import AutoLASVM, Mixture
 from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.conformal import ConformalClassifier, Decision
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.online.mixture.experts import K
 
 from ..logs.transport import Headers, Record, Transport
 from .classes import ClassLabel
 from .codec import Codec, Event
 from .decisions import fields_of
-from .models import MulticlassModel, Scores, scores
+from .models import MULTICLASS, Scores, scores
 
 TRACE = ("traceparent", "tracestate")  # headers of W3C Trace Context
 _TRACE_BYTES = 1024  # of such a header; a longer one is left out
@@ -85,6 +89,8 @@ class ClassPrediction(NamedTuple):
         Decision values, and probabilities, by class.
     verdict
         What is decided with them, if [decide] asks for it.
+    margins
+        What a mixture takes when the label comes late, in one row; see `joined`.
     """
 
     label: ClassLabel | None
@@ -92,6 +98,7 @@ class ClassPrediction(NamedTuple):
     values: dict[ClassLabel, float]
     probabilities: dict[ClassLabel, float]
     verdict: Decision | None = None
+    margins: tuple[float, ...] = ()
 
     @property
     def class_label(self) -> ClassLabel | None:
@@ -100,8 +107,8 @@ class ClassPrediction(NamedTuple):
 
     @property
     def decision(self) -> tuple[float, ...]:
-        """The decision values in the order of the model's classes."""
-        return tuple(self.values.values())
+        """The decision values in the order of the model's classes, or `margins`."""
+        return self.margins or tuple(self.values.values())
 
 
 Said = Prediction | ClassPrediction
@@ -116,8 +123,12 @@ def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: b
 
     A model that tunes itself also says what its candidates say of events that are to be learned later.
     """
-    if isinstance(model, MulticlassModel):
-        return list(class_predictions(scores(model, rows)))
+    if isinstance(model, MULTICLASS):
+        classes = class_predictions(scores(model, rows))
+        if to_be_learned and isinstance(model, Mixture):
+            told = zip(classes, model.margins_many(rows), strict=True)
+            return [each._replace(margins=joined(*own)) for each, own in told]
+        return list(classes)
     cut = model.decision_threshold
     if to_be_learned and isinstance(model, WITH_MARGINS):
         margins = model.margins_many(rows)
@@ -130,6 +141,24 @@ def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: b
         return list(map(Prediction, *parts))
     found = [model.decision_function_one(x) for x in rows]
     return [Prediction(value - cut, model.probability_one(value), value) for value in found]
+
+
+def joined(values: Mapping[ClassLabel, float], said: Mapping[ClassLabel, list[float]]) -> tuple[float, ...]:
+    """What a mixture of several classes has said of an event, in one row: a mark, the values, the probabilities."""
+    return (math.inf, *values.values(), *chain.from_iterable(said.values()))
+
+
+def margin_of(decision: tuple[float, ...], model: Any) -> Any:
+    """What a model of several classes takes as its `margin`, whatever model has made the decision."""
+    labels, n = model.labels, len(decision)  # classes may have come since
+    of_mixture = decision[:1] == (math.inf,)
+    if of_mixture:
+        n = (n - 1) // (1 + K)
+        decision = decision[1:]
+    values = dict(zip(labels, decision[:n], strict=False))
+    if not isinstance(model, Mixture):
+        return values
+    return (values, dict(zip(labels, np.reshape(decision[n:], (n, K)).tolist(), strict=False))) if of_mixture else None
 
 
 def with_verdict(said: Said, decider: ConformalClassifier | None) -> Said:
@@ -207,7 +236,7 @@ def _of_two(codec: Codec, prediction: Prediction) -> dict[str, Any]:
 
 
 def _of_classes(prediction: ClassPrediction) -> dict[str, Any]:
-    label, margin, values, probabilities, verdict = prediction
+    label, margin, values, probabilities, verdict, _ = prediction
     label = label if verdict is None else verdict.label
     return {
         "label": label,

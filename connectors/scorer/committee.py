@@ -17,7 +17,7 @@ from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.decisions import union
 from ..records.formats.base import BadRecord
-from ..records.models import Model, MulticlassModel, mean, rows_of, scores, unpack_model
+from ..records.models import MULTICLASS, Model, mean, rows_of, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions, with_verdict
 from ..records.published import Shelf, Snapshot, Withdrawn, count_in
 from ..runtime.numbers import MAX_INT64
@@ -63,7 +63,7 @@ class Committee:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._members = tuple(members)
-        if len({isinstance(member.model, MulticlassModel) for member in members}) > 1:
+        if len({isinstance(member.model, MULTICLASS) for member in members}) > 1:
             raise ValueError("models of two classes and models of more cannot predict an event together")
         versions = [member.version for member in members]
         names = "+".join(sorted({v.name for v in versions if v.name}))
@@ -88,7 +88,7 @@ class Committee:
     def _means(self, rows: list[NamedRows]) -> Iterator[Said]:
         """The means of the members' margins and probabilities; each member has its own rows."""
         models: list[Any] = [member.model for member in self._members]
-        if isinstance(models[0], MulticlassModel):
+        if isinstance(models[0], MULTICLASS):
             found = [scores(model, own) for model, own in zip(models, rows, strict=True)]
             return self._decided(class_predictions(mean(found)), list(map(class_predictions, found)))
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
@@ -261,7 +261,7 @@ def misfit(model: Model, settings: Settings, *, is_raw: bool = False) -> str:
     Models of two classes and of more say different things about an event, so [label] decides which of them count.
     `is_raw` says whether it comes with the `Records` that make its features.
     """
-    is_multiclass, wants_several = isinstance(model, MulticlassModel), settings.label.vocabulary is not None
+    is_multiclass, wants_several = isinstance(model, MULTICLASS), settings.label.vocabulary is not None
     if is_multiclass != wants_several:
         has, wanted = ("more than two", "two") if is_multiclass else ("two", "more than two")
         return f"it is a model of {has} classes, and the configuration has {wanted}: see [label]"

@@ -1,7 +1,7 @@
 """The [model] section: an algorithm and its parameters."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +108,11 @@ class ModelSettings:
         made = _learners()["auto"] if self.algorithm == "mixture" else self.implementation
         return inspect.signature(made).parameters
 
-    def made(self) -> Any:
-        """A model that has learned nothing."""
+    def made(self, of_classes: Callable[[Any], Any] = lambda learner: learner) -> Any:
+        """A model that has learned nothing; `of_classes` makes a learner one of several classes."""
         if self.algorithm == "mixture":
-            return self.implementation(_learners()["auto"](**self.parameters()))
-        return self.implementation(**self.parameters())
+            return self.implementation(of_classes(_learners()["auto"](**self.parameters())))
+        return of_classes(self.implementation(**self.parameters()))
 
     def bounds(self) -> dict[str, Any]:
         """The settings that bound the model's size, as the file has them; None for those without effect."""
@@ -134,13 +134,11 @@ class ModelSettings:
         if found:
             return found
         try:
-            model = self.made()
-            if is_multiclass and self.algorithm == "mixture":
-                return ['model.algorithm = "mixture" needs two classes; with more, use "auto"']
+            self.made()
             if is_multiclass:
                 from ..records.models import MulticlassModel
 
-                MulticlassModel(model)
+                self.made(MulticlassModel)
         except (ArithmeticError, TypeError, ValueError) as error:
             return [f"[model]: {error}"]
         return []

@@ -26,8 +26,8 @@ from streamsvm.features import Records
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.models import Model, MulticlassModel
-from ..records.predictions import WITH_MARGINS, Prediction, Said
+from ..records.models import MULTICLASS, Model
+from ..records.predictions import WITH_MARGINS, Prediction, Said, margin_of
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
 from .state.challengers import Challenger
@@ -122,8 +122,8 @@ def _teach(
 
 def foretelling(state: Pupil, rows: NamedRows | list[dict]) -> OnlineSVM | None:
     """The model, if it can predict rows and learn them in one call."""
-    model = state.models.to_predict(None)
-    if isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows):
+    model = state.models.trained(None).model
+    if isinstance(model, OnlineSVM) and not state.models.trained(None).decider and model.foretells(rows):
         return model
     return None
 
@@ -238,7 +238,7 @@ def _learn(
                 decider.learn_one(*example, said=said)
             else:
                 model.learn_one(*example, margin=margin)
-    elif len(tasks) > ONE_BY_ONE or isinstance(model, MulticlassModel):
+    elif len(tasks) > ONE_BY_ONE or isinstance(model, MULTICLASS):
         given, margins = _Examples.of(tasks, rows), [_margin_of(task.lesson, model) for task in tasks]
         are_late = any(margin is not None for margin in margins)
         others = {"margins": margins} if are_late else {}
@@ -253,8 +253,8 @@ def _margin_of(lesson: Lesson, model: Any) -> Any:
     decision = lesson.told.decision
     if decision is None:
         return None
-    if isinstance(model, MulticlassModel):
-        return dict(zip(model.labels, decision, strict=False))  # classes may have come since
+    if isinstance(model, MULTICLASS):
+        return margin_of(decision, model)
     of_candidates = len(decision) > 1 and isinstance(model, WITH_MARGINS)  # another model may have predicted
     return decision if of_candidates else decision[0]
 

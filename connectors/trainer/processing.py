@@ -297,7 +297,7 @@ class Processor:
         if isinstance(rows, NamedRows):
             return {place: (place, item) for place, item in decoded.items()}, rows
         numbers = NamedRows.of(rows.observed(decoded, state.models.to_observe(entity)))
-        problems = unusable_rows(numbers, state.models.to_predict(entity))
+        problems = unusable_rows(numbers, state.models.trained(entity).model)
         for row, item in enumerate(decoded.values()):
             if row in problems:
                 self.decoder.refuse(item.record, "predict", problems[row], state)
@@ -388,8 +388,8 @@ class Processor:
         own: list[Task] = []
         numbers = _NO_ROWS
         for entity, chosen in by_owner(dict(enumerate(task.lesson.entity for task in tasks))).items():
-            own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.records(entity))
-            decider = state.models.decider(entity)
+            own, numbers = numbered([tasks[i] for i in chosen], rows, state.models.trained(entity).records)
+            decider = state.models.trained(entity).decider
             if decider and id(decider) not in self._judged:
                 self._judged[id(decider)] = decider, decider.tallies
             estimates, refused = teach(own, numbers, entity, state, self._max_features)

@@ -146,7 +146,8 @@ def label_pool(
     course = _Course(model, X, weights, GammaTuner(model, tune_gamma), PoolCut(objective_of(model, threshold)), finish)
     loop.suggest(_checked("first", first, len(pool)))
     groups = checked_groups(alike, len(pool))
-    return _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)), groups)
+    steps = _steps(course, loop, pool, oracle, _checked("initial", initial, len(pool)), groups)
+    return (step for step in steps if step is not None)
 
 
 def _checked(name: str, given: Iterable[int], n: int) -> list[int]:
@@ -241,7 +242,7 @@ def _steps(
     oracle: Callable[[int], Any],
     initial: list[int],
     groups: Mapping[int, list[int]],
-) -> Iterator[Step]:
+) -> Iterator[Step | None]:
     model = course.model
     n_support = learner_of(model).n_support
     label_of = _class_of if _is_several(model) else arguments.label_of
@@ -266,13 +267,9 @@ def _steps(
 
     for key in initial:
         row = pool.rows([key])
-        step = learn(key, row, float(margins(model, row)[0]), "initial")
-        if step is not None:
-            yield step
+        yield learn(key, row, float(margins(model, row)[0]), "initial")
     while (question := _next(loop, model)) is not None:
-        step = learn(question.key, loop.row(question.key), question.margin, question.reason)
-        if step is not None:
-            yield step
+        yield learn(question.key, loop.row(question.key), question.margin, question.reason)
 
 
 def _is_several(model: Any) -> bool:
@@ -320,15 +317,16 @@ def carry_out(action: Action, model: Any, row: Any = None, sample_weight: float 
     >>> carry_out(SetLabel(7, True, "ann", is_correction=False), model, [{"a": 1.0}])
     """
     learner = learner_of(model)
+    name = type(learner).__name__
     if isinstance(action, SetLabel):
         if action.is_correction and hasattr(learner, "forget"):
             learner.forget([action.key])
         _learn(model, row, action.y, sample_weight, action.key)
         if action.is_correction and not hasattr(learner, "forget"):
-            return f"{_name(learner)} cannot forget: example {action.key} was learned again, beside its old label"
+            return f"{name} cannot forget: example {action.key} was learned again, beside its old label"
     if isinstance(action, Retract):
         if not hasattr(learner, "forget"):
-            return f"{_name(learner)} cannot forget: what was learned from example {action.key} stays in the model"
+            return f"{name} cannot forget: what was learned from example {action.key} stays in the model"
         learner.forget([action.key])
     return None
 
@@ -338,7 +336,3 @@ def _learn(model: Any, row: Any, y: Label, w: float, key: int) -> None:
         model.learn_one(dicts_of(row)[0], y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
     else:
         model.learn_many(row, np.array([y]), w, np.array([key]))
-
-
-def _name(learner: Any) -> str:
-    return type(learner).__name__

@@ -24,8 +24,6 @@ from streamsvm.active.choosing.stopping_rules import MaxLabels
 from streamsvm.active.run import Step, finish_if_small, label_pool
 from streamsvm.core import arguments
 
-HUNT_ANEW = 5  # answers of a hunt after which the model looks again, if none was positive
-
 Oracle = Callable[[int], Any]
 
 
@@ -144,7 +142,8 @@ def label_to_recall(
     arguments.require_count("n_questions", n_questions, 2)
     arguments.require_count("hunt", hunt, 0)
     arguments.require_a("proof", proof, RecallProof, "a proof such as RecallProof(recall=0.8)")
-    return _steps(_Desk(model, X, oracle), proof, n_questions, hunt, seed, options)
+    steps = _steps(_Desk(model, X, oracle), proof, n_questions, hunt, seed, options)
+    return (step for step in steps if step is not None)
 
 
 class _Desk:
@@ -165,15 +164,9 @@ class _Desk:
 
         yield from label_pool(self.model, self._X, ask, stopping=MaxLabels(n), seed=seed, **options)
 
-    @property
-    def n_positive(self) -> int:
-        """Number of positives that are known."""
-        return sum(y is True for y in self._labels.values())
-
-    @property
-    def n_doubtful(self) -> int:
-        """Number of rows that were skipped."""
-        return sum(y is None for y in self._labels.values())
+    def count(self, y: bool | None) -> int:
+        """Number of rows with this label; None: that were skipped."""
+        return list(self._labels.values()).count(y)
 
     def rest(self) -> np.ndarray:
         """The rows that no person has looked at."""
@@ -189,54 +182,56 @@ class _Desk:
         labels = np.array([self._labels[key] for key in keys], bool)
         return pool_cut(self.model, picked(self._rows, keys), labels, self.values(self.rest()), "recall")
 
-    def ask(self, key: int, reason: str) -> tuple[bool | None, Step | None]:
-        """Ask about a row, and teach its label."""
+    def ask(self, key: int, reason: str) -> Step | None:
+        """Ask about a row, and teach its label; None if it was skipped."""
         row = picked(self._rows, [key])
         margin, label = float(margins(self.model, row)[0]), self._oracle(key)
         y = self._labels[key] = None if label is None else arguments.label_of(label)
         if y is None:
-            return None, None
+            return None
         self.model.learn_many(row, np.array([y]), 1.0, np.array([key]))
-        n_labels = len(self._labels) - self.n_doubtful
-        return y, Step(key, y, margin, reason, n_labels, learner_of(self.model).n_support)
+        n_labels = len(self._labels) - self.count(None)
+        return Step(key, y, margin, reason, n_labels, learner_of(self.model).n_support)
 
 
 def _steps(
     desk: _Desk, proof: RecallProof, n_questions: int, hunt: int, seed: int, options: dict[str, Any]
-) -> Iterator[Step]:
+) -> Iterator[Step | None]:
     yield from desk.questions(n_questions, seed, options)
     rest = desk.rest()
     f, line = desk.values(rest), desk.line()
     for i in np.argsort(-f, kind="stable")[: np.count_nonzero(f > line)].tolist():
-        _, step = desk.ask(int(rest[i]), "review")
-        if step is not None:
-            yield step
+        yield desk.ask(int(rest[i]), "review")
     finish_if_small(desk.model)
     left = desk.rest()
-    proof.begin(len(left), desk.n_positive, desk.n_doubtful)
+    proof.begin(len(left), desk.count(True), desk.count(None))
     rng = np.random.default_rng(seed)
     while len(left) and not proof.holds():
         place = int(rng.integers(len(left)))
-        y, step = desk.ask(int(left[place]), "audit")
+        step = desk.ask(int(left[place]), "audit")
+        y = step and step.y is True
         proof.random(y)
         left = np.delete(left, place)
-        if step is not None:
-            yield step
+        yield step
         if y:
             yield from _hunt(desk, left, proof, hunt)
             left = desk.rest()
 
 
-def _hunt(desk: _Desk, left: np.ndarray, proof: RecallProof, n: int) -> Iterator[Step]:
-    """Ask about those of the rows that the model, which has learned of a new kind of positive, finds most likely."""
+def _hunt(desk: _Desk, left: np.ndarray, proof: RecallProof, n: int) -> Iterator[Step | None]:
+    """Ask about those of the rows that the model, which has learned of a new kind of positive, finds most likely.
+
+    The model looks at the rows again after each positive.  If it also did so after every fifth or every negative, that
+    would take no fewer labels.
+    """
     found: bool | None = True
-    for i in range(min(n, len(left))):
-        if found or i % HUNT_ANEW == 0:
+    for _ in range(min(n, len(left))):
+        if found:
             finish_if_small(desk.model)
             f = desk.values(left)
         place = int(np.argmax(f))
-        found, step = desk.ask(int(left[place]), "hunt")
+        step = desk.ask(int(left[place]), "hunt")
+        found = step and step.y is True
         proof.chosen(found)
         left, f = np.delete(left, place), np.delete(f, place)
-        if step is not None:
-            yield step
+        yield step

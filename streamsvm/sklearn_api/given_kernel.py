@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from streamsvm.batch.kernels.given import GivenMatrix
+from streamsvm.batch.kernels.matrix import Gram
 from streamsvm.batch.multiclass.class_pairs import optima
 from streamsvm.batch.options import SolverOptions
 from streamsvm.estimators.multiclass.trained_pairs import trained
@@ -61,7 +61,7 @@ class KernelMachines:
     ) -> None:
         self.n, self.n_classes = len(K), int(labels.max()) + 1
         places = labels[used] if self.n_classes > 2 else 1 - labels[used]  # of two, the second one is positive
-        found = list(optima(GivenMatrix(K).part(used), places, box[used], options, max_passes))
+        found = list(optima(Gram(K).part(used), places, box[used], options, max_passes))
         if len(used) <= LARGEST:
             K_used = K[np.ix_(used, used)]
             found = [exact_pair(pair, K_used, places, box[used]) for pair in found]

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamsvm.batch import RowStore
 from streamsvm.batch.kernels.features import Features
-from streamsvm.batch.kernels.given import GivenMatrix, KernelSource
+from streamsvm.batch.kernels.matrix import Gram, KernelSource
 from streamsvm.batch.multiclass.class_pairs import PairOptimum, optima_along, solved_pair
 from streamsvm.core import arguments, storage
 from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
@@ -265,7 +265,7 @@ def _shared(features: KernelSource, cache_mb: float) -> KernelSource:
         for r, c, P in features.kernel_values(every, every):
             K[r : r + P.shape[0], c : c + P.shape[1]] = P
     np.fill_diagonal(K, features.diagonal)
-    return GivenMatrix(K)
+    return Gram(K)
 
 
 class _Part(NamedTuple):

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from streamsvm.batch import RowStore, SolverOptions, smo
 from streamsvm.batch.kernels.matrix import Gram, Matrices
 from streamsvm.batch.problem import too_coarse, violations
-from streamsvm.batch.working_set import series
+from streamsvm.batch.working_set import solver
+from streamsvm.batch.working_set.members import Members
 from streamsvm.batch.working_set.series import Series, scaled
 from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
@@ -88,11 +89,9 @@ def test_a_solution_is_optimal(kernel, C):
 
 
 @pytest.mark.parametrize("first", [20, 500])
-@pytest.mark.parametrize("most", [0.1, 0.7, 1.0])
-def test_folds_along_c_are_those_of_smo(first, most, monkeypatch):
-    """Whichever members begin, and whether or not all examples are members."""
-    monkeypatch.setattr(series, "FIRST", first)
-    monkeypatch.setattr(series, "WHOLE_MATRIX", most)
+def test_folds_along_c_are_those_of_smo(first, monkeypatch):
+    """Whichever members begin."""
+    monkeypatch.setattr(solver, "FIRST", first)
     X, y = problem()
     kernel, options = RBF(gamma=0.5), SolverOptions(tol=1e-4)
     folds, found = Series(gram_of(X, kernel), options), None
@@ -108,27 +107,32 @@ def test_folds_along_c_are_those_of_smo(first, most, monkeypatch):
             np.testing.assert_allclose(y - found.g + found.bias, apart.decision_values, atol=5e-3)
 
 
-def test_a_rare_class_does_not_make_members_of_most_examples():
+@pytest.fixture
+def members(monkeypatch):
+    """The number of members after each time that some have come."""
+    counts, add = [], Members.add
+    monkeypatch.setattr(Members, "add", lambda own, *given: (add(own, *given), counts.append(len(own))))
+    return counts
+
+
+def test_a_rare_class_does_not_make_members_of_most_examples(members):
     """The first members hold few of its examples; the others violate by far, and move the middle of all extremes."""
     X = np.random.default_rng(0).normal(size=(1500, 2))
     y = np.where(X.sum(axis=1) > 3.0, 1.0, -1.0)
-    members, join = [], Series.join
     few = Series(gram_of(X, RBF(gamma=0.05)))
-    few.join = lambda own, ids: (join(few, own, ids), members.append(len(own)))
     assert few.solve(y, *boxes(y, 1.0)).converged
     assert len(members) > 1
     assert max(members) < 500
 
 
-def test_few_support_vectors_have_few_members_though_all_examples_are_near_the_margin():
+def test_few_support_vectors_have_few_members_though_all_examples_are_near_the_margin(members):
     y = np.where(np.arange(600) % 2, 1.0, -1.0)
     X = y[:, None] + 0.05 * np.random.default_rng(0).normal(size=(600, 2))
     few = Series(gram_of(X, RBF(gamma=0.5)))
     before = few.solve(y, *boxes(y, 0.05))
-    assert np.count_nonzero(np.abs(before.g - before.bias) < series.SLACK) == 600
+    assert np.count_nonzero(np.abs(before.g - before.bias) < solver.SLACK) == 600
     few.restart()
-    members, join = [], Series.join
-    few.join = lambda own, ids: (join(few, own, ids), members.append(len(own)))
+    members.clear()
     found = few.solve(y, *boxes(y, 0.2), before.dual_coef, before.g)
     check(found, X, y, RBF(gamma=0.5))
     assert 0 < max(members) < 200

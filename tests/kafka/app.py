@@ -18,6 +18,8 @@ from .broker import free_ports
 WAIT_SECONDS = 120
 END_SECONDS = 60  # for a process to end by itself
 TURN_SECONDS = 30  # for a process to do more, if there is more to do
+# Of [kafka]: the partitions of a killed trainer are soon free, and members soon hear that others join and leave.
+SHORT_SESSION = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 500}
 
 
 class App:

@@ -89,9 +89,9 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 group.consumer.min.session.timeout.ms=1000
-group.consumer.session.timeout.ms=10000
+group.consumer.session.timeout.ms=3000
 group.consumer.min.heartbeat.interval.ms=500
-group.consumer.heartbeat.interval.ms=1000
+group.consumer.heartbeat.interval.ms=500
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 

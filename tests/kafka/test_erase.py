@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from .app import settings_of, some_stream
+from .app import SHORT_SESSION, settings_of, some_stream
 
 
 @pytest.mark.parametrize("client", ["kafka-python"], indirect=True)
@@ -13,7 +13,8 @@ def test_an_erasure_a_rebuild_and_a_receipt_beside_trainers_that_are_killed(topi
     log = settings_of(topics, 2)
     log["erasures"] = topics.create("erasures", 2, retention_ms=-1)
     events, labels = some_stream(n, n_keys=20)
-    app = start_app("erase", log=log, daemon={"checkpoint_seconds": 0.5, "exactly_once": True})
+    daemon = {"checkpoint_seconds": 0.5, "exactly_once": True}
+    app = start_app("erase", log=log, kafka=SHORT_SESSION, daemon=daemon)
     topics.produce(log["topic"], events)
     topics.produce(log["labels"], labels)
     trainer = app.start()

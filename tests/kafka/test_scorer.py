@@ -6,7 +6,7 @@ import signal
 import pytest
 from kafka import KafkaProducer
 
-from .app import settings_of, some_stream
+from .app import SHORT_SESSION, settings_of, some_stream
 from .conftest import READ_SECONDS
 
 
@@ -15,8 +15,7 @@ def served(topics, start_app):
     """An app whose trainer has published a first model, and the events after those that it was trained on."""
     log = settings_of(topics, partitions=2)
     events, labels = some_stream(3000, n_keys=20)
-    options = {"session_timeout_ms": 6000}
-    app = start_app("served", log=log, kafka=options, daemon={"publish_seconds": 0.5, "checkpoint_seconds": 0.5})
+    app = start_app("served", log=log, kafka=SHORT_SESSION, daemon={"publish_seconds": 0.5, "checkpoint_seconds": 0.5})
     topics.produce(log["topic"], events[:1000])
     topics.produce(log["labels"], labels[:1000])
     trainer = app.start()
@@ -76,7 +75,7 @@ def test_a_merger_that_was_killed_is_replaced_and_scorers_use_the_merged_model(t
     app = start_app(
         "merged",
         log=log,
-        kafka={"session_timeout_ms": 6000},
+        kafka=SHORT_SESSION,
         daemon={"publish_seconds": 0.5, "checkpoint_seconds": 0.5},
         merger={"seconds": 0.5},
         scorer={"model": "merged"},

@@ -13,7 +13,7 @@ import pytest
 
 from streamsvm.connectors.trainer.state.stored_state import read_state
 
-from .app import WAIT_SECONDS, settings_of, some_stream
+from .app import SHORT_SESSION, WAIT_SECONDS, settings_of, some_stream
 from .test_trainer import by_src, check_all_was_learned_once
 
 KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
@@ -77,7 +77,7 @@ def test_what_a_stopped_trainer_writes_afterwards_does_not_count(topics, start_a
     app = start_app(
         "zombie",
         log=log,
-        kafka={"session_timeout_ms": 6000, "heartbeat_interval_ms": 1000},
+        kafka=SHORT_SESSION,
         state={"store": "topic"},
         daemon={"checkpoint_seconds": 0.5},
     )

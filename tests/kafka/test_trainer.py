@@ -19,7 +19,7 @@ from streamsvm.connectors.settings.opening import backend_of
 from streamsvm.connectors.trainer.state.checkpoint import load_newest
 from streamsvm.connectors.trainer.state.state import State
 
-from .app import WAIT_SECONDS, digest, settings_of, some_stream
+from .app import SHORT_SESSION, WAIT_SECONDS, digest, settings_of, some_stream
 from .conftest import BOTH
 
 N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "4"))  # CI makes do with a few
@@ -90,13 +90,13 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
     """Members with either client share a group, so that an operator can change the client one process at a time."""
     options, clients = TEAMS[team]
     next_client = itertools.cycle(clients)
-    n, n_partitions = 6000, 4
+    n, n_partitions = 4000, 4
     log = settings_of(topics, n_partitions, model="")
     events, labels = some_stream(n, n_keys=50)
     if "group_protocol" not in options:
-        options = {**options, "session_timeout_ms": 10_000}
-    app = start_app("team", log=log, kafka=options, daemon={"checkpoint_records": 300})
-    producer = threading.Thread(target=produce_slowly, args=(topics, log, events, labels, 20.0))
+        options = {**options, **SHORT_SESSION}
+    app = start_app("team", log=log, kafka=options, daemon={"checkpoint_records": 200, "checkpoint_seconds": 1})
+    producer = threading.Thread(target=produce_slowly, args=(topics, log, events, labels, 12.0))
     producer.start()
     try:
         first = app.start(f"kafka.client={next(next_client)}")
@@ -129,7 +129,7 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
     app = start_app(
         "zombie",
         log=log,
-        kafka={"session_timeout_ms": 6000, "heartbeat_interval_ms": 1000, "transaction_timeout_ms": 10_000},
+        kafka={**SHORT_SESSION, "transaction_timeout_ms": 10_000},
         daemon={"checkpoint_seconds": 0.5, "exactly_once": exactly_once},
     )
     topics.produce(log["topic"], events[:1000])
@@ -260,8 +260,7 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
             name,
             log={**log, "predictions": topics.create(name, 4), "model": ""},
             kafka={
-                "session_timeout_ms": 3000,
-                "heartbeat_interval_ms": 500,
+                **SHORT_SESSION,
                 "transaction_timeout_ms": 6000,
                 # So long a rebalance waits for a member that was killed while it joined; the default is 5 minutes.
                 "max_poll_interval_ms": 30_000,

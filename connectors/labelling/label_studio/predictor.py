@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Predictor(LogThread):
-    """Answers ``/setup``, ``/versions`` and ``/predict``; follows the topic log.model inside a ``with`` block.
+    """Answers ``/setup``, ``/versions`` and ``/predict``; follows the topic log.model between `start` and `close`.
 
     It predicts with the mean of the models of all partitions, as scorers do.
 
@@ -40,14 +40,6 @@ class Predictor(LogThread):
         self.interface: Interface | None = None
         self._lock = threading.Lock()  # guards the models
         self._models = PartitionModels()
-
-    def __enter__(self) -> "Predictor":
-        if self._settings.log.model:
-            self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- what Label Studio asks ---------------------------------------------------------------------------------------
 

@@ -113,10 +113,12 @@ class LabelStudio:
             If Label Studio does not accept the token.
         """
         self._server.start()
+        if self._settings.log.model:
+            self._predictor.start()
         try:
-            with self._predictor:
-                self._work(stop)
+            self._work(stop)
         finally:
+            self._predictor.close()
             self._server.close()
 
     def _work(self, stop: Stop) -> None:

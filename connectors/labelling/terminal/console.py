@@ -113,5 +113,4 @@ class Console:
     @property
     def size(self) -> tuple[int, int]:
         """Columns and lines of the terminal."""
-        size = shutil.get_terminal_size()
-        return size.columns, size.lines
+        return shutil.get_terminal_size()

@@ -92,8 +92,6 @@ _HEADERS = {
 class PageServer(HTTPServer):
     """Serves the page, and knows which annotator uses which tab."""
 
-    request_queue_size = 50
-
     def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
         self.service = service
         self.labelling = settings.labelling
@@ -104,7 +102,8 @@ class PageServer(HTTPServer):
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._annotators: Newest[str, str] = Newest(_MAX_TABS)  # by tab
-        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
+        self.names = settings.labelling.host, *settings.http.names
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http.connections)
 
     def arrive(self, tab: str, who: str) -> str:
         """Remember who uses a tab now; the question stays with the tab if its annotator types another name."""
@@ -186,14 +185,14 @@ class _Handler(Handler):
     def _classes(self) -> dict[str, Any]:
         """What the page needs to know of the classes."""
         choices, stats = self.server.choices, self.server.service.stats()
-        keys = choices.keys(stats)
+        keys, vocabulary = choices.keys(stats), choices.label.vocabulary
         return {
             "labels": list(keys),
             "is_multiclass": choices.is_multiclass,
             "may_add": choices.may_add(stats),
             "keys": list(keys.values()),
-            "is_open": choices.is_open,
-            "limit": choices.limit,
+            "is_open": vocabulary is not None and vocabulary.is_open,
+            "limit": 2 if vocabulary is None else vocabulary.limit,
         }
 
     def _class_changes(self) -> dict[str, Any]:
@@ -261,14 +260,13 @@ class _Handler(Handler):
     def _disputes(self) -> dict[str, Any]:
         """The answers that look doubtful, with the names: for the person who decides."""
         found = self.server.service.disputes(PAGE)
-        about = {one.query_id: preview(one.question, self.server.labelling) for one in found}
         disputes = [
             {
                 "kind": one.kind,
                 "query_id": one.query_id,
                 "id": str(one.answers[0].id if one.question is None else one.question.id),
                 "answers": [self._answer_of(step) for step in one.answers],
-                **about[one.query_id],
+                **preview(one.question, self.server.labelling),
             }
             for one in found
         ]
@@ -397,7 +395,7 @@ class _Handler(Handler):
 
     def _check_sender(self) -> None:
         host = self.headers.get("Host", "")
-        if not is_own_name(host, (self.server.labelling.host, *self.server.limits.names)):
+        if not is_own_name(host, self.server.names):
             raise Refused(
                 HTTPStatus.FORBIDDEN, "this server does not have that name: use its address, or set http.names"
             )

@@ -362,7 +362,8 @@ class Join:
             self._forget_oldest(kept, is_expired=False)
 
     def _forget_oldest(self, kept: Waiting, *, is_expired: bool) -> None:
-        key, entry = kept.pop_oldest()
+        key = next(iter(kept.entries))
+        entry = kept.pop(key)
         self._count_lost(entry, is_expired=is_expired)
         if entry.value is not None:
             self._tell_forgotten(key)

@@ -21,14 +21,14 @@ from river import compose
 
 from streamsvm.active.choosing.vectors import Vectors
 from streamsvm.core import arguments
+from streamsvm.core.rounding import KERNEL_ROUNDING
 from streamsvm.validation import cross_validate
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.scale import resolve_scaling
 
 OBJECTIVES = ("gmean", "recall", "precision")
-FEWEST = 2  # labelled examples of each class, before which the threshold is 0
+FEWEST = 2  # labelled examples of each class, before which the threshold is 0: one is left when one is left out
 LOWEST = -1.0  # threshold; outside the margin, f says little
-BELOW = 1e-6  # how far a threshold lies below the value of the positive that it lets in
 AGAIN = 0.05  # share of labels that must be new or changed before the threshold is chosen again
 
 
@@ -175,11 +175,11 @@ def cut_of(left_out: np.ndarray, f: np.ndarray, objective: str) -> float:
         return 0.0
     found, pool = np.sort(left_out), np.sort(f)
     if objective == "recall":
-        return float(np.clip(found[0] - BELOW, LOWEST, 0.0))
+        return float(np.clip(found[0] - KERNEL_ROUNDING, LOWEST, 0.0))
     positive = float(np.mean(pool > 0.0))
     if positive > 0.5:
         return 0.0
-    cuts = np.append(found - BELOW, 0.0)
+    cuts = np.append(found - KERNEL_ROUNDING, 0.0)  # each lets in its positive, however that is rounded
     cuts = cuts[(cuts >= LOWEST) & (cuts <= 0.0)]
     recall = (len(found) - np.searchsorted(found, cuts, side="right") + 1.0) / (len(found) + 2.0)
     above = 1.0 - np.searchsorted(pool, cuts, side="right") / len(pool)

@@ -16,6 +16,7 @@ from streamsvm.active.choosing.vectors import Vectors
 from streamsvm.core import arguments
 from streamsvm.validation import leave_one_out
 from streamsvm.validation.scale import resolve_scaling
+from streamsvm.validation.scores import mean_recall
 
 FACTORS = (1.0, 0.25, 4.0, 0.0625)  # on the given gamma; of equally good ones, the first is taken
 FIRST_CHOICE = 30  # labels, before which nothing is chosen
@@ -69,8 +70,9 @@ class GammaTuner:
         vectors = Vectors({})
         vectors.add(rows)
         given, Z = resolve_scaling(self._given, vectors.matrix, names=vectors.columns)
-        errors = [_error(given.clone({"gamma": given.gamma * factor}), Z, y, weights) for factor in FACTORS]
-        factor = FACTORS[int(np.argmin(errors))]
+        models = [given.clone({"gamma": given.gamma * factor}) for factor in FACTORS]
+        left_out = [leave_one_out(model, Z, y, sample_weight=weights).decision_values for model in models]
+        factor = FACTORS[int(np.argmax([mean_recall(np.array(y), f > 0.0) for f in left_out]))]
         if factor == self._factor:
             return None
         self._factor = factor
@@ -86,9 +88,3 @@ class GammaTuner:
     def restore(self, state: Mapping[str, float]) -> None:
         """Go on where `state` was taken."""
         self._next, self._factor = int(state["next"]), float(state["factor"])
-
-
-def _error(model: Any, Z: Any, y: Sequence[Any], weights: np.ndarray) -> float:
-    """The mean of both classes' leave-one-out errors."""
-    f, positive = leave_one_out(model, Z, y, sample_weight=weights).decision_values, np.array(y)
-    return 0.5 * float(np.mean(f[positive] <= 0.0) + np.mean(f[~positive] > 0.0))

@@ -4,10 +4,11 @@ A pool hands out the *keys* of its examples, and the rows of those that are scor
 the random generator: the outcome depends on the states of the pool and the generator only.
 """
 
+from abc import ABC, abstractmethod
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,49 +18,11 @@ from streamsvm.core import arguments
 EMPTY = "the pool is empty: there is no example left to ask about"
 
 
-class Pool(Protocol):
-    """What a selection needs: the examples without a label."""
+class Pool(ABC):
+    """The examples without a label: their keys, and the rows that belong to them.
 
-    def __len__(self) -> int:
-        """Number of examples."""
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the pool has an example with this key."""
-
-    def keys(self) -> list[int]:
-        """The keys of all examples, in an order that is part of the pool's state."""
-
-    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
-        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
-
-    def rows(self, keys: Sequence[int]) -> Any:
-        """The examples with these keys, as `decision_function_many` takes them; a KeyError if one is missing."""
-
-    def discard(self, key: int) -> bool:
-        """Take an example out; return whether it was there."""
-
-
-class _Places:
-    """The place of each row among the keys, as a dictionary would hold it, in 8 bytes."""
-
-    def __init__(self, n: int) -> None:
-        self.of = np.full(n, -1, np.int64)  # -1: not in the pool
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, int | np.integer) and bool(0 <= key < len(self.of) and self.of[key] >= 0)
-
-    def __setitem__(self, key: Any, place: Any) -> None:
-        self.of[key] = place
-
-    def pop(self, key: int, default: None) -> int | None:
-        if key not in self:
-            return default
-        place, self.of[key] = int(self.of[key]), -1
-        return place
-
-
-class _Keys:
-    """The keys of a pool, each in a place; one that leaves gives its place to the last one."""
+    A pool of another kind says what `rows` are.  The keys have an order, which is part of the pool's state.
+    """
 
     def __init__(self) -> None:
         self._fill(())
@@ -68,10 +31,16 @@ class _Keys:
         self._keys: Any = list(keys)
         self._slot: Any = {key: place for place, key in enumerate(self._keys)}
 
+    @abstractmethod
+    def rows(self, keys: Sequence[int]) -> Any:
+        """The examples with these keys, as `decision_function_many` takes them; a KeyError if one is missing."""
+
     def __len__(self) -> int:
+        """Number of examples."""
         return len(self._keys)
 
     def __contains__(self, key: object) -> bool:
+        """Whether the pool has an example with this key."""
         return key in self._slot
 
     def keys(self) -> list[int]:
@@ -94,7 +63,26 @@ class _Keys:
         return True
 
 
-class ArrayPool(_Keys):
+class _Places:
+    """The place of each row among the keys, as a dictionary would hold it, in 8 bytes."""
+
+    def __init__(self, n: int) -> None:
+        self.of = np.full(n, -1, np.int64)  # -1: not in the pool
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, int | np.integer) and bool(0 <= key < len(self.of) and self.of[key] >= 0)
+
+    def __setitem__(self, key: Any, place: Any) -> None:
+        self.of[key] = place
+
+    def pop(self, key: int, default: None) -> int | None:
+        if key not in self:
+            return default
+        place, self.of[key] = int(self.of[key]), -1
+        return place
+
+
+class ArrayPool(Pool):
     """Examples in memory: a key is the number of a row.
 
     Parameters
@@ -156,7 +144,7 @@ class ArrayPool(_Keys):
         self._fill(state["keys"])
 
 
-class StreamPool(_Keys):
+class StreamPool(Pool):
     """A bounded pool of a stream's examples, which prefers recent ones.
 
     When the pool is full, a new example replaces a random one.  So the chance that an example is still there falls

@@ -59,26 +59,14 @@ def missed_after_audit(n: int, n_audited: int, n_found: int, confidence: float =
         raise ValueError(f"n_audited={n_audited} must be at most n={n}")
     if n_found > n_audited:
         raise ValueError(f"n_found={n_found} must be at most n_audited={n_audited}")
-    beyond = n - n_audited
-    return _most(beyond, lambda k: _chance_of_so_few(n, n_found + k, n_audited, n_found) > 1.0 - confidence)
+    from scipy.stats import hypergeom  # takes half a second to load, which the trainer need not wait for
+
+    return _most(n - n_audited, lambda k: hypergeom.cdf(n_found, n, n_found + k, n_audited) > 1.0 - confidence)
 
 
 def _most(n: int, holds: Callable[[int], bool]) -> int:
     """The largest number up to n that something holds for, which holds for 0 and for all numbers up to this one."""
     return bisect_left(range(1, n + 1), True, key=lambda k: not holds(k))
-
-
-def _chance_of_so_few(n: int, positives: int, drawn: int, found: int) -> float:
-    """The probability of at most `found` positives among `drawn` of n examples, without replacement."""
-    k = np.arange(max(0, drawn - (n - positives)), min(found, positives) + 1)
-    ways = _log_choose(positives, k) + _log_choose(n - positives, drawn - k) - _log_choose(n, np.array(drawn))
-    return float(np.exp(ways).sum())
-
-
-def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
-    from scipy.special import gammaln  # loads longer than the trainer, which may not need it
-
-    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
 
 def answers_for_recall(n: int, n_found: int, recall: float, confidence: float = CONFIDENCE) -> int:

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.kernels.features import BLOCK_ROWS
+from streamsvm.batch.kernels.features import BLOCK_ROWS, Features
 from streamsvm.batch.kernels.rows import RowStore
-from streamsvm.batch.kernels.square import put_square
+from streamsvm.batch.kernels.square import put_square, subtract_rows
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.exponentials import exp32
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row, self_products
@@ -81,18 +81,23 @@ def _put_block(P, sq, first, is_distance, S):
 
 
 class Gram:
-    """The kernel matrix of all examples, as `working_set.members.Members` takes its values.
+    """The kernel matrix of all examples, with the attributes and methods of `Features` that the solvers use.
 
     Parameters
     ----------
     K
-        Kernel values, (n, n) float32.
+        Kernel values, (n, n), finite and symmetric; stored in single precision.
     diagonal
-        k(x_i, x_i), (n,) float64.
+        k(x_i, x_i), (n,) float64.  Default: that of K.
     """
 
-    def __init__(self, K: np.ndarray, diagonal: np.ndarray) -> None:
-        self.K, self.diagonal, self.n = K, diagonal, len(K)
+    def __init__(self, K: np.ndarray, diagonal: np.ndarray | None = None) -> None:
+        self.K, self.n, self.kernel_evaluations = np.ascontiguousarray(K, np.float32), len(K), 0
+        self.diagonal = K.diagonal().astype(np.float64) if diagonal is None else diagonal
+
+    def part(self, ids: np.ndarray) -> "Gram":
+        """These examples alone."""
+        return Gram(self.K[np.ix_(ids, ids)], self.diagonal[ids])
 
     def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
@@ -105,6 +110,15 @@ class Gram:
     def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
         """Put the kernel values of these examples with each other into K, except those among the first ones."""
         put_square(self.K, ids, first, K)
+
+    def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
+        out = np.zeros(self.n)
+        subtract_rows(self.K, ids, -c, out)
+        return out[rows]
+
+
+KernelSource = Features | Gram  # the examples of a training set, as the solvers need them
 
 
 class Matrices:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.kernels.given import KernelSource
+from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.multiclass.small_pairs import Found, Work, solve_pairs
 from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.problem import members_of

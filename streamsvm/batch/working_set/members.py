@@ -22,10 +22,11 @@ arithmetic on it.
 """
 
 import math
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.kernels.square import square_of, subtract_rows
 from streamsvm.batch.problem import middle, settled
 from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
@@ -37,16 +38,6 @@ from streamsvm.core.expansion import FORBIDDEN, set_penalties
 MIN_MEMBERS = 64  # however small the memory: a step needs some to choose from
 AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
 FLOAT32_JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
-
-
-class Examples(Protocol):
-    """The examples that members are taken from."""
-
-    n: int
-    diagonal: np.ndarray
-
-    def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
-        """Put the kernel values of these examples with each other into K, except those among the first ones."""
 
 
 class Active(NamedTuple):
@@ -125,7 +116,7 @@ class Members:
         Megabytes for the matrix.
     """
 
-    def __init__(self, features: Examples, cache_mb: float) -> None:
+    def __init__(self, features: KernelSource, cache_mb: float) -> None:
         self.features = features
         largest = math.isqrt(int(cache_mb * 2**20) // 4)
         self.room = min(max(MIN_MEMBERS, largest), features.n)
@@ -179,23 +170,11 @@ class Members:
 
     # ---------------------------------------------------------------------------------------------- coming and leaving
 
-    @classmethod
-    def of_all(cls, features: Examples, K: np.ndarray) -> "Members":
-        """All examples as members, whose kernel matrix is at hand; none may come or leave."""
-        members = cls(features, 0.0)
-        members.room = members._width = features.n
-        members._memory = K.reshape(-1)
-        members._state = np.zeros((len(Active._fields), features.n))
-        members._take(np.arange(features.n))
-        members._active.diagonal[:] = features.diagonal
-        return members
-
     def start(self, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
         """Give the members another problem, and a start."""
         own = self._active
         own.alpha[:], own.g[:], own.lo[:], own.hi[:] = alpha, g, lo, hi
         _note_bounds(own, self.extremes)
-        self.steps = 0
 
     def add(self, ids: np.ndarray, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
         """Make members of these examples."""

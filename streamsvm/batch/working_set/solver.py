@@ -10,10 +10,16 @@ Most examples of a training set are never in a violating pair near the solution.
 2. *Rounds*.  f(x) of all examples is computed.  Those within `NEAR` of a violation are candidates.  A round makes the
    worst violating candidates members, solves, and brings f(x) of the other candidates up to date by the coefficients
    that have changed.
-3. When no candidate violates, f(x) of all examples is brought up to date the same way, until no example violates.
+3. When no candidate violates, f(x) of all examples is brought up to date the same way, until no pair of examples
+   violates the conditions by more than tol.
+
+From a start there are no chunks.  Its first members are the examples near the margin, and those of the problem before.
+All other examples are candidates, and all that violate become members at once: there is a kernel matrix of all
+examples, so their f(x) costs little (`series`).
 
 An example *violates* if alpha_i may rise and g_i > bias + tol / 2, or if it may fall and g_i < bias - tol / 2.  The
-bias is the middle of the members' extremes.  If no example violates, no pair violates by more than tol.
+bias is the middle of the members' extremes.  If no example violates, no pair violates by more than tol.  The middle of
+the extremes of all examples would not do: one violator moves it far, and then most examples are past it.
 
 Members at a bound leave when their gradients are `SLACK` away from a violation, those of alpha = 0 and those on the
 other bound alike, whose coefficients then stay as they are.  If the matrix has no room left, others leave as well.
@@ -32,16 +38,18 @@ violation how far the gradient is from where it does not violate           float
 The decision values of a chunk are those of a model that has not seen it.  They are kept: a sigmoid can be fitted to
 them.
 
-Sources: Joachims, "Making large-scale SVM learning practical" (1999), for solving over a working set while the others
-are fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps.pairs`.  The chunks and the rounds over candidates are
-ours.
+Sources: Osuna, Freund, Girosi, "An improved training algorithm for support vector machines" (1997), for working sets
+that violators join; Joachims, "Making large-scale SVM learning practical" (1999), for solving while the others are
+fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps.pairs`.  Chunks and candidates are ours.
 """
+
+import functools
 
 import numpy as np
 
-from streamsvm.batch.kernels.given import KernelSource
+from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import middle, survey, violations
+from streamsvm.batch.problem import solution_of, survey, violations
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS, Arrivals, Solution
 from streamsvm.batch.working_set.members import Members
 from streamsvm.core.threads import one_blas_thread
@@ -52,6 +60,8 @@ LOOSE = 0.1  # tolerance while examples are coming; then share of the worst viol
 SLACK = 0.5  # how far a member must be from a violation for it to leave
 NEAR = 0.3  # how far a candidate may be from one
 SPARED = 1.5  # members for each that would stay, below which none leaves: to move the matrix would cost more
+SPARE = 100  # members from a start, beside `SPARED` for each support vector and for each one needed
+FIRST, FIRST_SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
 AT_LEAST, SHARE = 400, 4  # violating examples that become members in a round: at least; one for so many members
 
 
@@ -88,14 +98,8 @@ def optimum(
     >>> found.dual_coef.round(3)
     array([ 0., -2.,  2.,  0.])
     """
-    with one_blas_thread():
-        training = _Training(features, y, lo, hi, options, max_passes)
-        status = training.run()
-    members, g = training.members, y - training.base
-    top, bottom, _, _ = survey(training.alpha, g, lo, hi)
-    where = features, y, lo, hi, training.alpha, g, middle(top, bottom), max(0.0, top - bottom)
-    costs = members.steps, 0, members.newton_steps, 0, features.kernel_evaluations, training.n_passes
-    found = Solution(*where, status, *costs)
+    training = Training(Members(features, options.cache_mb), y, lo, hi, options, max_passes)
+    found = training.solution()
     return found, Arrivals(*(np.concatenate(parts) for parts in zip(*training.arrived, strict=True)))
 
 
@@ -109,50 +113,84 @@ def spread(positive: np.ndarray) -> np.ndarray:
     return order[np.argsort(place, kind="stable")]
 
 
+@functools.lru_cache(maxsize=64)  # the folds of a grid, which are the same for all gammas
+def _spread(positive: bytes) -> np.ndarray:
+    return spread(np.frombuffer(positive, bool))
+
+
 def worst(v: np.ndarray, bad: np.ndarray, room: int) -> np.ndarray:
     """Of the examples `bad`, those with the largest violations v, as many as there is room for."""
     return bad if len(bad) <= room else bad[np.argpartition(-v[bad], max(room - 1, 0))[:room]]
 
 
-class _Training:
-    """One problem while it is being solved."""
+class Training:
+    """One problem while it is being solved, among members that may be those of the problem before."""
 
     def __init__(
-        self,
-        features: KernelSource,
-        y: np.ndarray,
-        lo: np.ndarray,
-        hi: np.ndarray,
-        options: SolverOptions,
-        max_passes: int,
+        self, members: Members, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions, max_passes: int
     ) -> None:
-        self.features, self.y, self.lo, self.hi, self.tol = features, y, lo, hi, options.tol
-        n = features.n
+        self.members, self.features = members, members.features
+        self.y, self.lo, self.hi, self.tol = y, lo, hi, options.tol
+        n = len(y)
         self.limit, self.max_passes, self.n_passes = options.limit(n), max_passes, 1
-        self.members, self.is_member = Members(features, options.cache_mb), np.zeros(n, bool)
+        self.is_member = np.zeros(n, bool)
+        self.is_member[members.ids] = True
         self.alpha, self.f, self.f_alpha = np.zeros(n), np.zeros(n), np.zeros(n)
         self.base, self.base_alpha = np.zeros(n), np.zeros(n)
         self.arrived = [Arrivals(np.empty(0, np.int64), np.empty(0))]
         self.is_stuck = False
 
-    def run(self) -> str:
-        """Solve; return why the solver stopped."""
+    def solution(self, *start: np.ndarray) -> Solution:
+        """The solution, from the coefficients and the gradient of a start; without one, from chunks."""
+        members, systems = self.members, self.members.newton_steps
+        members.steps = 0
+        with one_blas_thread():
+            status = self._from(*start) if start else self._from_chunks()
+        costs = members.steps, 0, members.newton_steps - systems, 0, self.features.kernel_evaluations, self.n_passes
+        where = self.features, self.y, self.lo, self.hi, self.alpha, self.y - self.base, status
+        return solution_of(*where, *costs)
+
+    def _from_chunks(self) -> str:
+        """Learn chunk after chunk, and solve in rounds over candidates; return why the solver stopped."""
         self._learn_chunks()
         self._drop(SLACK)
         tol = LOOSE
-        while True:
-            self.n_passes += 1
-            outside = self._check_all()
-            v = self._violations(outside, self.f[outside])
-            if not self.members.violation > self.tol and not v.max(initial=0.0) > 0.5 * self.tol:
-                self.members.settle()
-                self.alpha[self.members.ids] = self.members.alpha
-                return CONVERGED
-            if self.is_stuck:
-                return MAX_ITERATIONS if self.members.steps >= self.limit else NO_PROGRESS
-            if self.n_passes >= self.max_passes:
-                return MAX_PASSES
+        while not (status := self._status_after_pass()):
+            outside, v = self._outside()
             tol = self._rounds(outside[v > -NEAR], tol)
+        return status
+
+    def _from(self, alpha: np.ndarray, g: np.ndarray) -> str:
+        """Solve from a start, in rounds over all examples; return why the solver stopped."""
+        self.alpha, self.base_alpha, self.base = alpha.copy(), alpha, self.y - g
+        top, bottom, _, _ = survey(alpha, g, self.lo, self.hi)
+        if not top - bottom > self.tol:
+            return CONVERGED
+        self._begin(alpha, g, 0.5 * (top + bottom))
+        while not (status := self._status_after_pass()):
+            outside, v = self._outside()
+            new = outside[v > 0.0]
+            self._add(new, self.f[new])
+            self._solve(self.tol)
+        return status
+
+    def _status_after_pass(self) -> str:
+        """Pass over all examples; return why the solver stops then, or nothing if it goes on."""
+        self.n_passes += 1
+        self._check_all()
+        top, bottom, _, _ = survey(self.alpha, self.y - self.f, self.lo, self.hi)
+        if not top - bottom > self.tol:
+            self.members.settle()
+            self.alpha[self.members.ids] = self.members.alpha
+            return CONVERGED
+        if self.is_stuck:
+            return MAX_ITERATIONS if self.members.steps >= self.limit else NO_PROGRESS
+        return MAX_PASSES if self.n_passes >= self.max_passes else ""
+
+    def _outside(self) -> tuple[np.ndarray, np.ndarray]:
+        """The examples that are not members, and how far they violate."""
+        outside = np.flatnonzero(~self.is_member)
+        return outside, self._violations(outside, self.f[outside])
 
     # --------------------------------------------------------------------------------------------------------- members
 
@@ -200,11 +238,38 @@ class _Training:
         members.keep(np.flatnonzero(stays))
         return leaving
 
+    # ----------------------------------------------------------------------------------------------------------- start
+
+    def _begin(self, alpha: np.ndarray, g: np.ndarray, bias: float) -> None:
+        """Solve among the examples near the margin, and the members so far if they are not many more."""
+        near, most = violations(alpha, g, self.lo, self.hi, bias, bias), int(SPARED * np.count_nonzero(alpha)) + SPARE
+        wanted = near > -SLACK
+        if not alpha.any():
+            wanted[:] = False
+            order = self._order()
+            wanted[order[: max(FIRST, len(order) // FIRST_SHARE)]] = True
+        elif np.count_nonzero(wanted) > most:
+            wanted[:] = False
+            wanted[np.argpartition(-near, most)[:most]] = True
+        if len(self.members) > SPARED * np.count_nonzero(wanted) + SPARE:
+            self._leave(wanted[self.members.ids])
+        new = np.flatnonzero(wanted & ~self.is_member)
+        self._add(new, self.base[new])
+        ids = self.members.ids
+        self.members.start(alpha[ids], g[ids], self.lo[ids], self.hi[ids])
+        self._solve(self.tol)
+
     # ---------------------------------------------------------------------------------------------------------- chunks
+
+    def _order(self) -> np.ndarray:
+        """The examples that have a box, in the order in which they come."""
+        open_ = np.flatnonzero(self.lo < self.hi)
+        return open_[_spread((self.y[open_] > 0.0).tobytes())]
 
     def _learn_chunks(self) -> None:
         """Learn all examples, chunk after chunk."""
-        order, n = spread(self.y > 0.0), self.features.n
+        order = self._order()
+        n = len(order)
         done = min(n, self.members.room, FIRST_CHUNK, max(n // 4, SMALLEST_CHUNK))
         self._add(order[:done], np.zeros(done))
         self._solve(LOOSE)
@@ -227,13 +292,12 @@ class _Training:
 
     # ---------------------------------------------------------------------------------------------------------- rounds
 
-    def _check_all(self) -> np.ndarray:
-        """Bring f of all examples up to date; return those that are not members."""
+    def _check_all(self) -> None:
+        """Bring f of all examples up to date."""
         outside, members = np.flatnonzero(~self.is_member), self.members
         self.f[outside] = self.base[outside] + self._sums(outside, self.alpha - self.base_alpha)
         self.f[members.ids] = self.y[members.ids] - members.g
         self.base, self.base_alpha, self.f_alpha = self.f.copy(), self.alpha.copy(), self.alpha.copy()
-        return outside
 
     def _check(self, candidates: np.ndarray) -> None:
         """Bring f of the candidates up to date."""

@@ -213,7 +213,7 @@ class FeatureTable:
             are_strange = self._are_strange(X, part, learning)
             growth = self._add_by_row(part) if learning else NO_GROWTH
             raw = self._raw(part, first, takes_gaps)
-            if are_strange:
+            if are_strange:  # A bad value is told first.
                 raise self._unfamiliar(part.names)
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(may_lack and n_known < len(part) * len(self.columns))

@@ -328,6 +328,5 @@ def interruptible(state: State) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        storage.clear_room(state.expansion)
-        state.expansion = storage.without_rows(state.expansion)
+        recover(state, members_of(state), learned=1)
         raise

@@ -25,9 +25,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from streamsvm.core.saving.snapshot import require_array, require_finite
+from streamsvm.online.mixture.advice import VARIANCE
 from streamsvm.online.mixture.experts import K
+from streamsvm.online.mixture.linear import WALKS
 
-VARIANCE, WALK = 0.05, 1e-5  # as those of the stacks
 LEAST = 1e-3  # joint probability
 
 
@@ -53,7 +54,7 @@ class ClassStack:
         R, XS = np.diag(p) - np.outer(p, p), X @ self.S
         S = self.S - XS.T @ np.linalg.solve(np.eye(len(p)) + R @ XS @ X.T, R @ XS)
         self.w = self.w + S @ (X[number] - p @ X)
-        self.S = (S + S.T) / 2.0 + WALK * np.eye(K + 1)
+        self.S = (S + S.T) / 2.0 + WALKS[0] * np.eye(K + 1)
 
     def dump(self) -> dict[str, np.ndarray]:
         """The arrays of the state by name."""

@@ -69,6 +69,9 @@ class MixtureOfClasses(Asking):
         """The logs of the probabilities, (n, n_classes)."""
         return np.log(self._table(X))
 
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        return np.exp(margins)
+
     def _table(self, X: Any) -> np.ndarray:
         answers = self._answers(X)
         return np.reshape(answers, (len(answers), len(self.labels)))

@@ -8,14 +8,14 @@ import numpy as np
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
 from streamsvm.core.threads import one_blas_thread
-from streamsvm.estimators.mixture.fitting import BUFFER, FADING, RIDGES, Fit, Latest, is_time_to_begin
+from streamsvm.estimators.mixture.fitting import BUFFER, RIDGES, Fit, Latest, is_time_to_begin
 from streamsvm.online.mixture import advice, experts, linear, pairs
 from streamsvm.online.mixture.experts import K
 from streamsvm.online.mixture.spans import BLOCK, Span
 
 MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
 NONE = -1  # the number of no class
-STEP, SOLVED_AFTER = 32, 512  # records after which the spans are looked at, and solved for at the latest
+STEP = BLOCK // 4  # records after which the spans are looked at
 State = TypeVar("State", linear.Linear, pairs.Pairs, advice.Advice)
 SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")
 OWN_OF_SPANS, OWN_OF_FITS = ("coef", "gamma"), ("b", "losses")  # of each class
@@ -33,7 +33,7 @@ class Experts:
         self.columns: dict[Hashable, int] = {}
         self.lines, self.pairs, self.rules = [linear.new_linear(0)], [pairs.new_pairs(0)], [advice.new_advice(K)]
         self.latest = Latest(0)
-        self.fits = (Fit(is_full=True, memory=1.0), Fit(is_full=False, memory=FADING))
+        self.fits = (Fit(is_full=True, memory=1.0), Fit(is_full=False, memory=linear.MEMORY))
         self.n_fitted = 1  # classes that the spans have begun with
         self.n_taken = self.n_solved = 0  # records that the sums of the spans hold, and that their coefficients know
         self._make_room()
@@ -48,6 +48,7 @@ class Experts:
         self._rooms = [
             shared._replace(p=np.zeros(K), logits=np.zeros(K + 1), answers=np.zeros(K + 2)) for _ in self.rules
         ]
+        self._joint: list[float] = []  # the probability of each class of the record that was predicted last
         self._states = list(zip(self.lines, self.pairs, first, second, self.rules, self._rooms, strict=True))
 
     @property
@@ -69,6 +70,7 @@ class Experts:
         for of_model, state in zip(p, self._states, strict=False):
             state[-1].p[0] = of_model
             found.append(experts.predict(not found, *state))
+        self._joint = found
         return found
 
     def learn(self, number: int, said: Sequence[np.ndarray] | None = None) -> list[float]:
@@ -86,21 +88,27 @@ class Experts:
         list of float
             The probability of each class, from what was said.
         """
-        at, found = self.latest.n - self.n_taken, []
-        for room, p in zip(self._rooms, said if said is not None else (), strict=False):
-            room.p[:] = p
+        if said is not None or len(self._joint) < len(self._rooms):  # a class without a prediction has just begun
+            self._judge(said if said is not None else ())
+        at, joint = self.latest.n - self.n_taken, self._joint
         for c, state in enumerate(self._states):
-            found.append(experts.learn(not c, 1.0 if c == number else -1.0, at, *state))
+            experts.learn(not c, 1.0 if c == number else -1.0, at, *state)
         self.latest.add(self._rooms[0].x, number + 1.0 if number != NONE else -1.0)
         if self.latest.n % STEP == 0:
             self._fit()
-        return found
+        return joint
+
+    def _judge(self, said: Sequence[np.ndarray]) -> None:
+        """Let the rules see these probabilities in the place of those of the record that was predicted last."""
+        for room, p in zip(self._rooms, said, strict=False):
+            room.p[:] = p
+        self._joint = [experts.judge(rule, room) for rule, room in zip(self.rules, self._rooms, strict=True)]
 
     def _fit(self) -> None:
         """Keep the spans up to date.  Begin them anew if it is time, or if a class is new."""
         n = self.latest.n
         begins = is_time_to_begin(n) or self.n_fitted < len(self.rules)
-        is_due = begins or n - self.n_solved >= min(SOLVED_AFTER, max(2 * STEP, n // 4))
+        is_due = begins or n - self.n_solved >= min(n, BUFFER) // 4
         if not is_due and n - self.n_taken < BLOCK:
             return
         Y = self._signs(self.latest.y[np.arange(self.n_taken, n) % BUFFER])

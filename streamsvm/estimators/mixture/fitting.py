@@ -1,7 +1,7 @@
 """Spans: kernel expansions over some hundred of the latest records, fitted by least squares, with a learned metric.
 
     minimise over a:  sum over the records of (y - k(x) a)^2 + lambda a^T K a
-    (A + lambda K) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
+    (A + lambda (K + 0.01 I)) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
 
 A and b are taken in block by block; a is solved for now and then, for each lambda of `RIDGES`.  The one with the
 smallest fading hinge loss predicts.  When the number of records has doubled, and fourfold once there are more than
@@ -28,16 +28,13 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.online.mixture.linear import MEMORY
 from streamsvm.online.mixture.spans import BLOCK, Span, new_span
 
-SIZE = 192  # records of a basis: with 250 as often right, in the mean of 21 streams, and a record costs more
+SIZE = BLOCK  # records of a basis: with 96 to 250 as often right, in the mean of 21 streams
 BUFFER = 2048  # latest records
 RIDGES = (0.1, 1.0, 10.0)
-MIXED_IN = 0.1  # of the identity, in a full metric
-MIXED_IN_DIAGONAL = 0.01
-FADING = 0.999  # of the losses, and of the records of a span of the latest ones
-FOR_METRIC = 1000  # latest records whose gradients give the metric
-JITTER = 1e-3  # of a lambda, and for a factor that fails
+MIXED_IN = 0.01  # of the identity, in a metric and beside K
 
 
 def is_time_to_begin(n: int) -> bool:
@@ -130,7 +127,7 @@ class Fit:
         K, ages = self.span.block[:n], np.arange(n - 1, -1, -1)
         for c, (y, span) in enumerate(zip(Y, self.spans, strict=True)):
             hinge = np.maximum(0.0, 1.0 - y * (span.coef @ K.T))
-            self.losses[c] = self.losses[c] * FADING**n + hinge @ FADING**ages
+            self.losses[c] = self.losses[c] * MEMORY**n + hinge @ MEMORY**ages
         self._add(K, Y)
 
     def _add(self, K: np.ndarray, Y: np.ndarray) -> None:
@@ -147,7 +144,7 @@ class Fit:
         from scipy.linalg import cho_solve
 
         for i, ridge in enumerate(RIDGES):
-            factor = _factor(self.A + ridge * self.kernel, JITTER * ridge)
+            factor = _factor(self.A + ridge * self.kernel, MIXED_IN * ridge)
             for span, coef in zip(self.spans, cho_solve(factor, self.b.T, check_finite=False).T, strict=True):
                 span.coef[i] = coef
         for span, losses in zip(self.spans, self.losses, strict=True):
@@ -156,7 +153,7 @@ class Fit:
     def begin_anew(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Choose scale, metric and basis from these records, the latest ones, and fit the spans to them."""
         mean, factor, variance = scale_of(X)
-        metric = self._learned_metric(X[-FOR_METRIC:])
+        metric = self._learned_metric(X[-(BUFFER // 4) :])  # as many as lie between two solutions
         size = min(SIZE, len(X))
         self._share(mean=mean, factor=factor, metric=metric, block=np.zeros((BLOCK, size)))
         U = self._placed(X)
@@ -169,35 +166,29 @@ class Fit:
         ]
         self.note_basis()
         self.A, self.b = np.zeros((size, size), order="F"), np.zeros((len(Y), size))
-        for part in _blocks(len(X)):
+        for begin in range(0, len(X), BLOCK):
+            part = slice(begin, begin + BLOCK)  # its kernel values are in a near memory
             self._add(self._kernel_rows(U[part]), Y[:, part])
         self.solve()
 
     def _learned_metric(self, X: np.ndarray) -> np.ndarray:
         """The metric from the gradients of f at these records."""
         d, U = X.shape[1], self._placed(X)
-        M = np.zeros((d, d))
-        for part in _blocks(len(X)):
-            K = self._kernel_rows(U[part])
-            for span in self.spans:
-                terms = K * span.coef[int(span.gamma[1])]
-                gradients = terms @ span.basis.T - U[part] * terms.sum(axis=1, keepdims=True)
-                gradients = gradients @ span.metric.T if self.is_full else gradients * span.metric
-                M += gradients.T @ gradients
-        trace, mixed_in = np.trace(M), MIXED_IN if self.is_full else MIXED_IN_DIAGONAL
+        M, K = np.zeros((d, d)), self._kernel_rows(U)
+        for span in self.spans:
+            terms = K * span.coef[int(span.gamma[1])]
+            gradients = terms @ span.basis.T - U * terms.sum(axis=1, keepdims=True)
+            gradients = gradients @ span.metric.T if self.is_full else gradients * span.metric
+            M += gradients.T @ gradients
+        trace = np.trace(M)
         if not 0.0 < trace < np.inf:  # at first, f is 0
             return np.eye(d) if self.is_full else np.ones((1, d))
-        M = (1.0 - mixed_in) * M * (d / trace) + mixed_in * np.eye(d)
+        M = (1.0 - MIXED_IN) * d * (M / trace) + MIXED_IN * np.eye(d)
         if not self.is_full:
             return np.sqrt(np.diagonal(M))[np.newaxis]
         values, vectors = np.linalg.eigh(M)
         T = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.ascontiguousarray(T * np.sqrt(d / np.square(T).sum()))
-
-
-def _blocks(n: int) -> list[slice]:
-    """Parts of so many records, whose kernel values are in a near memory."""
-    return [slice(begin, begin + BLOCK) for begin in range(0, n, BLOCK)]
 
 
 def scale_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -4,10 +4,10 @@
     1. calibrated experts:  p_j = sigmoid(a_j x_j + b_j)              each a Bayesian logistic regression
     2. stacks:              q_i = sigmoid(w_i x + c_i)                two of them, which move at different speeds
     3. fixed share:         p = sum of u_i over all q and p
-                            u_i <- u_i (probability of the label)^ETA, and then (1 - SHARE) u_i + SHARE / (K + 2)
-    4. calibration:         p <- p + the mean error of its bin, shrunk by `SHRINKING` records, but never across 1/2
+                            u_i <- u_i sqrt(probability of the label), and then `MEMORY` u_i + (1 - `MEMORY`) / (K + 2)
+    4. calibration:         p <- p + the mean error of its bin, shrunk by `BINS` records, but never across 1/2
 
-Each regression takes one extended Kalman step a record, as in `linear`.
+Each regression takes one extended Kalman step a record, as in `linear`, with the walks of the experts there.
 
 ========= ==================================================== ===================== =======
 symbol    name                                                 shape                 dtype
@@ -30,14 +30,11 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import inner
 from streamsvm.core.compiling._reference import by_reference
-from streamsvm.online.mixture.linear import LEAST_CURVATURE, PROBIT, matrix_of, sigmoid
+from streamsvm.online.mixture.linear import MEMORY, WALKS, learn_bayesian, matrix_of, predict_bayesian
 
 LEAST = 0.02  # probability of an expert: a single one never rules a label out
-# Variances at first, and what a record adds.  With 0.02 or 0.1 for the stacks, the errors are the same.
-ERROR_OF_SLOPES, WALK_OF_SLOPES = 0.1, 1e-5
-ERROR_OF_STACKS, WALKS_OF_STACKS = 0.05, (1e-5, 1e-4)
-ETA, SHARE = 0.5, 0.002  # 1 and 0.001 are as good
-BINS, SHRINKING, MEMORY_OF_BINS = 20, 20.0, 0.9998  # 0.05 wide; about the last 5000 records count
+VARIANCE = 0.05  # of each weight at first; with 0.02 or 0.1, the errors are the same
+BINS, MEMORY_OF_BINS = 20, 0.9998  # 0.05 wide; about the last 5000 records count
 LEAST_ANSWER = 1e-6  # probability, so that a log loss stays finite
 
 
@@ -57,8 +54,7 @@ def new_advice(k: int) -> Advice:
     """The state before the first record, for k experts: the stacks begin with the mean logit."""
     slopes, stacks = np.zeros((k, 2)), np.zeros((2, k + 1))
     slopes[:, 0], stacks[:, :k] = 1.0, 1.0 / k
-    errors = np.tile(ERROR_OF_SLOPES * np.eye(2), (k, 1))
-    spreads = np.tile(ERROR_OF_STACKS * np.eye(k + 1), (2, 1))
+    errors, spreads = np.tile(VARIANCE * np.eye(2), (k, 1)), np.tile(VARIANCE * np.eye(k + 1), (2, 1))
     return Advice(slopes, errors, stacks, spreads, np.full(k + 2, 1.0 / (k + 2)), np.zeros((2, BINS)))
 
 
@@ -72,45 +68,20 @@ def logits(p, x):
 
 
 @inner
-def _predict_stack(w, S, x):
-    f = h = 0.0
-    for a in range(x.shape[0]):
-        f += w[a] * x[a]
-        for b in range(x.shape[0]):
-            h += S[a, b] * x[a] * x[b]
-    return sigmoid(f / math.sqrt(1.0 + PROBIT * h))
-
-
-@inner
-def _learn_stack(w, S, x, target, walk, s):
-    f = h = 0.0
-    for a in range(x.shape[0]):
-        f += w[a] * x[a]
-        s[a] = 0.0
-        for b in range(x.shape[0]):
-            s[a] += S[a, b] * x[b]
-        h += s[a] * x[a]
-    p = sigmoid(f)
-    c = 1.0 / (1.0 / max(p * (1.0 - p), LEAST_CURVATURE) + h)
-    for a in range(x.shape[0]):
-        for b in range(x.shape[0]):
-            S[a, b] -= c * s[a] * s[b]
-        S[a, a] += walk
-        w[a] += (target - p) * (s[a] * (1.0 - c * h) + walk * x[a])
-
-
-@inner
-def answers(state, x, pair, out):
-    """Write the probabilities of the stacks and of the calibrated experts; return their mean by the shares."""
-    k = x.shape[0] - 1
+def answers(state, x, pair, out, s):
+    """Write the probabilities of the stacks and of the calibrated experts; s is room for a row of the stacks."""
+    pair[1] = 1.0
     for i in range(2):
-        out[i] = _predict_stack(state.stacks[i], matrix_of(state.spreads, i), x)
-    for j in range(k):
+        out[i] = predict_bayesian(state.stacks[i], matrix_of(state.spreads, i), x, s)
+    for j in range(x.shape[0] - 1):
         pair[0] = x[j]
-        pair[1] = 1.0
-        out[2 + j] = _predict_stack(state.slopes[j], matrix_of(state.errors, j), pair)
-    shares, p = state.shares, 0.0
-    for i in range(k + 2):
+        out[2 + j] = predict_bayesian(state.slopes[j], matrix_of(state.errors, j), pair, s)
+
+
+@inner
+def _mean(shares, out):
+    p = 0.0
+    for i in range(shares.shape[0]):
         p += shares[i] * out[i]
     return p
 
@@ -121,10 +92,11 @@ def _bin(p):
 
 
 @inner
-def calibrated(state, p):
-    """The probability with the mean error of its bin, on its own side of 1/2."""
+def calibrated(state, out):
+    """The mean of the answers by the shares, with the mean error of its bin, on its own side of 1/2."""
+    p = _mean(state.shares, out)
     b = _bin(p)
-    q = p + state.bins[0, b] / (state.bins[1, b] + SHRINKING)
+    q = p + state.bins[0, b] / (state.bins[1, b] + BINS)
     if p > 0.5:
         return min(max(q, math.nextafter(0.5, 1.0)), 1.0 - LEAST_ANSWER)
     return max(min(q, 0.5), LEAST_ANSWER)
@@ -133,25 +105,22 @@ def calibrated(state, p):
 @inner
 def learn_advice(state, x, pair, out, y, s):
     """Learn which answers were right: `x` and `out` as `answers` had and gave them, y is +1 or -1."""
-    k, target = x.shape[0] - 1, 1.0 if y > 0.0 else 0.0
-    shares, bins, p = state.shares, state.bins, 0.0
-    for i in range(k + 2):
-        p += shares[i] * out[i]
+    target, shares, bins = 1.0 if y > 0.0 else 0.0, state.shares, state.bins
+    p = _mean(shares, out)
     for b in range(bins.shape[1]):
         bins[0, b] *= MEMORY_OF_BINS
         bins[1, b] *= MEMORY_OF_BINS
     bins[0, _bin(p)] += target - p
     bins[1, _bin(p)] += 1.0
     total = 0.0
-    for i in range(k + 2):
+    for i in range(shares.shape[0]):
         likely = out[i] if y > 0.0 else 1.0 - out[i]
-        shares[i] *= max(likely, LEAST) ** ETA
+        shares[i] *= math.sqrt(max(likely, LEAST))
         total += shares[i]
-    for i in range(k + 2):
-        shares[i] = (1.0 - SHARE) * shares[i] / total + SHARE / (k + 2)
+    for i in range(shares.shape[0]):
+        shares[i] = MEMORY * shares[i] / total + (1.0 - MEMORY) / shares.shape[0]
     for i in range(2):
-        _learn_stack(state.stacks[i], matrix_of(state.spreads, i), x, target, WALKS_OF_STACKS[i], s)
-    for j in range(k):
+        learn_bayesian(state.stacks[i], matrix_of(state.spreads, i), x, target, WALKS[i], s)
+    for j in range(x.shape[0] - 1):
         pair[0] = x[j]
-        pair[1] = 1.0
-        _learn_stack(state.slopes[j], matrix_of(state.errors, j), pair, target, WALK_OF_SLOPES, s)
+        learn_bayesian(state.slopes[j], matrix_of(state.errors, j), pair, target, WALKS[0], s)

@@ -18,13 +18,12 @@ rows      kernel rows of both spans                            (2, M)       floa
 The rest of `Room` is room for what is computed of one record.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.core.compiling._dispatch import by_class
-from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.online.mixture import advice, linear, pairs, spans
 
@@ -33,7 +32,6 @@ NAMES = (
     *("last label", "pairs of bins", "span, full metric", "span, latest records"),
 )
 K = len(NAMES)
-LARGEST = 1e15  # values beyond it are cut: sums of squares stay finite
 PAIRS, FIRST_SPAN = NAMES.index("pairs of bins"), K - 2
 
 
@@ -64,12 +62,9 @@ def new_room(d: int, m: int) -> Room:
 @by_class
 @compiled
 def predict(is_first, lines, of_pairs, first, second, rule, room):
-    """Write the probabilities of all experts but the model, and cut the values; return that of all together."""
+    """Write the probabilities of all experts but the model; return that of all together."""
     x, p = room.x, room.p
     if is_first:
-        for j in range(x.shape[0]):
-            if abs(x[j]) > LARGEST:
-                x[j] = math.copysign(LARGEST, x[j])
         linear.standardise(lines.moments, x, room.z)
         pairs.find_cells(of_pairs.edges, x, room.cells)
         spans.look(first, x, room.v, room.u, room.rows[0])
@@ -78,21 +73,28 @@ def predict(is_first, lines, of_pairs, first, second, rule, room):
     p[PAIRS] = pairs.predict_pairs(of_pairs, room.cells)
     p[FIRST_SPAN] = spans.predict_span(first, room.rows[0])
     p[FIRST_SPAN + 1] = spans.predict_span(second, room.rows[1])
-    advice.logits(p, room.logits)
-    return advice.calibrated(rule, advice.answers(rule, room.logits, room.pair, room.answers))
+    return _together(rule, room)
+
+
+@inner
+def _together(rule, room):
+    advice.logits(room.p, room.logits)
+    advice.answers(rule, room.logits, room.pair, room.answers, room.s)
+    return advice.calibrated(rule, room.answers)
+
+
+@by_class
+@compiled
+def judge(rule, room):
+    """What the rule makes of the probabilities p, which may be those of an earlier prediction of the record."""
+    return _together(rule, room)
 
 
 @by_class
 @compiled
 def learn(is_first, y, at, lines, of_pairs, first, second, rule, room):
-    """Learn the record that was predicted last, with label y, +1 or -1; it is record `at` of the spans' block.
-
-    The rule learns from the probabilities p, which may be those of an earlier prediction of this record.  Return what
-    it makes of them before.
-    """
+    """Learn the record that was predicted or judged last, with label y, +1 or -1; the spans have it at `at`."""
     x = room.x
-    advice.logits(room.p, room.logits)
-    together = advice.calibrated(rule, advice.answers(rule, room.logits, room.pair, room.answers))
     advice.learn_advice(rule, room.logits, room.pair, room.answers, y, room.s)
     pairs.learn_pairs(of_pairs, room.cells, y)
     if is_first:
@@ -101,4 +103,3 @@ def learn(is_first, y, at, lines, of_pairs, first, second, rule, room):
         first.block[at] = room.rows[0]
         second.block[at] = room.rows[1]
     linear.learn_linear(lines, room.z, y, room.v, room.s)
-    return together

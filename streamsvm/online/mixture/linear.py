@@ -3,7 +3,7 @@
     z = (x - mean) / deviation of each column, 0 if it is missing; of the records before to predict, with x to learn
     passive-aggressive:  (w, b) += tau y (z, 1),  tau = min(C, max(0, 1 - y f) / |z|^2)
     Bayesian:            one extended Kalman step of logistic regression; the weights walk
-        s = S v,  h = v s,  f = m v,  p = sigmoid(f),  c = 1 / (1 / max(p (1 - p), 0.001) + h)
+        s = S v,  h = v s,  f = m v,  p = sigmoid(f),  q = p (1 - p),  c = q / (1 + q h)
         S -= c s s^T,  S_aa += walk,  m += (y - p) S v                        y is 0 or 1 here
     last label:          p(y | the label before) by fading counts
 
@@ -37,9 +37,7 @@ FIXED = 1 + LAGS  # places of v before the columns
 C_OF_PASSIVE = (1.0, 0.01)  # for clean streams and for noisy ones
 WALKS = (1e-5, 1e-3)  # variance that a weight gains with each record: it moves by 1 in 300 and in 30 records
 LARGEST_VARIANCE = 1.0  # of a weight, whose column is standardised
-MEMORY_OF_LABELS = 0.999  # about the last thousand count
-LEAST_CURVATURE = 1e-3  # of the logistic loss, for a record that is certain
-STEEPEST = 30.0  # size of an argument of the sigmoid
+MEMORY = 0.999  # about the last thousand records count
 PROBIT = 0.3927  # pi / 8: a sigmoid of a Gaussian f is about sigmoid(f / sqrt(1 + pi / 8 variance))
 
 
@@ -83,7 +81,7 @@ def widened(state: Linear, d: int) -> Linear:
 @inner
 def sigmoid(f):
     """1 / (1 + exp(-f)), for f of any size."""
-    return 1.0 / (1.0 + math.exp(-min(max(f, -STEEPEST), STEEPEST)))
+    return 0.5 + 0.5 * math.tanh(0.5 * f)
 
 
 @inner
@@ -145,35 +143,44 @@ def _spread(own, v, s):
 
 
 @inner
+def _product(m, v):
+    f = 0.0
+    for a in range(v.shape[0]):
+        f += m[a] * v[a]
+    return f
+
+
+@inner
+def predict_bayesian(m, S, v, s):
+    """The probability of True by the weights m, whose covariance is S; s is room of the size of v or more."""
+    return sigmoid(_product(m, v) / math.sqrt(1.0 + PROBIT * _spread(S, v, s)))
+
+
+@inner
+def learn_bayesian(m, S, v, target, walk, s):
+    """Take one extended Kalman step, to a label of 0 or 1."""
+    h, p = _spread(S, v, s), sigmoid(_product(m, v))
+    q = p * (1.0 - p)
+    c = q / (1.0 + q * h)
+    for a in range(v.shape[0]):
+        row, factor = S[a], c * s[a]
+        for b in range(v.shape[0]):
+            row[b] -= factor * s[b]
+        step = max(min(walk, LARGEST_VARIANCE - row[a]), 0.0)
+        row[a] += step
+        m[a] += (target - p) * (s[a] * (1.0 - c * h) + step * v[a])  # S v after both changes
+
+
+@inner
 def predict_linear(state, z, v, s, out):
     """Write the probabilities of the linear experts."""
     for k in range(2):
         out[k] = sigmoid(_margin(state.passive[k], z))
     for k in range(2):
         _inputs(state, k, z, v)
-        m, f = state.means[k], 0.0
-        for a in range(v.shape[0]):
-            f += m[a] * v[a]
-        out[2 + k] = sigmoid(f / math.sqrt(1.0 + PROBIT * _spread(matrix_of(state.spreads, k), v, s)))
+        out[2 + k] = predict_bayesian(state.means[k], matrix_of(state.spreads, k), v, s)
     counts = state.chain[1 if state.labels[0] > 0.0 else 0]
     out[4] = counts[1] / (counts[0] + counts[1])
-
-
-@inner
-def _learn_bayesian(state, k, target, v, s):
-    own, m, walk = matrix_of(state.spreads, k), state.means[k], WALKS[k]
-    h, f = _spread(own, v, s), 0.0
-    for a in range(v.shape[0]):
-        f += m[a] * v[a]
-    p = sigmoid(f)
-    c = 1.0 / (1.0 / max(p * (1.0 - p), LEAST_CURVATURE) + h)
-    for a in range(v.shape[0]):
-        row, factor = own[a], c * s[a]
-        for b in range(v.shape[0]):
-            row[b] -= factor * s[b]
-        step = max(min(walk, LARGEST_VARIANCE - row[a]), 0.0)
-        row[a] += step
-        m[a] += (target - p) * (s[a] * (1.0 - c * h) + step * v[a])  # S v after both changes
 
 
 @inner
@@ -192,9 +199,9 @@ def learn_linear(state, z, y, v, s):
             w[z.shape[0]] += tau
     for k in range(2):
         _inputs(state, k, z, v)
-        _learn_bayesian(state, k, 1.0 if y > 0.0 else 0.0, v, s)
+        learn_bayesian(state.means[k], matrix_of(state.spreads, k), v, 1.0 if y > 0.0 else 0.0, WALKS[k], s)
     counts = state.chain[1 if state.labels[0] > 0.0 else 0]
-    counts *= MEMORY_OF_LABELS
+    counts *= MEMORY
     counts[1 if y > 0.0 else 0] += 1.0
     for t in range(LAGS - 1, 0, -1):
         state.labels[t] = state.labels[t - 1]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from streamsvm import LASVM, OneVsRest
+from streamsvm import LASVM, Mixture, OneVsRest
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.classes import KnownClasses, Vocabulary
 from streamsvm.connectors.records.codec import Codec
@@ -16,6 +16,7 @@ from streamsvm.connectors.records.predictions import (
     ClassPrediction,
     ModelVersion,
     class_predictions,
+    margin_of,
     predictions_of,
     write_prediction,
 )
@@ -117,6 +118,21 @@ def test_a_model_that_has_learned_nothing_predicts_no_class():
     assert predictions_of(OneVsRest(LASVM()), NamedRows.of([{"u": 1.0}])) == [NO_CLASS]
     event = opened.decode(record({"id": 1, "x": {}}))
     assert json.loads(write_prediction(opened, event, NO_CLASS, ModelVersion(0, 0), "s"))["label"] is None
+
+
+def test_a_late_label_meets_a_model_of_another_kind():
+    """After a promotion, events wait whose predictions the model before has made."""
+    x, plain = {"u": 1.0}, OneVsRest(LASVM())
+    mixture = Mixture(OneVsRest(LASVM()))
+    for model in (plain, mixture):
+        for label in ("a", "b"):
+            model.learn_one({"u": float(label == "a")}, label)
+    (of_plain,), (of_mixture,) = (predictions_of(model, [x], to_be_learned=True) for model in (plain, mixture))
+    values, said = mixture.margins_one(x)
+    assert margin_of(of_mixture.decision, mixture) == (values, said)
+    assert margin_of(of_mixture.decision, plain) == values
+    assert margin_of(of_plain.decision, plain) == plain.decision_function_one(x)
+    assert margin_of(of_plain.decision, mixture) is None
 
 
 def test_a_single_class_has_no_lead():

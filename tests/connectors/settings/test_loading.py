@@ -696,7 +696,6 @@ def test_a_misspelled_protocol_is_one_problem(tmp_path):
         ('[model]\nalgorithm = "auto"\n[log]\nmodel = "a"\nmerged = "m"', "log.merged needs one kind of model"),
         ('[model]\nalgorithm = "mixture"\n[decide]\nerror = 0.1', "decide.error does not go with"),
         ('[model]\nalgorithm = "mixture"\n[log]\nlabels = "l"\nquestions = "q"', "log.questions needs one model"),
-        ('[model]\nalgorithm = "mixture"\n[label]\nclasses = ["a", "b", "c"]', "needs two classes"),
         ('[model]\nalgorithm = "mixture"\n[estimates]\nloo = true', "are estimates of one learner"),
         ('[log]\nstate = "s"', 'log.state, the topic of the checkpoints, needs state.store = "topic"'),
         ('[state]\nstore = "topic"', 'state.store = "topic" needs log.state'),

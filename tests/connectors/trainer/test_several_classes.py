@@ -83,7 +83,7 @@ def test_it_learns_what_the_engine_learns(tmp_path):
     assert state.metrics.rolling_error() < 0.2
 
 
-@pytest.mark.parametrize("algorithm", ["lasvm-g", "auto"])
+@pytest.mark.parametrize("algorithm", ["lasvm-g", "auto", "mixture"])
 def test_other_algorithms_go_on_from_a_checkpoint(tmp_path, algorithm):
     whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
     parts = configure(tmp_path / "parts", model={"algorithm": algorithm})
@@ -124,8 +124,9 @@ def test_the_error_of_the_model_itself_is_estimated_and_goes_on_after_a_kill(tmp
     assert run(plain).model.digest() == expected.model.digest()
 
 
-def test_classes_come_with_their_first_label_up_to_the_limit(tmp_path):
-    settings = configure(tmp_path, label={"classes": (), "max_classes": 3})
+@pytest.mark.parametrize("algorithm", ["lasvm", "mixture"])
+def test_classes_come_with_their_first_label_up_to_the_limit(tmp_path, algorithm):
+    settings = configure(tmp_path, label={"classes": (), "max_classes": 3}, model={"algorithm": algorithm})
     append(settings, some_events(100))
     state = run(settings)
     assert len(state.classes) == 3
@@ -143,8 +144,9 @@ def test_a_class_that_is_not_listed_is_a_dead_letter(tmp_path):
     assert [dict(record.headers)["sv-dlq-reason"] for record in read(settings, "dlq")] == [b"bad-label"]
 
 
-def test_classes_may_be_listed_later(tmp_path):
-    settings = configure(tmp_path, label={"classes": ("cat", "dog", "bird")})
+@pytest.mark.parametrize("algorithm", ["lasvm", "mixture"])
+def test_classes_may_be_listed_later(tmp_path, algorithm):
+    settings = configure(tmp_path, label={"classes": ("cat", "dog", "bird")}, model={"algorithm": algorithm})
     append(settings, some_events(60, classes=("cat", "dog", "bird")))
     run(settings)
     append(settings, [{**event, "id": 1000 + event["id"]} for event in some_events(60)])
@@ -203,8 +205,9 @@ def test_killed_again_and_again_while_classes_arrive_it_ends_the_same(tmp_path, 
 # --- scorers, monitoring ----------------------------------------------------------------------------------------------
 
 
-def test_a_scorer_predicts_with_the_published_model(tmp_path):
-    settings = configure(tmp_path, log={"model": "model"})
+@pytest.mark.parametrize("algorithm", ["lasvm", "mixture"])
+def test_a_scorer_predicts_with_the_published_model(tmp_path, algorithm):
+    settings = configure(tmp_path, log={"model": "model"}, model={"algorithm": algorithm})
     append(settings, some_events(200))
     state = run(settings)
     scorer.run(settings)

@@ -7,7 +7,7 @@ import pytest
 
 from streamsvm.estimators.mixture.class_stack import ClassStack
 from streamsvm.estimators.mixture.experts import NONE, Experts
-from streamsvm.estimators.mixture.fitting import is_time_to_begin
+from streamsvm.estimators.mixture.fitting import Fit, is_time_to_begin
 from streamsvm.online.mixture import advice, experts
 
 
@@ -24,8 +24,8 @@ class Slow:
         self.means, e = np.zeros((2, d + 3)), d + 3
         self.spreads = np.array([np.eye(e) / math.sqrt(d)] * 2)
         self.labels, self.chain = np.zeros(2), np.ones((2, 2))
-        self.regressions = [(np.array([1.0, 0.0]), 0.1 * np.eye(2), 1e-5) for _ in range(k)]
-        self.stacks = [(np.array([1.0 / k] * k + [0.0]), 0.05 * np.eye(k + 1), walk) for walk in (1e-5, 1e-4)]
+        self.regressions = [(np.array([1.0, 0.0]), 0.05 * np.eye(2), 1e-5) for _ in range(k)]
+        self.stacks = [(np.array([1.0 / k] * k + [0.0]), 0.05 * np.eye(k + 1), walk) for walk in (1e-5, 1e-3)]
         self.shares, self.bins = np.full(k + 2, 1.0 / (k + 2)), np.zeros((2, 20))
 
     def scaled(self, x):
@@ -50,7 +50,7 @@ class Slow:
     @staticmethod
     def step(m, S, v, target, walk):
         p, s = sigmoid(m @ v), S @ v
-        S = S - np.outer(s, s) / (1.0 / max(p * (1.0 - p), 1e-3) + v @ s) + walk * np.eye(len(v))
+        S = S - np.outer(s, s) / (1.0 / (p * (1.0 - p)) + v @ s) + walk * np.eye(len(v))
         return m + (target - p) * S @ v, S
 
     def learn(self, x, y):
@@ -88,7 +88,7 @@ class Slow:
         self.bins *= 0.9998
         self.bins[:, b] += target - self.shares @ answers, 1.0
         shares = self.shares * np.maximum(np.where(y > 0, answers, 1.0 - answers), 0.02) ** 0.5
-        self.shares = 0.998 * shares / shares.sum() + 0.002 / len(shares)
+        self.shares = 0.999 * shares / shares.sum() + 0.001 / len(shares)
         self.stacks = [(*self.step(m, S, x, target, walk), walk) for m, S, walk in self.stacks]
         self.regressions = [
             (*self.step(m, S, np.array([x[j], 1.0]), target, walk), walk)
@@ -133,10 +133,22 @@ def test_spans_are_the_least_squares_fit_to_their_records():
         Z = np.exp(-span.gamma[0] * np.square(basis[:, None] - basis).sum(axis=2))
         K, signs, weights = K[:n], np.where(y[:n], 1.0, -1.0), memory ** np.arange(n - 1, -1, -1)
         for ridge, coef in zip((0.1, 1.0, 10.0), span.coef, strict=True):
-            A = (K.T * weights) @ K + ridge * Z + 1e-3 * ridge * np.eye(len(Z))
+            A = (K.T * weights) @ K + ridge * Z + 1e-2 * ridge * np.eye(len(Z))
             values = K @ np.linalg.solve(A, (K.T * weights) @ signs)
             assert K @ coef == pytest.approx(values, abs=1e-3)
         assert np.mean((K @ span.coef[0] > 0.0) == y[:n]) > 0.9
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_span_whose_gradients_are_nearly_0_gets_a_metric_of_numbers(is_full):
+    rng, fit = np.random.default_rng(4), Fit(is_full=is_full, memory=1.0)
+    fit.widen(3)
+    X, Y = rng.normal(size=(64, 3)), np.where(rng.random((1, 64)) < 0.5, 1.0, -1.0)
+    fit.begin_anew(X, Y)
+    fit.span.coef[:] *= 1e-160  # squares of gradients are about 1e-320
+    fit.begin_anew(X, Y)
+    assert np.isfinite(fit.span.metric).all()
+    assert np.square(fit.span.metric).sum() == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(
