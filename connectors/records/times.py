@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 _EARLIEST = round(datetime(1678, 1, 1, tzinfo=UTC).timestamp() * 1000)  # the years that nanoseconds in 64 bits reach
 _LATEST = round(datetime(2262, 1, 1, tzinfo=UTC).timestamp() * 1000)
@@ -37,6 +38,14 @@ def read_time(ts: str | int | float) -> int:
     if not _EARLIEST <= time < _LATEST:
         raise ValueError("not a time from 1678 to 2261")
     return time
+
+
+def is_time(ts: Any) -> bool:
+    """Whether this is a time that `read_time` reads."""
+    try:
+        return type(ts) in (str, int, float) and read_time(ts) is not None
+    except (ValueError, OverflowError):
+        return False
 
 
 def _of_number(number: float) -> int:

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any, Generic, TypeVar
 
 from tqdm import tqdm
@@ -151,7 +152,7 @@ def operate(
 
 def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer:
     try:
-        return StatusServer(health, metrics, settings.http)
+        return StatusServer(health, metrics, **asdict(settings.http))
     except OSError as error:
         raise ConfigError(
             f"http.port = {settings.http.port}: {error}; give each process its own port, or 0 to serve nothing"

@@ -21,7 +21,7 @@ import numpy as np
 from streamsvm.core import blocks
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
 from streamsvm.estimators.inputs.checks import (
@@ -154,13 +154,9 @@ class FeatureTable:
         """Whether the last example, which has these columns, names all features."""
         return len(columns) >= len(self.columns) and (self._last.known or (columns >= 0).sum() >= len(self.columns))
 
-    def _familiar_blocks(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[NamedRows]:
-        """The blocks of a batch; a ValueError if its columns are surely others than those that were learned."""
-        self.settle()
-        for part in named_blocks(X, learning, self.takes_gaps, at_once):
-            if not is_named(X) and self._have_no_column(part.names, may_be_new=learning or is_sparse(X)):
-                raise self._unfamiliar(part.names)
-            yield part
+    def _are_strange(self, X: Any, part: NamedRows, learning: bool) -> bool:
+        """Whether the columns of a batch, one of whose blocks is `part`, are surely others than those learned."""
+        return not is_named(X) and self._have_no_column(part.names, may_be_new=learning or is_sparse(X))
 
     def _have_no_column(self, names: tuple[Hashable, ...], may_be_new: bool) -> bool:
         """Whether names of columns are surely others than those that were learned: none of them is known.
@@ -174,6 +170,7 @@ class FeatureTable:
         return not may_be_new or (len(kinds[0]) == len(kinds[1]) == 1 and kinds[0] != kinds[1])
 
     def _unfamiliar(self, names: tuple[Hashable, ...]) -> ValueError:
+        self.settle()
         given, known = (", ".join(map(shown, itertools.islice(of, 3))) for of in (names, self.columns))
         return ValueError(
             f"the columns of X are {given} ({len(names)} in all), and the model knows none of them, but {known} "
@@ -210,10 +207,14 @@ class FeatureTable:
         each of them.  `notice` is told of blocks whose examples lack features, once they have been used: the columns
         that the examples name, and their number.
         """
+        self.settle()
         first, may_lack, takes_gaps = 0, not is_sparse(X), self.takes_gaps and isinstance(X, list | tuple)
-        for part in self._familiar_blocks(X, learning, at_once):
+        for part in named_blocks(X, learning, takes_gaps, at_once):
+            are_strange = self._are_strange(X, part, learning)
             growth = self._add_by_row(part) if learning else NO_GROWTH
             raw = self._raw(part, first, takes_gaps)
+            if are_strange:  # A bad value is told first.
+                raise self._unfamiliar(part.names)
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(may_lack and n_known < len(part) * len(self.columns))
             rows = slice(first, first + len(part))
@@ -224,7 +225,10 @@ class FeatureTable:
 
     def rows(self, X: Any, learning: bool) -> Iterator[dict]:
         """The examples of a batch one by one, by name; errors are those of `raw_batches` for columns."""
-        for part in self._familiar_blocks(X, learning):
+        self.settle()
+        for part in named_blocks(X, learning, self.takes_gaps):
+            if self._are_strange(X, part, learning):
+                raise self._unfamiliar(part.names)
             yield from part
 
     def _raw(self, part: NamedRows, first: int, takes_gaps: bool) -> RawRows:
