@@ -36,7 +36,7 @@ from . import label_images, label_table
 from .shared.configuration import misplaced, read_config, was_only_checked
 from .shared.long_running import show_states, stopping, working
 
-FrontEnd = Callable[[LabellingService, Stop], None]
+FrontEnd = Callable[[LabellingService, Stop], object]
 
 NEEDS = {
     "log.questions": "labelling needs a topic for the questions (log.questions) and one for the answers (log.labels)"
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     if label_table.is_table(arguments.config):
         arguments.config, arguments.train = label_table.prepare(arguments), True
     else:
-        label_table.require_no_columns(arguments)
+        columns = dict.fromkeys(label_table.COLUMNS)
+        refuse(misplaced(arguments, [("a table in the place of a configuration", False, columns)]))
         if arguments.config.is_dir():
             arguments.config, arguments.train = label_images.prepare(arguments), True
     settings = read_config(arguments, NEEDS | (TRAIN_NEEDS if arguments.train else {}))
@@ -86,7 +87,8 @@ def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:
     """
     _check_options(arguments)
     if arguments.terminal:
-        return terminal(settings, arguments.annotator or _user())
+        who = f"terminal:{arguments.annotator or _user()}"
+        return lambda service, stop: run_terminal(service, settings, stop, who, sys.stdin, sys.stdout)
     if arguments.label_studio:
         if arguments.project is None or arguments.token_file is None:
             raise ConfigError("--label-studio needs --project and --token-file")
@@ -198,15 +200,6 @@ def page(settings: Settings, *, browse: bool) -> FrontEnd:
 def _has_screen() -> bool:
     """Whether a browser would open a window of its own; without a screen it would take over the terminal."""
     return sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-
-
-def terminal(settings: Settings, annotator: str) -> FrontEnd:
-    """The keys of this terminal, or the lines of a pipe."""
-
-    def front_end(service: LabellingService, stop: Stop) -> None:
-        run_terminal(service, settings, stop, f"terminal:{annotator}", sys.stdin, sys.stdout)
-
-    return front_end
 
 
 def oracle(known: Oracle, who: str, *, delay: float, noise: float, quota: int = 0) -> FrontEnd:

@@ -40,7 +40,7 @@ def _models_of(path: Path) -> Iterator[Any]:
         if stored.scaler is not None:
             reason = "only models that scale their features themselves can be merged"
             raise ConfigError(f"{path}: partition {stored.number} has a scaler of its own; {reason}")
-        if stored.models.records(None) is not None:
+        if stored.models.trained(None).records is not None:
             raise ConfigError(
                 f"{path}: partition {stored.number} has a model of raw events; such models are not merged"
             )

@@ -1,23 +1,35 @@
 """Reading a range of a log from its start to its end, beside whatever else uses the log."""
 
+import math
+import time
 from collections.abc import Generator, Mapping
 from contextlib import closing
 
 from ..runtime.process import POLL_SECONDS
-from .transport import Record, Transport
+from .transport import Record, Transport, Unavailable
 
 POLL_RECORDS = 500  # as kafka-python's and Java's consumers take at once
 
 
 def read(
-    log: Transport, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]
+    log: Transport,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    deadline: float = math.inf,
+    at_once: int = POLL_RECORDS,
 ) -> Generator[Record, None, None]:
-    """Yield the records of a topic between two offsets of each partition, one partition after the other."""
+    """Yield the records of a topic between two offsets of each partition, one partition after the other.
+
+    `Unavailable` if the end is not reached at the deadline, by `time.monotonic`.
+    """
     for partition, start in starts.items():
         log.seek(topic, partition, start)
         try:
             while log.position(topic, partition) < ends[partition]:
-                records = log.poll(POLL_SECONDS, POLL_RECORDS)
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"topic {topic!r} could not be read to its end in time")
+                records = log.poll(POLL_SECONDS, at_once)
                 yield from (record for record in records if record.offset < ends[partition])
         finally:
             log.release(topic, partition)

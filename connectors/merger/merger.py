@@ -95,7 +95,7 @@ class Merger(Loop[int]):
 
     def run(self) -> int:
         """Merge the published models until stopped; return how many models were published."""
-        self._health.set_unready("no partition is assigned yet: another merger may work")
+        self._health.unready = "no partition is assigned yet: another merger may work"
         topics.check(self._settings, topics.of_mergers(self._settings.log))
         self._log.subscribe(self._settings.log.model, self)
         while not self._stop() and not self._is_finished():
@@ -125,7 +125,7 @@ class Merger(Loop[int]):
         if 0 in partitions and self._topic is not None:
             self._topic, self._work = None, None
             self._log.release(self._settings.log.model, 0)
-            self._health.set_unready("another merger works")
+            self._health.unready = "another merger works"
             logger.info("another merger works now")
 
     def lost(self, partitions: list[int]) -> None:

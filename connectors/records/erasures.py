@@ -46,21 +46,15 @@ class Erasure(NamedTuple):
             *(("events", None, at) for at in self.events),
             *(("labels", None, at) for at in self.labels),
             *(("examples", key, number) for key, numbers in self.examples.items() for number in numbers),
-            *(("models", key, 0) for key in self.models),
+            *(("models", None, _text(key)) for key in self.models),
         ]
         for start in range(0, len(numbered), _AT_ONCE):
-            part = numbered[start : start + _AT_ONCE]
-            chosen: dict[bytes | None, list[int]] = {}
-            for what, key, number in part:
-                if what == "examples":
-                    chosen.setdefault(key, []).append(number)
-            fields = {
-                "events": [number for what, _, number in part if what == "events"],
-                "labels": [number for what, _, number in part if what == "labels"],
-                "examples": [[_text(key), numbers] for key, numbers in chosen.items()],
-                "models": [_text(key) for what, key, _ in part if what == "models"],
-            }
-            yield json.dumps({"op": "erase", **fields}, separators=(",", ":")).encode()
+            chosen: dict[bytes | None, list] = {}
+            fields: dict[str, Any] = {"op": "erase", "events": [], "labels": [], "examples": [], "models": []}
+            for what, key, item in numbered[start : start + _AT_ONCE]:
+                (chosen.setdefault(key, []) if what == "examples" else fields[what]).append(item)
+            fields["examples"] = [[_text(key), numbers] for key, numbers in chosen.items()]
+            yield json.dumps(fields, separators=(",", ":")).encode()
 
 
 class Swap(NamedTuple):

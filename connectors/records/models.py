@@ -113,13 +113,12 @@ class Trained(NamedTuple):
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
         """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
-        if snapshot.kind_of(data) != _WITH_RECORDS:
-            model, decider = _model_of(implementation, data, cache_mb=cache_mb)
-            return cls(model, None, decider)
-        _, arrays = snapshot.unpack(data, _WITH_RECORDS)
-        with snapshot.reading(_WITH_RECORDS):
-            blob, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
-        model, decider = _model_of(implementation, blob, cache_mb=cache_mb)
+        records = None
+        if snapshot.kind_of(data) == _WITH_RECORDS:
+            _, arrays = snapshot.unpack(data, _WITH_RECORDS)
+            with snapshot.reading(_WITH_RECORDS):
+                data, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
+        model, decider = _model_of(implementation, data, cache_mb=cache_mb)
         return cls(model, records, decider)
 
     def served(self, scaler: WarmupScaler | None, meta: dict[str, Any] | None = None) -> "ServedModel":

@@ -20,16 +20,14 @@ import hashlib
 import json
 import logging
 import re
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ..logs.transport import Record, Transport, Unavailable
+from ..logs.reading import read
+from ..logs.transport import Record, Transport
 from ..runtime.numbers import MAX_INT64
-from ..runtime.process import POLL_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -290,21 +288,11 @@ def read_places(log: Transport, topic: str, deadline: float) -> dict[str, Place]
 
 def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator[Snapshot | Withdrawn]:
     """All that the topic has at this moment, from its beginning."""
-    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
-    with ExitStack() as reading:
-        for partition, start in starts.items():
-            log.seek(topic, partition, start)
-            reading.callback(log.release, topic, partition)
-        while any(log.position(topic, partition) < ends[partition] for partition in starts):
-            if time.monotonic() > deadline:
-                raise Unavailable(f"topic {topic!r} could not be read to its end in time")
-            for record in log.poll(POLL_SECONDS, POLL_PIECES):
-                if record.topic != topic:
-                    raise RuntimeError(
-                        f"topic {topic!r} needs a log of its own, but this one also reads {record.topic!r}"
-                    )
-                if (found := shelf.put(record)) is not None:
-                    yield found
+    for record in read(log, topic, log.start_offsets(topic), log.end_offsets(topic), deadline, POLL_PIECES):
+        if record.topic != topic:
+            raise RuntimeError(f"topic {topic!r} needs a log of its own, but this one also reads {record.topic!r}")
+        if (found := shelf.put(record)) is not None:
+            yield found
 
 
 def _length(chunks: Mapping[int, bytes | None]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .formats.base import BadRecord, Fields, show
-from .times import read_time
+from .times import is_time
 
 Transform = Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -75,7 +75,7 @@ class Reading(NamedTuple):
         label, time = fields.get(self.label), fields.get(self.time)
         if self.label and not _is_blank(label):
             given["y"] = label.strip() if isinstance(label, str) else label
-        if self.time and _is_time(time):
+        if self.time and is_time(time):  # if not, the time of the record in the log counts
             given["ts"] = time
         given["x"] = self.made({name: v for name, v in fields.items() if name not in (self.id, self.label)})
         return given
@@ -122,14 +122,3 @@ def imported(path: str) -> Transform:
 
 def _is_blank(v: Any) -> bool:
     return v is None or (isinstance(v, str) and not v.strip())
-
-
-def _is_time(v: Any) -> bool:
-    """Whether the record's own time counts; if it does not, the time of the record in the log does."""
-    if type(v) not in (str, int, float):
-        return False
-    try:
-        read_time(v)
-    except (ValueError, OverflowError):
-        return False
-    return True

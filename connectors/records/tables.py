@@ -22,7 +22,7 @@ from .columns import Columns
 from .formats.base import show
 from .parquet import read_rows
 from .text_files import Mistakes, Row, csv_rows, json_rows, listed, separator_of, series_of
-from .times import read_time
+from .times import is_time
 
 SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -55,17 +55,13 @@ def raw_rows(path: Path, file_format: str, mistakes: Mistakes) -> Iterator[Row]:
         for where, number, fields in json_rows(path, mistakes):
             yield Row(where, number, plain(fields, where))
     elif chosen == "parquet":
-        yield from _parquet_rows(path, mistakes)
+        for number, fields in enumerate(read_rows(path), 1):
+            where = f"{path}, row {number}"
+            with mistakes:
+                yield Row(where, number, plain(fields, where))
     else:
         found = f"the suffix {path.suffix!r}" if file_format == "auto" else f"the format {file_format!r}"
         raise FileError(f"{path}: {found} holds no raw records; they are CSV, JSON lines (.jsonl) or Parquet")
-
-
-def _parquet_rows(path: Path, mistakes: Mistakes) -> Iterator[Row]:
-    for number, fields in enumerate(read_rows(path), 1):
-        with mistakes:
-            where = f"{path}, row {number}"
-            yield Row(where, number, plain(fields, where))
 
 
 def plain(value: Any, where: str) -> Any:
@@ -150,8 +146,13 @@ def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
             raise FileError(f"{where}: no id in {show(columns.id)}")
     if "y" in names:
         parts["y"] = columns.to_label(found["y"], f"{where}, column {show(names['y'])}")
-    if not is_blank(found.get("ts")):
-        parts["ts"] = _time(found["ts"], where, names["ts"])
+    if not is_blank(ts := found.get("ts")):
+        if not is_time(ts):
+            raise FileError(
+                f"{where}, column {show(names['ts'])}: {show(ts)} is no time in ISO 8601 and no number of seconds "
+                "since 1970"
+            )
+        parts["ts"] = ts
     if columns.group is not None:
         if is_blank(found["group"]):
             raise FileError(f"{where}: no group in {show(columns.group)}")
@@ -164,16 +165,6 @@ def _id(value: Any, where: str, name: str) -> str | int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise FileError(f"{where}, column {show(name)}: an id is a text or a whole number, not {show(value)}")
-    return value
-
-
-def _time(value: Any, where: str, name: str) -> Any:
-    try:
-        read_time(value)
-    except (ValueError, OverflowError, TypeError):
-        raise FileError(
-            f"{where}, column {show(name)}: {show(value)} is no time in ISO 8601 and no number of seconds since 1970"
-        ) from None
     return value
 
 

@@ -39,7 +39,7 @@ _COLORS = (FIRST, SECOND, THIRD)  # of the classes that are drawn, the most freq
 
 def decisions_panels(stored: Stored) -> list[Panel]:
     """The panels of a trainer that decides; none without [decide]."""
-    decider = stored.models.decider(None) if isinstance(stored.models, SingleModel) else None
+    decider = stored.models.trained(None).decider if isinstance(stored.models, SingleModel) else None
     error, audit = stored.setting("decide.error"), stored.setting("labelling.audit") or 1.0
     if not error:
         return []

@@ -223,18 +223,18 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
 
 
 def _settings(given: Mapping[str, object], section: str) -> str:
-    own = {name.removeprefix(section): value for name, value in given.items() if name.startswith(section)}
-    first = str(own.pop("algorithm", ""))
-    return ", ".join(filter(None, [first, *(f"{name} = {value}" for name, value in own.items())]))
+    own = {name.removeprefix(section): _listed(value) for name, value in given.items() if name.startswith(section)}
+    first = own.pop("algorithm", "")
+    return ", ".join(filter(None, [first, *(f"{name} = {value}" for name, value in own.items() if value)]))
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _features(stored: Stored, given: Mapping[str, object]) -> str:
-    names = given.get(f"{_FEATURES}names") or []
-    rest = {name: value for name, value in given.items() if name != f"{_FEATURES}names"}
-    listed = f"names = {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
-    settings = ", ".join(filter(None, [_settings(rest, _FEATURES), listed])) or "any names"
     found = f"{len(stored.models.model.feature_names):,} known; " if isinstance(stored.models, SingleModel) else ""
-    return f"{found}{settings}"
+    return f"{found}{_settings(given, _FEATURES) or 'any names'}"
 
 
 def _models(stored: Stored) -> list[tuple[str, str]]:

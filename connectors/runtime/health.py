@@ -39,26 +39,19 @@ class Heartbeat:
 
 
 class Health:
-    """The loop's heartbeat, and whether it is ready."""
+    """The loop's heartbeat, and whether it is ready.
+
+    Attributes
+    ----------
+    unready : str or None
+        Why no record is consumed; None if records are.
+    """
 
     def __init__(self) -> None:
         self.heartbeat = Heartbeat()
-        self._unready: str | None = "starting"
-
-    def set_ready(self) -> None:
-        """Say that records are consumed."""
-        self._unready = None
-
-    def set_unready(self, reason: str) -> None:
-        """Say why no record is consumed."""
-        self._unready = reason
+        self.unready: str | None = "starting"
 
     def wait(self, reason: str) -> None:
         """Say why no record is consumed, and that the loop is alive all the same."""
-        self.set_unready(reason)
+        self.unready = reason
         self.heartbeat.beat()
-
-    @property
-    def unready(self) -> str | None:
-        """Why the process is not ready; None if it is."""
-        return self._unready

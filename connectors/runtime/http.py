@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from streamsvm import __version__
@@ -34,19 +34,6 @@ _FULL = (
     b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 21\r\nRetry-After: 1\r\n"
     b"Connection: close\r\n\r\ntoo many connections\n"
 )
-
-
-class Limits(Protocol):
-    """Where a server listens, and what a client may take; the [http] section is one."""
-
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def connections(self) -> int: ...
 
 
 class Refused(Exception):  # noqa: N818 - never seen outside
@@ -194,8 +181,8 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # http.server's class asks t
         Port to listen on; 0: any free one, see the attribute `port`.
     handler
         Answers requests.
-    limits
-        What a client may take; its `host` and `port` are not used.
+    connections
+        Number of connections at once.
 
     Raises
     ------
@@ -207,9 +194,8 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # http.server's class asks t
     daemon_threads = True
     request_queue_size = 50
 
-    def __init__(self, host: str, port: int, handler: type[Handler], limits: Limits) -> None:
-        self.limits = limits
-        self._places = threading.BoundedSemaphore(limits.connections)
+    def __init__(self, host: str, port: int, handler: type[Handler], connections: int) -> None:
+        self._places = threading.BoundedSemaphore(connections)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), handler)

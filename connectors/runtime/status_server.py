@@ -3,14 +3,16 @@
 import ipaddress
 import logging
 import platform
+from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Self
 
 from prometheus_client import ProcessCollector
 
 from streamsvm import __version__
 
 from .health import Health
-from .http import Handler, HTTPServer, Limits, is_own_name
+from .http import Handler, HTTPServer, is_own_name
 from .metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -18,7 +20,7 @@ logger = logging.getLogger(__name__)
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"  # the content type of `Metrics.render`
 
 
-class StatusServer:
+class StatusServer(HTTPServer):
     """``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, inside a ``with`` block.
 
     Parameters
@@ -27,8 +29,12 @@ class StatusServer:
         Answers ``/healthz`` and ``/readyz``.
     metrics
         Answers ``/metrics``; this adds metrics of the build, of `health` and of the process's memory and files.
-    limits
-        The address, the names that the server answers to, and how much a client may take.  Port 0: any free one.
+    host, port
+        The address to listen on.  Port 0: any free one.
+    names
+        Names that the server answers to beside its host.
+    connections
+        Number of connections at once.
     limit_seconds
         Age of the last heartbeat at which ``/healthz`` begins to answer with the status 503.
 
@@ -38,34 +44,32 @@ class StatusServer:
         If the server cannot listen on the address.
     """
 
-    def __init__(self, health: Health, metrics: Metrics, limits: Limits, *, limit_seconds: float = 60.0) -> None:
+    def __init__(
+        self,
+        health: Health,
+        metrics: Metrics,
+        host: str,
+        port: int,
+        names: Sequence[str],
+        connections: int,
+        limit_seconds: float = 60.0,
+    ) -> None:
         metrics.set("streamsvm_build_info", 1, version=__version__, python=platform.python_version())
         metrics.set("streamsvm_up", lambda: health.heartbeat.alive(limit_seconds))
         metrics.set("streamsvm_ready", lambda: health.unready is None)
-        self._server = _Server(health, metrics, limits, limit_seconds)
+        self.health, self.metrics, self.limit_seconds = health, metrics, limit_seconds
+        super().__init__(host, port, _Handler, connections)
+        is_local = ipaddress.ip_address(str(self.server_address[0])).is_loopback
+        self._names = (host, *names) if names or is_local else None
         ProcessCollector(registry=metrics.registry)
 
-    @property
-    def port(self) -> int:
-        """The port that the server listens on."""
-        return self._server.port
-
-    def __enter__(self) -> "StatusServer":
-        self._server.start()
-        logger.info("serving /metrics, /healthz and /readyz on %s, port %d", *self._server.server_address[:2])
+    def __enter__(self) -> Self:
+        self.start()
+        logger.info("serving /metrics, /healthz and /readyz on %s, port %d", *self.server_address[:2])
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.close()
-
-
-class _Server(HTTPServer):
-    def __init__(self, health: Health, metrics: Metrics, limits: Limits, limit_seconds: float) -> None:
-        self.health = health
-        self.metrics = metrics
-        self.limit_seconds = limit_seconds
-        super().__init__(limits.host, limits.port, _Handler, limits)
-        self._is_local = ipaddress.ip_address(str(self.server_address[0])).is_loopback
+        self.close()
 
     def answers_to(self, host: str | None) -> bool:
         """Whether this server is meant by a request with this Host header.
@@ -73,12 +77,11 @@ class _Server(HTTPServer):
         Another site may let its own name lead here (DNS rebinding), so that its page can read our answers.  A request
         without the header is no browser's.
         """
-        is_open = not self._is_local and not self.limits.names
-        return host is None or is_open or is_own_name(host, (self.limits.host, *self.limits.names))
+        return host is None or self._names is None or is_own_name(host, self._names)
 
 
 class _Handler(Handler):
-    server: _Server
+    server: StatusServer
 
     def parse_request(self) -> bool:
         if not super().parse_request():

@@ -29,9 +29,8 @@ from ..settings import topics
 from ..settings.contradictions import lacking
 from ..settings.sections import Settings, refuse
 from ..trainer.inputs import CUT_BYTES, Input
-from ..trainer.operate import Loop, operate
+from ..trainer.operate import Loop, operate, progress_bar
 from ..trainer.rows import by_owner
-from ..trainer.state.quality.prequential import Progress
 from .committee import ModelTopic, Request, misfit, models_of, unpack
 
 logger = logging.getLogger(__name__)
@@ -126,9 +125,9 @@ class Scorer(Loop[int]):
         total = None if settings.daemon.follow else sum(self._ends.values())
         try:
             self._log.subscribe(settings.log.topic, self)
-            with Progress(settings.log.topic, total, sum(self._next.values())) as progress:
+            with progress_bar(settings.log.topic, total, sum(self._next.values())) as progress:
                 while not self._stop() and not self._is_finished():
-                    progress.advance(self._cycle())
+                    progress.update(self._cycle())
             self._save()
             return self._n_predicted
         finally:
@@ -231,7 +230,7 @@ class Scorer(Loop[int]):
 
     def _begin(self, number: int, offset: int) -> None:
         """Read a partition from `offset` on."""
-        start = self._inputs[number].begin_after_loss(offset, self._settings.daemon.on_data_loss)
+        start = self._inputs[number].begin(offset, self._settings.daemon.on_data_loss)
         self._metrics.add("streamsvm_lost_records_total", start - offset)
         self._next[number] = start
 

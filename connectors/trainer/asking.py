@@ -9,7 +9,7 @@ is told, whatever the source of the label.  Of the loop's decisions, only questi
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..records.codec import Codec, Event
 from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
 from ..settings.sections import Settings
-from .state.answers.rechecks import MOST, Recheck
+from .state.answers.rechecks import Recheck
 from .state.candidates import EventId, Labelling
 from .state.join import Join
 from .state.models import SingleModel
@@ -141,32 +141,26 @@ class Asking:
 
     def _recheck(self, state: State, labelling: Labelling) -> bool:
         """Ask again about answers that look wrong, if it is time; return whether such a question came or went."""
-        rechecks, n_before = labelling.rechecks, labelling.rechecks.counts.rechecks
+        rechecks, n_before = labelling.rechecks, labelling.rechecks.counts["rechecks"]
         rechecks.expire(state.join.clock)
         closed = rechecks.take_closed()
         for query_id in closed:
             self._publish(query_id.encode(), None)
         if rechecks.is_due(labelling.loop.counts.n_answered):
             self._ask_again(state, labelling)
-        return bool(closed) or rechecks.counts.rechecks != n_before
+        return bool(closed) or rechecks.counts["rechecks"] != n_before
 
     def _ask_again(self, state: State, labelling: Labelling) -> None:
         """Ask again about the answers that look wrong, without the model's guess, which has learned the answer."""
-        labels, events, weights = {}, {}, []
-        for key, y in labelling.loop.answered(MOST).items():
-            value, weight = state.join.event_of(key), state.join.weight_of(key)
-            if value and weight is not None:
-                labels[key], events[key] = y, value
-                weights.append(weight)
-        rows = state.rows([self._codec.features(value) for value in events.values()], None)
         now = state.join.clock
         unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}, "speaking": ()}
-        for key in labelling.rechecks.choose(labels, rows, weights, state.model):
+        for key, y in labelling.doubtful(state.model).items():
+            value = state.join.event_of(key)
+            assert value is not None  # the model has learned it from there
             query_id = recheck_id(question_id(self._name, key))
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
-            id_ = self._id_of(key, events[key], state.join)
-            labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
-            asked = self._described(question, events[key], id_, state)
+            labelling.rechecks.ask(query_id, Recheck(key, y, question.expires))
+            asked = self._described(question, value, self._id_of(key, value, state.join), state)
             self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
 
     def _log_verdict(self, loop: LabellingLoop) -> None:
@@ -296,7 +290,7 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "corrected": counts.corrected,
         "retracted": counts.retracted,
         "unresolved": len(labelling.disputed()),
-        **asdict(labelling.rechecks.counts),
+        **labelling.rechecks.counts,
         **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),

@@ -15,12 +15,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ..logs.transport import Unavailable
-from ..records.erasures import Erasure, Swap
-from ..settings.opening import open_once
+from ..records.erasures import Erasure
 from ..settings.sections import ConfigError, Settings
 from .erasing import erase
 from .partition import Partition
-from .rerun import Reading, Rerun, Stage, alone, erased_by, requests
+from .rerun import Reading, Rerun, Stage, alone, erased_by, requests_of
 from .state.challengers import Challenger
 from .state.checkpoint import load_newest
 from .state.models import SingleModel
@@ -124,7 +123,7 @@ class CatchingUp:
 
     def _open(self, challenger: Challenger, place: Stage) -> Reading:
         settings, number = self._settings, self._partition.number
-        is_erased = erased_by(settings, [request for _, request in self._asked()])
+        is_erased = erased_by(settings, [request for _, request in requests_of(settings, number)])
         own = alone(settings, challenger.settings, _SLICE_RECORDS)
         rerun = Rerun(own, number, self._folder_of(challenger), is_erased, challenger.begun or 0, is_silent=True)
         if found := load_newest(rerun.folder):  # it may have come farther than the trainer's own checkpoint
@@ -144,18 +143,11 @@ class CatchingUp:
         if own.state is None or own.state.erased.offset >= state.erased.offset:
             return
         own.catch_up()
-        for at, request in self._asked(state.erased.offset):
+        for at, request in requests_of(self._settings, self._partition.number, state.erased.offset):
             if at >= own.state.erased.offset and isinstance(request, Erasure):
                 erase(own.state, request)
         own.state.erased.offset = state.erased.offset
         own.save()
-
-    def _asked(self, end: int | None = None) -> list[tuple[int, Erasure | Swap]]:
-        topic = self._settings.log.erasures
-        if not topic:
-            return []
-        with open_once(self._settings) as log:
-            return list(requests(log, topic, self._partition.number, end))
 
     # --- its end ------------------------------------------------------------------------------------------------------
 

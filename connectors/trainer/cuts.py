@@ -10,8 +10,9 @@ partition has caught up, the records at hand make a cut at once, and the journal
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from ..runtime.numbers import MAX_INT64
 from . import inputs
 from .inputs import Input
 from .state.journal import Cut, Journal, Kind
@@ -22,8 +23,8 @@ class Cuts:
 
     Parameters
     ----------
-    events, labels
-        The queues; no labels if the topic of events has the labels, too.
+    queues
+        Of events, and of labels if they have a topic of their own.
     batch
         The most records that a cut has.
     again
@@ -33,10 +34,9 @@ class Cuts:
     """
 
     def __init__(
-        self, events: Input, labels: Input | None, batch: int, again: Iterable[Cut] = (), suspect: Cut | None = None
+        self, queues: Sequence[Input], batch: int, again: Iterable[Cut] = (), suspect: Cut | None = None
     ) -> None:
-        self._events = events
-        self._labels = labels
+        self._queues = queues
         self._batch = batch
         self._again = deque(again)
         self._suspect = suspect
@@ -46,14 +46,12 @@ class Cuts:
         """The cuts that still have to be taken again."""
         return list(self._again)
 
-    def next(
-        self, offset: int, labels_offset: int, journal: Journal, stop: tuple[int, int] | None = None
-    ) -> Cut | None:
+    def next(self, offsets: tuple[int, int], journal: Journal, stop: tuple[int, int] | None = None) -> Cut | None:
         """The next cut, which is in the journal by then; None if its records have to be polled first.
 
         Parameters
         ----------
-        offset, labels_offset
+        offsets
             Offsets of the next event and of the next label.
         journal
             Where the cut is written down.
@@ -62,14 +60,13 @@ class Cuts:
         """
         if self._again:
             return self._repeated(journal)
-        n_events, n_labels = self._earliest(1 if self._suspect else self._batch, stop)
-        if n_events + n_labels == 0:
+        counts = self._earliest(1 if self._suspect else self._batch, stop or (MAX_INT64, MAX_INT64))
+        if not any(counts):
             return None
-        cut = Cut(
-            Kind.ONE if self._suspect else Kind.CUT,
-            self._events.records[n_events - 1].offset + 1 if n_events else offset,
-            self._labels.records[n_labels - 1].offset + 1 if self._labels and n_labels else labels_offset,
-        )
+        ends = [*offsets]
+        for i, (item, n) in enumerate(zip(self._queues, counts, strict=False)):
+            ends[i] = item.records[n - 1].offset + 1 if n else ends[i]
+        cut = Cut(Kind.ONE if self._suspect else Kind.CUT, *ends)
         journal.append(cut)
         if self._suspect and cut.events >= self._suspect.events and cut.labels >= self._suspect.labels:
             self._suspect = None
@@ -77,18 +74,17 @@ class Cuts:
 
     def _repeated(self, journal: Journal) -> Cut | None:
         cut = self._again[0]
-        if not self._events.reach(cut.events) or (self._labels and not self._labels.reach(cut.labels)):
+        if not all(item.reach(end) for item, end in zip(self._queues, cut.ends, strict=False)):
             return None  # the batch of the run before may have been larger
         self._again.popleft()
         if not self._again:
             journal.retry()
         return cut
 
-    def _earliest(self, limit: int, stop: tuple[int, int] | None) -> tuple[int, int]:
+    def _earliest(self, limit: int, stop: tuple[int, int]) -> tuple[int, int]:
         """How many events and labels have the earliest timestamps; 0, 0 if the log may have an earlier one."""
-        before = stop or (None, None)
-        events, has_events = self._events.heads(limit, before[0])
-        labels, has_labels = self._labels.heads(limit, before[1]) if self._labels else ([], True)
+        heads = [item.heads(limit, before) for item, before in zip(self._queues, stop, strict=False)]
+        (events, has_events), (labels, has_labels) = (*heads, ([], True))[:2]
         n_events = n_labels = n_bytes = 0
         while n_events + n_labels < limit and n_bytes < inputs.CUT_BYTES:
             has_event, has_label = n_events < len(events), n_labels < len(labels)

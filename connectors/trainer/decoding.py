@@ -134,7 +134,7 @@ class Decoder:
         """What is wrong with the rows that their models cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
         for entity, own in by_owner(dict(enumerate(map(self.entity, records)))).items():
-            problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
+            problems = unusable_rows(rows_at(rows, own), state.models.trained(entity).model)
             unusable |= {own[i]: problem for i, problem in problems.items()}
         return unusable
 

@@ -19,13 +19,6 @@ _RECORD_BYTES, _HEADER_BYTES = 300, 150  # memory for a record's objects, and fo
 class RecordsLost(OffsetOutOfRange):
     """Records were removed from the log before they were read."""
 
-    def __init__(self, where: str, offset: int, start: int) -> None:
-        super().__init__(
-            f"{where} begins at offset {start}, but offset {offset} is next: {start - offset} records were removed "
-            'before they were read. daemon.on_data_loss = "skip" goes on without them'
-        )
-        self.start = start
-
 
 class ReadAhead:
     """The memory limit for polled records, shared by all inputs of a process.
@@ -78,13 +71,13 @@ class Input:
         self.records: deque[Record] = deque()
         self._sizes: deque[int] = deque()  # of these records
 
-    def begin(self, offset: int) -> None:
-        """Poll from `offset` on.
+    def begin(self, offset: int, on_data_loss: str = "fail") -> int:
+        """Poll from `offset` on; return it, or with `on_data_loss` "skip" that of the first record that the log has.
 
         Raises
         ------
         RecordsLost
-            If the log begins after it.
+            If the log begins after it, unless such a loss is skipped.
         OffsetOutOfRange
             If the log ends before it.
         """
@@ -96,19 +89,15 @@ class Input:
                 "topic was cut, or deleted and made again. Choose another daemon.state_dir to begin with its content"
             )
         if offset < start:
-            raise RecordsLost(f"{self.topic}-{self._number}", offset, start)
-        self._log.seek(self.topic, self._number, offset)
-
-    def begin_after_loss(self, offset: int, on_data_loss: str) -> int:
-        """As `begin`, but with "skip" from the first record that the log has; return the offset."""
-        try:
-            self.begin(offset)
-        except RecordsLost as error:
+            lost = RecordsLost(
+                f"{self.topic}-{self._number} begins at offset {start}, but offset {offset} is next: {start - offset} "
+                'records were removed before they were read. daemon.on_data_loss = "skip" goes on without them'
+            )
             if on_data_loss == "fail":
-                raise
-            logger.error("partition %d: %s", self._number, error)
-            offset = error.start
-            self.begin(offset)
+                raise lost
+            logger.error("partition %d: %s", self._number, lost)
+            return self.begin(start, on_data_loss)
+        self._log.seek(self.topic, self._number, offset)
         return offset
 
     def offer(self, records: Iterable[Record]) -> None:
@@ -176,14 +165,12 @@ class Input:
         """Whether everything up to `end` was polled."""
         return self._end is not None and self.has_all_below(self._end)
 
-    def heads(self, limit: int, before: int | None = None) -> tuple[list[tuple[int, int]], bool]:
+    def heads(self, limit: int, before: int) -> tuple[list[tuple[int, int]], bool]:
         """What the first `limit` records are ordered by, and their sizes; and whether no other can come before them.
 
         Records from the offset `before` on do not count.
         """
         found = zip(islice(self.records, limit), self._sizes, strict=False)
-        if before is None:
-            return [(order(record.timestamp, record.offset), size) for record, size in found], self.is_exhausted
         heads = [(order(record.timestamp, record.offset), size) for record, size in found if record.offset < before]
         return heads, self.is_exhausted or self.has_all_below(before)
 

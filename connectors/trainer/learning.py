@@ -122,8 +122,8 @@ def _teach(
 
 def foretelling(state: Pupil, rows: NamedRows | list[dict]) -> OnlineSVM | None:
     """The model, if it can predict rows and learn them in one call."""
-    model = state.models.to_predict(None)
-    if isinstance(model, OnlineSVM) and not state.models.decider(None) and model.foretells(rows):
+    model = state.models.trained(None).model
+    if isinstance(model, OnlineSVM) and not state.models.trained(None).decider and model.foretells(rows):
         return model
     return None
 

@@ -4,7 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Generic, TypeVar
+from dataclasses import asdict
+from typing import Any, Generic, TypeVar
+
+from tqdm import tqdm
 
 from ..logs.transport import OutputsLost, PositionRefused, Record, Transport, Unavailable
 from ..runtime.health import Health
@@ -61,7 +64,7 @@ class Loop(Generic[Result]):
             self._seek()
         except Unavailable as error:
             self._reading.goes_on(error)
-            self._health.set_unready(str(error))
+            self._health.unready = str(error)
             time.sleep(POLL_SECONDS)
         return []
 
@@ -72,16 +75,16 @@ class Loop(Generic[Result]):
             self._cannot_write = None
         except Unavailable as error:
             self._cannot_write = str(error)
-            self._health.set_unready(self._cannot_write)
+            self._health.unready = self._cannot_write
             logger.warning("%s are not durable yet: %s", what, error)
         return self._cannot_write is None
 
     def _show(self, waits_for: str | None = None) -> None:
         """Show whether the loop is ready; if not, why."""
         if reason := self._reading.reason or self._cannot_write or waits_for:
-            self._health.set_unready(reason)
+            self._health.unready = reason
         else:
-            self._health.set_ready()
+            self._health.unready = None
 
     def _wait(self, reason: str) -> None:
         """Something cannot be read or written yet: stay alive, unless the process has to end."""
@@ -89,6 +92,11 @@ class Loop(Generic[Result]):
         if self._stop():
             raise Unavailable(reason)
         time.sleep(POLL_SECONDS)
+
+
+def progress_bar(description: str, total: int | None, done: int) -> "tqdm[Any]":
+    """A progress bar on a terminal; silent elsewhere."""
+    return tqdm(desc=description, total=total, initial=done, unit=" records", disable=None, dynamic_ncols=True)
 
 
 def operate(
@@ -137,14 +145,14 @@ def operate(
                     if stop() or not settings.daemon.follow:
                         raise
                     outage.goes_on(error)
-                    health.set_unready(str(error))
+                    health.unready = str(error)
             logger.info("beginning again where the state was saved last")
             pause(LOOK_SECONDS, stop)
 
 
 def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer:
     try:
-        return StatusServer(health, metrics, settings.http)
+        return StatusServer(health, metrics, **asdict(settings.http))
     except OSError as error:
         raise ConfigError(
             f"http.port = {settings.http.port}: {error}; give each process its own port, or 0 to serve nothing"

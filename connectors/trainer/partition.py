@@ -17,7 +17,6 @@ from ..records.codec import Codec
 from ..records.erasures import Swap
 from ..records.formats.base import BadRecord
 from ..records.models import Model
-from ..records.promotions import Promotion, write_promotion
 from ..records.published import LOADING_SECONDS, Publisher
 from ..records.times import is_known
 from ..settings.sections import Settings
@@ -31,7 +30,7 @@ from .publication import merged_model, publish_models
 from .serving import Serving
 from .state.challengers import check_settings
 from .state.checkpoint import Checkpoint, CheckpointStore, Saving, check_topics
-from .state.counters import USUAL, losses_of
+from .state.counters import LOSSES, USUAL, losses_of
 from .state.erased import without
 from .state.journal import Cut, Kind
 from .state.quality.prequential import Snapshot
@@ -39,7 +38,7 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
-_RECORDS_A_MODEL = 10  # that pay for writing a model
+_RECORDS_A_MODEL = 10  # that pay for writing a model: a checkpoint takes little of the time
 
 
 class Partition:
@@ -121,18 +120,20 @@ class Partition:
         self._lag_then = math.nan  # at that moment: a log does not know the lag of a revoked partition
         self.n_lost = 0
         self.n_unpublished = 0
-        self._events = self._input(settings.log.topic)
-        self._labels = self._input(settings.log.labels) if settings.log.labels else None
+        self._inputs = [*map(self._input, filter(None, (settings.log.topic, settings.log.labels)))]
+        self._events = self._inputs[0]
         erasures = settings.log.erasures
         self._erasing = Erasing([self._input(erasures)], number, self._refuse_request) if erasures else None
-        self._serving = self._new_serving() if settings.challenger else None
+        control = settings.log.control_topics if settings.challenger else ()
+        serving = Serving([*map(self._input, control)], number, self._refuse_request, settings, log, self.catch_up)
+        self._serving = serving if settings.challenger else None
         self._followers: list[Following] = [each for each in (self._erasing, self._serving) if each is not None]
-        ids = {item.topic: log.topic_id(item.topic) for item in self._inputs()}
+        ids = {item.topic: log.topic_id(item.topic) for item in self._inputs}
         self._topic_ids = {topic: topic_id for topic, topic_id in ids.items() if topic_id}
         # Outputs that were committed together with later offsets must not come twice.
         self._begin(*self._restore(store.load(goes_back=not settings.daemon.exactly_once)))
         self._journal, again, suspect = store.begin_journal()
-        self._cuts = Cuts(self._events, self._labels, settings.daemon.batch, again, suspect)
+        self._cuts = Cuts(self._inputs, settings.daemon.batch, again, suspect)
         self._note_saved()
 
     # --- beginning and going on ---------------------------------------------------------------------------------------
@@ -144,7 +145,8 @@ class Partition:
     def _restore(self, checkpoint: Checkpoint | None) -> tuple[int, int]:
         """Take over a checkpoint; return the offsets to begin at in both topics."""
         if checkpoint is None:
-            self._origin = self._first_offset(self._events), self._first_offset(self._labels)
+            first, *labels = map(self._first_offset, self._inputs)
+            self._origin = first, sum(labels)
             if self._settings.daemon.begin == "merged":
                 self._first_model = merged_model(self._settings, LOADING_SECONDS)
             return self._origin
@@ -165,24 +167,18 @@ class Partition:
         if state.challengers.begin(first, state.offset):
             self.note_progress()
 
-    def _first_offset(self, item: Input | None) -> int:
-        if item is None:
-            return 0
+    def _first_offset(self, item: Input) -> int:
         is_latest = self._settings.daemon.start == "latest"
         offsets = self._log.end_offsets(item.topic) if is_latest else self._log.start_offsets(item.topic)
         return offsets.get(self.number, 0)
 
-    def _begin(self, events: int, labels: int) -> None:
-        self._begin_input(self._events, events)
-        if self._labels:
-            self._begin_input(self._labels, labels)
+    def _begin(self, *offsets: int) -> None:
+        for item, offset in zip(self._inputs, offsets, strict=False):
+            start = item.begin(offset, self._settings.daemon.on_data_loss)
+            if start > offset:
+                self._count_lost(item, offset, start)
         for each in self._followers:
             each.begin(self.state)
-
-    def _begin_input(self, item: Input, offset: int) -> None:
-        start = item.begin_after_loss(offset, self._settings.daemon.on_data_loss)
-        if start > offset:
-            self._count_lost(item, offset, start)
 
     def _count_lost(self, item: Input, offset: int, start: int) -> None:
         """Count the records from `offset` to `start`, and go on behind them unless earlier ones are still queued."""
@@ -197,7 +193,7 @@ class Partition:
 
     def check_positions(self) -> None:
         """After the log has refused a position: go on behind what was removed, or raise `RecordsLost`."""
-        self._begin(self._events.position, self._labels.position if self._labels else 0)
+        self._begin(*(item.position for item in self._inputs))
 
     def _prepare(self) -> State | None:
         """The state; None until the first event has come, and all requests of the time before this process."""
@@ -229,7 +225,7 @@ class Partition:
         if self._saves_later and self._saving is None and self._is_time and not self._n_to_save:
             self._saving = self._begin_saving(state, is_later=True)
         stop = self._serving.stop if self._serving else None
-        cut = self._cuts.next(state.offset, state.labels_offset, self._journal, stop)
+        cut = self._cuts.next((state.offset, state.labels_offset), self._journal, stop)
         if cut is None:
             return 0
         started = time.perf_counter()
@@ -246,16 +242,6 @@ class Partition:
         state.counters.seconds += time.perf_counter() - started
         self._remember(state)
         return n_records
-
-    def _new_serving(self) -> Serving:
-        items = [*map(self._input, self._settings.log.control_topics)]
-        is_past = getattr(self._log, "is_past", False)  # as an `Excerpt` says
-        return Serving(
-            items, self.number, self._refuse_request, self._settings, self._answer, self.catch_up, is_past=is_past
-        )
-
-    def _answer(self, said: Promotion) -> None:
-        self._log.produce(self._settings.log.control_topics[-1], write_promotion(said), partition=self.number)
 
     def _may_predict(self, state: State) -> bool:
         """Let the right model serve; return whether it may, or whether a checkpoint comes first."""
@@ -286,15 +272,10 @@ class Partition:
         shadow = self.processor.shadow
         return shadow is not None and shadow.is_behind
 
-    def work(self, seconds: float) -> None:
-        """Let the challengers follow for so long."""
+    def catch_up(self, seconds: float = math.inf) -> None:
+        """Let the challengers follow for so long, or through all cuts."""
         if self.processor.shadow and self.state:
-            self.processor.shadow.work(self.state, seconds)
-
-    def catch_up(self) -> None:
-        """Let the challengers follow through all cuts."""
-        if self.processor.shadow and self.state:
-            self.processor.shadow.catch_up(self.state)
+            self.processor.shadow.catch_up(self.state, seconds)
 
     def _note_change(self, n_to_save: int) -> None:
         """Write so many checkpoints before the next cut: the models are others than those of the newest one."""
@@ -322,7 +303,7 @@ class Partition:
 
     def read_on(self, events: int, labels: int) -> None:
         """Read on to later ends of both topics."""
-        for item, end in zip(self._inputs(), (events, labels), strict=False):
+        for item, end in zip(self._inputs, (events, labels), strict=False):
             item.extend(end)
 
     def note_progress(self) -> None:
@@ -334,7 +315,7 @@ class Partition:
         """Whether the next cut has to be polled first."""
         if self.state is None or self._cuts.again or not all(each.is_ready for each in self._followers):
             return True
-        return not all(item.has_cut or item.is_at_end for item in self._inputs())
+        return not all(item.has_cut or item.is_at_end for item in self._inputs)
 
     @property
     def is_finished(self) -> bool:
@@ -342,28 +323,19 @@ class Partition:
         is_open = self._n_to_save or not all(each.is_finished for each in self._followers)
         if self.state is None:  # labels alone make none
             return self._events.is_at_end and not self._events.records
-        return not is_open and all(item.is_at_end and not item.records for item in self._inputs())
+        return not is_open and all(item.is_at_end and not item.records for item in self._inputs)
 
     @property
     def lag(self) -> dict[str, int]:
         """Number of records that are known to wait, by topic."""
-        return {item.topic: item.lag for item in self._inputs()}
-
-    @property
-    def odd_times(self) -> Counter[str]:
-        """Number of records whose times are not what they say, since this process began; see `Times`."""
-        n_doubted = self.state.join.n_doubted if self.state else 0
-        return self.processor.times.odd + Counter(doubted=n_doubted)
-
-    def _inputs(self) -> list[Input]:
-        return [self._events, self._labels] if self._labels else [self._events]
+        return {item.topic: item.lag for item in self._inputs}
 
     def _all_inputs(self) -> list[Input]:
-        return [*self._inputs(), *(item for each in self._followers for item in each.items)]
+        return [*self._inputs, *(item for each in self._followers for item in each.items)]
 
     def _consume(self, cut: Cut, state: State) -> int:
-        events = self._events.take(cut.events)
-        labels = self._labels.take(cut.labels) if self._labels else []
+        taken = [item.take(end) for item, end in zip(self._inputs, cut.ends, strict=False)]
+        events, labels = (*taken, [])[:2]
         stamps = [record.timestamp for record in (*events[-1:], *labels[-1:]) if is_known(record.timestamp)]
         self._newest = max(stamps, default=self._newest)
         if cut.kind == Kind.SKIP:
@@ -423,12 +395,8 @@ class Partition:
             return False
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
-        return is_late or self._n_unsaved >= max(daemon.checkpoint_records, self._worth_writing)
-
-    @property
-    def _worth_writing(self) -> int:
-        """Number of records after which a checkpoint takes little of the time, however many models have changed."""
-        return _RECORDS_A_MODEL * self.state.models.n_unsaved if self.state else 0
+        worth_writing = _RECORDS_A_MODEL * self.state.models.n_unsaved if self.state else 0
+        return is_late or self._n_unsaved >= max(daemon.checkpoint_records, worth_writing)
 
     @property
     def is_new(self) -> bool:
@@ -476,7 +444,7 @@ class Partition:
         note = f"{self.store.epoch}:{found.sequence}"
         return {
             (item.topic, self.number): Committed(found.offsets[name], note)
-            for item, name in zip(self._inputs(), ("events", "labels"), strict=False)
+            for item, name in zip(self._inputs, ("events", "labels"), strict=False)
         }
 
     def _begin_saving(self, state: State, *, is_later: bool = False) -> Saving:
@@ -504,18 +472,15 @@ class Partition:
         self.wants_publication = False
         if self.state is None:
             return 0
-        as_json = self._settings.daemon.publish_json
-        names = [*reversed(self._settings.label.meanings)]  # the negative one first
-        n_published, n_too_large = publish_models(
-            publisher, self.state, self.number, self.store.epoch, as_json=as_json, names=names
-        )
+        n_published, n_too_large = publish_models(publisher, self.state, self._settings, self.number, self.store.epoch)
         self.n_unpublished += n_too_large
         return n_published
 
     def _log_losses(self) -> None:
         """Log what was given up since the last checkpoint."""
         for what, n in (self._losses - self._saved_losses).items():
-            logger.log(logging.INFO if what in USUAL else logging.WARNING, "partition %d: %d %s", self.number, n, what)
+            level = logging.INFO if what in USUAL else logging.WARNING
+            logger.log(level, "partition %d: %d %s", self.number, n, LOSSES[what])
 
     def _note_saved(self) -> None:
         self._saved_at = time.monotonic()
@@ -525,7 +490,7 @@ class Partition:
     @property
     def _losses(self) -> Counter[str]:
         state = self.state
-        return losses_of(state.join.counters, state.models.n_dropped, self.odd_times) if state else Counter()
+        return losses_of(state.join.counters, state.models.n_dropped, state.join.odd_times) if state else Counter()
 
     @property
     def _offsets(self) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -37,23 +37,21 @@ def key_name(key: bytes) -> str:
     return f"k-{blake2b(key, digest_size=16).hexdigest()}"
 
 
-def publish_models(
-    publisher: Publisher, state: State, number: int, epoch: int, *, as_json: bool = False, names: Sequence[str] = ()
-) -> tuple[int, int]:
+def publish_models(publisher: Publisher, state: State, settings: Settings, number: int, epoch: int) -> tuple[int, int]:
     """Publish the models of a partition that have changed, and withdraw those that were dropped.
 
     Parameters
     ----------
     publisher
         Writes to the topic.
-    state, number
-        The partition's state, and its number.
+    state
+        The partition's state.
+    settings
+        Whether each model is published as JSON, too, and what that calls the classes.
+    number
+        Number of the partition.
     epoch
         The epoch of the partition's owner: scorers take no model of an earlier one.
-    as_json
-        Whether to publish each model as JSON, too.
-    names
-        What JSON calls the negative and the positive class; empty: false and true.
 
     Returns
     -------
@@ -68,12 +66,13 @@ def publish_models(
         if name.removeprefix(JSON).startswith(challenger_name(number, "")) and name.removeprefix(JSON) not in answering:
             publisher.withdraw(name)
     n_published = n_too_large = 0
+    names = {"names": [*reversed(settings.label.meanings)]}  # the negative one first
     for name, by, served in _changed(state, number):
         meta: dict[str, Any] = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
         meta |= {"model": by} if by else {}
         try:
             publisher.publish(name, pack_model(*served), meta)
-            if as_json and (text := _json_of(served._replace(meta={"names": names}), name)) is not None:
+            if settings.daemon.publish_json and (text := _json_of(served._replace(meta=names), name)) is not None:
                 publisher.publish(JSON + name, text.encode(), meta)
             n_published += 1
         except TooLarge as error:

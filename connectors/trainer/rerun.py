@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from ..logs.reading import read_partition
 from ..logs.transport import Record, Transport
@@ -42,25 +42,24 @@ class Stage(NamedTuple):
     labels: int
 
 
-class Quiet:
+class Quiet(Excerpt):
     """A log that seems to hold tombstones for what was erased, and to take outputs.
 
     Parameters
     ----------
     log
         The `Transport`; a `Quiet` can stand in for it.
+    spans
+        The range that it seems to hold.
     is_erased
         Says which records are passed over.
     """
 
     drops_outputs = True
 
-    def __init__(self, log: Transport, is_erased: Erased) -> None:
-        self._log = log
+    def __init__(self, log: Transport, spans: Spans, is_erased: Erased) -> None:
+        super().__init__(log, spans)
         self._is_erased = is_erased
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
 
     def produce(self, *_: object, **__: object) -> None:
         pass
@@ -168,8 +167,7 @@ class Rerun:
         first = 0 if self._settings.features.raw else self._learns_from  # numbers of raw events depend on all before
         spans: Spans = {topics.topic: {number: (first, stage.events)}, topics.labels: {number: (0, stage.labels)}}
         with open_once(self._settings) as opened:
-            excerpt = cast(Transport, Excerpt(opened, spans | control_spans(self._settings, opened)))
-            log = cast(Transport, Quiet(excerpt, self._is_erased))
+            log = cast(Transport, Quiet(opened, spans | control_spans(self._settings, opened), self._is_erased))
             ahead = ReadAhead(self._settings.limits.read_ahead_bytes)
             store = CheckpointStore(self.folder, keep=1)
             codec = self._settings.codec()
@@ -219,6 +217,15 @@ def requests(log: Transport, topic: str, number: int, end: int | None = None) ->
     """The requests of a partition with their offsets, up to an offset; records that are none are left out."""
     records = read_partition(log, topic, number, end)
     return ((record.offset, request) for record, request in readable(records, read_request))
+
+
+def requests_of(settings: Settings, number: int, end: int | None = None) -> list[tuple[int, Erasure | Swap]]:
+    """As `requests`, of the topic that the settings name; none if they name none."""
+    topic = settings.log.erasures
+    if not topic:
+        return []
+    with open_once(settings) as log:
+        return list(requests(log, topic, number, end))
 
 
 def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:

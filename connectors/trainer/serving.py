@@ -8,9 +8,9 @@ place is known.  A trainer that is killed in between finds its own answer, and f
 import logging
 from collections.abc import Callable, Sequence
 
-from ..logs.transport import Record
+from ..logs.transport import Record, Transport
 from ..records.formats.base import BadRecord
-from ..records.promotions import Begun, Divided, Promotion, Request, Served, read_promotion
+from ..records.promotions import Begun, Divided, Promotion, Request, Served, read_promotion, write_promotion
 from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .following import Following
@@ -34,12 +34,10 @@ class Serving(Following):
         As for `Following`; the topics are log.control and that of the answers, if there are any.
     settings
         The configuration.
-    answer
-        Called with an answer, to write it.
+    log
+        Takes the answers; an `Excerpt` is read again, and only what was noted is followed.
     catch_up
         Called before another model serves, so that all models are at the same place.
-    is_past
-        Whether the log is read again, and only what was noted is followed.
     """
 
     def __init__(
@@ -48,16 +46,14 @@ class Serving(Following):
         number: int,
         refuse: Callable[[Record, BadRecord, State], None],
         settings: Settings,
-        answer: Callable[[Promotion], None],
+        log: Transport,
         catch_up: Callable[[], None],
-        *,
-        is_past: bool,
     ) -> None:
         super().__init__(items, number, refuse)
         self._settings = settings
-        self._answer = answer
+        self._log = log
         self._catch_up = catch_up
-        self._is_past = is_past
+        self._is_past = getattr(log, "is_past", False)  # as an `Excerpt` says
         self._has_read = False  # what comes now, this process has written, or its checkpoint has followed
         self._is_new = False  # there is no checkpoint
         self._waiting: dict[int, Request | Begun | Divided] = {}  # by offset; below 0, what a trainer did by itself
@@ -148,6 +144,9 @@ class Serving(Following):
         for name in state.challengers.fresh if self.items and not self._is_past else ():
             self._answer(Begun(name, state.offset, state.labels_offset))
         state.challengers.fresh.clear()
+
+    def _answer(self, said: Promotion) -> None:
+        self._log.produce(self._settings.log.control_topics[-1], write_promotion(said), partition=self._number)
 
     def _follow(self, state: State, request: Request | Begun | Divided, at: int, *, is_answered: bool) -> bool:
         if isinstance(request, Request):

@@ -13,6 +13,7 @@ A challenger that fails, or takes too much time or memory, is dropped.  Nothing 
 serves.
 """
 
+import math
 import time
 from collections import ChainMap, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -155,16 +156,11 @@ class Shadow:
         """Queue work that waits until the challengers have taken all steps before it, and no step after it."""
         self._waiting.append(work)
 
-    def work(self, state: State, seconds: float) -> None:
+    def catch_up(self, state: State, seconds: float = math.inf) -> None:
         """Let the challengers take steps for so long, or until they have taken all."""
         end = time.perf_counter() + seconds
-        self._pauses = self._settings.daemon.follow  # otherwise no answer is waited for
+        self._pauses = self._settings.daemon.follow and seconds < math.inf  # otherwise no answer is waited for
         self._work(state, lambda: time.perf_counter() >= end)
-
-    def catch_up(self, state: State) -> None:
-        """Let the challengers take all steps."""
-        self._pauses = False
-        self._work(state, lambda: False)
 
     def _portion(self, steps: list[Step], state: State, seconds: float) -> Portion:
         """What a cut leaves to the challengers; note what the model that serves has said of events that wait."""
@@ -389,7 +385,7 @@ def _own(lesson: Lesson, said: Said | None, challenger: Challenger, rows: NamedR
     If it began after the event came, it predicts the event now, before it learns it.
     """
     if said is None:
-        decider = challenger.models.decider(None)
+        decider = challenger.models.trained(None).decider
         if decider is None or row is None:
             return lesson._replace(told=NOTHING_TOLD)
         said = with_verdict(predictions_of(challenger.models.model, rows_at(rows, [row]))[0], decider)

@@ -15,10 +15,9 @@ from ..logs.transport import OffsetOutOfRange
 from ..records.erasures import Swap
 from ..runtime.folders import write_private
 from ..runtime.process import Stop
-from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
 from .partition import Partition
-from .rerun import Rerun, Stage, erased_by, requests
+from .rerun import Rerun, Stage, erased_by, requests_of
 from .state.checkpoint import CheckpointError
 from .state.digests import digests
 from .state.state import State
@@ -43,9 +42,8 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
             "partition %d keeps its state: %s does not have a rebuilt one; rebuild on this machine", number, folder
         )
         return None
-    with open_once(settings) as log:
-        asked = [request for _, request in requests(log, settings.log.erasures, number, state.erased.offset)]
-    rerun = Rerun(settings, number, folder, erased_by(settings, asked))
+    is_erased = erased_by(settings, [request for _, request in requests_of(settings, number, state.erased.offset)])
+    rerun = Rerun(settings, number, folder, is_erased)
     place = Stage(state.offset, state.labels_offset)
     try:
         rebuilt = rerun.run(place, stop)

@@ -32,7 +32,13 @@ from .state.state import State
 _MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _LABELS = {metric.name: metric.labels for metric in METRICS}
 _OUTCOMES = {"n": "labelled", "decided": "decided", "wrong": "wrong"}  # of decisions, by the fields of a tally
-_ODD_TIMES = ("cut", "doubted", "unknown")
+_COUNTED_BY_LABELS = {  # counters of trainers, with the values of their label
+    "streamsvm_bad_records_total": REASONS,
+    "streamsvm_labels_total": [item.name for item in fields(JoinCounters)],
+    "streamsvm_questions_total": OUTCOMES,
+    "streamsvm_odd_times_total": ("cut", "doubted", "unknown"),
+    "streamsvm_alarms_total": (ERRORS, INPUTS),
+}
 Gauge = tuple[str, float, dict[str, str]]  # its name, its value, and its labels beside the partition
 _TIMED = ("streamsvm_cut_seconds", "streamsvm_checkpoint_seconds", "streamsvm_label_delay_seconds")
 
@@ -63,16 +69,9 @@ class Telemetry:
         self._listed = listed
         self._n_strangers = 0
         metrics.begin(*COUNTED_BY_TRAINERS, *_TIMED)
-        for reason in REASONS:
-            metrics.begin("streamsvm_bad_records_total", reason=reason)
-        for item in fields(JoinCounters):
-            metrics.begin("streamsvm_labels_total", outcome=item.name)
-        for outcome in OUTCOMES:
-            metrics.begin("streamsvm_questions_total", outcome=outcome)
-        for outcome in _ODD_TIMES:
-            metrics.begin("streamsvm_odd_times_total", outcome=outcome)
-        for kind in (ERRORS, INPUTS):
-            metrics.begin("streamsvm_alarms_total", kind=kind)
+        for name, labels in _COUNTED_BY_LABELS.items():
+            for label in labels:
+                metrics.begin(name, **dict.fromkeys(_LABELS[name], label))
         self._counted: dict[int, Counter[tuple[str, str]]] = {}
         self._looked_at = 0.0
 
@@ -178,7 +177,7 @@ class Telemetry:
 
     def _of_decisions(self, state: State) -> Iterator[Gauge]:
         """How the decisions on each class fared, and how many may be wrong if one model makes them."""
-        decider = state.models.decider(None) if isinstance(state.models, SingleModel) else None
+        decider = state.models.trained(None).decider if isinstance(state.models, SingleModel) else None
         tallies = state.decided.tallies
         for label, name in self._names(tallies).items():
             for outcome, n in tallies[label]._asdict().items():
@@ -272,32 +271,27 @@ def _annotators(labelling: Labelling) -> dict[str, float]:
 
 def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     """All counts of a partition, by the name of the metric and a label."""
-    counts: Counter[tuple[str, str]] = Counter()
-    state, processor = partition.state, partition.processor
+    state, decoder = partition.state, partition.processor.decoder
     if state is None:
-        return counts
-    counts["streamsvm_predictions_total", ""] = state.counters.predicted
-    counts["streamsvm_decided_total", ""] = processor.n_decided
-    counts["streamsvm_learned_total", ""] = state.counters.learned
-    for name in ("streamsvm_revised_members_total", "streamsvm_late_labels_total"):
-        counts[name, ""] = state.counters.late
-    counts["streamsvm_lost_records_total", ""] = partition.n_lost
-    counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
-    counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
-    counts["streamsvm_damaged_models_total", ""] = state.models.n_damaged
-    counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
-    counts["streamsvm_unfit_values_total", ""] = state.records.n_unfit if state.records else 0
-    counts["streamsvm_events_without_features_total", ""] = processor.decoder.n_empty
-    for outcome, n in asdict(state.join.counters).items():
-        counts["streamsvm_labels_total", outcome] = n
-    if state.labelling:
-        for outcome, n in state.labelling.outcomes().items():
-            counts["streamsvm_questions_total", outcome] = n
-    counts["streamsvm_alarms_total", ERRORS] = state.alarms.errors.n_alarms
-    counts["streamsvm_alarms_total", INPUTS] = state.alarms.inputs.n_alarms
-    counts["streamsvm_tombstones_total", ""] = processor.decoder.n_tombstones
-    for outcome, n in partition.odd_times.items():
-        counts["streamsvm_odd_times_total", outcome] = n
-    for reason, n in processor.decoder.refused.items():
-        counts["streamsvm_bad_records_total", reason] = n
-    return counts
+        return Counter()
+    by_label = {
+        "predictions": {"": state.counters.predicted},
+        "decided": {"": partition.processor.n_decided},
+        "learned": {"": state.counters.learned},
+        "revised_members": {"": state.counters.late},
+        "late_labels": {"": state.counters.late},
+        "lost_records": {"": partition.n_lost},
+        "unpublished": {"": partition.n_unpublished},
+        "dropped_models": {"": state.models.n_dropped},
+        "damaged_models": {"": state.models.n_damaged},
+        "kernel_evaluations": {"": state.models.sizes().kernel_evaluations},
+        "unfit_values": {"": state.records.n_unfit if state.records else 0},
+        "events_without_features": {"": decoder.n_empty},
+        "tombstones": {"": decoder.n_tombstones},
+        "labels": asdict(state.join.counters),
+        "questions": state.labelling.outcomes() if state.labelling else {},
+        "alarms": {ERRORS: state.alarms.errors.n_alarms, INPUTS: state.alarms.inputs.n_alarms},
+        "odd_times": state.join.odd_times,
+        "bad_records": decoder.refused,
+    }
+    return Counter({(f"streamsvm_{name}_total", label): n for name, of in by_label.items() for label, n in of.items()})

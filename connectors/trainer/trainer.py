@@ -22,6 +22,9 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
 
 from ..logs.transport import Committed, OutputsLost, Record, TopicMismatch, Transport, Unavailable
 from ..records.erasures import Swap
@@ -35,10 +38,9 @@ from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
 from .catching_up import CatchingUp
 from .inputs import ReadAhead
-from .operate import Loop, operate
+from .operate import Loop, operate, progress_bar
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
-from .state.quality.prequential import Progress
 from .state.remote.ledger import Ledger
 from .state.remote.objects import ObjectPlace, open_objects
 from .state.remote.places import LedgerPlace, TopicPlace
@@ -109,7 +111,7 @@ class Trainer(Loop[dict[int, State]]):
 
     def run(self) -> dict[int, State]:
         """Consume the log to its end, or until stopped; return the state of each partition."""
-        self._health.set_unready("no partition is assigned yet")
+        self._health.unready = "no partition is assigned yet"
         topic = self._settings.log.topic
         try:
             topics.check(self._settings, topics.of_trainers(self._settings))
@@ -135,11 +137,12 @@ class Trainer(Loop[dict[int, State]]):
     def _states(self) -> dict[int, State]:
         return {number: partition.state for number, partition in self._partitions.items() if partition.state}
 
-    def _progress(self, topic: str) -> Progress:
+    def _progress(self, topic: str) -> "tqdm[Any]":
         if self._settings.daemon.follow:
-            return Progress(topic, None, self._n_done())
+            return progress_bar(topic, None, self._n_done())
         before = sum(self._log.start_offsets(topic).values())
-        return Progress(topic, sum(self._log.end_offsets(topic).values()) - before, max(0, self._n_done() - before))
+        n_records = sum(self._log.end_offsets(topic).values()) - before
+        return progress_bar(topic, n_records, max(0, self._n_done() - before))
 
     # --- ownership ----------------------------------------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ class Trainer(Loop[dict[int, State]]):
                         self._catching_up[number] = CatchingUp(self._settings, partition)
         self._was_assigned = self._is_busy = True
         self._telemetry.rebalanced(self._partitions.values())
-        self._health.set_ready()
+        self._health.unready = None
         logger.info("assigned partitions %s", partitions)
 
     def revoked(self, partitions: list[int]) -> None:
@@ -230,11 +233,11 @@ class Trainer(Loop[dict[int, State]]):
                 self._telemetry.forget(partition)
                 partition.close()
         if not self._partitions:
-            self._health.set_unready("no partition is assigned")
+            self._health.unready = "no partition is assigned"
 
     # --- a cycle ------------------------------------------------------------------------------------------------------
 
-    def _cycle(self, progress: Progress) -> None:
+    def _cycle(self, progress: "tqdm[Any]") -> None:
         self._health.heartbeat.beat()
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
@@ -242,17 +245,17 @@ class Trainer(Loop[dict[int, State]]):
             self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS))
         n_records = self._consume()
         for partition in self._partitions.values() if not n_records else ():
-            partition.work(_SHADOW_SECONDS)
+            partition.catch_up(_SHADOW_SECONDS)
         is_behind = any(partition.is_behind for partition in self._partitions.values())
         self._is_busy = n_records > 0 or is_behind or any(each.step() for each in self._catching_up.values())
-        progress.advance(n_records)
+        progress.update(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
         is_due = time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds
         if self._publisher and (is_due or any(part.wants_publication for part in self._partitions.values())):
             self._publish(self._publisher)
         if self._telemetry.is_due:
             self._telemetry.collect(self._partitions.values())
-            progress.show(**self._telemetry.summary(self._partitions.values()))
+            progress.set_postfix(self._telemetry.summary(self._partitions.values()), refresh=False)
 
     def _seek(self) -> None:
         for partition in self._partitions.values():

@@ -10,7 +10,7 @@ from river import base
 
 from streamsvm.conformal import saving
 from streamsvm.conformal.decision import Decision
-from streamsvm.conformal.guard import Guard, Tally
+from streamsvm.conformal.guard import LARGEST_LEVEL, Guard, Tally
 from streamsvm.conformal.left_out import can_leave_out, left_out_scores
 from streamsvm.conformal.probabilities import said_of, takes_margins
 from streamsvm.core import arguments
@@ -21,7 +21,6 @@ from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Saved
 from streamsvm.validation.streaming.wrapper import Rows
 
-LARGEST_ERROR = 0.5
 RENEWED = 20  # while labels are few, scores by leave-one-out are renewed after each 20th part of them
 
 
@@ -349,5 +348,5 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
 
 
 def _require_error(error: float) -> None:
-    if not (arguments.is_number(error) and 0.0 < error <= LARGEST_ERROR):
-        raise ValueError(f"error={error!r} must be a share above 0 and at most {LARGEST_ERROR}")
+    if not (arguments.is_number(error) and 0.0 < error <= LARGEST_LEVEL):
+        raise ValueError(f"error={error!r} must be a share above 0 and at most {LARGEST_LEVEL}")

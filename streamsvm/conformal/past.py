@@ -10,8 +10,6 @@ from streamsvm.conformal.decision import Decision
 from streamsvm.online.outputs import past as rows
 from streamsvm.online.outputs.past import ALONE, ORDERED, SAID, SCORE, WINDOW
 
-FIRST = 40  # decisions that there is room for
-
 
 class Past:
     """The last decisions, and their scores in order.
@@ -24,7 +22,7 @@ class Past:
     Attributes
     ----------
     ids, table : numpy.ndarray
-        Ids of the examples, and all else; see `online.outputs.past`.  They have room for `FIRST` decisions, and grow to
+        Ids of the examples, and all else; see `online.outputs.past`.  They have room for one more decision, and grow to
         `WINDOW`: models of keys are many, and most have few labels.
     n, place, n_scores : int
         Number of decisions, where the next one is written, and number of scores.
@@ -39,7 +37,7 @@ class Past:
     def take(self, ids: np.ndarray, table: np.ndarray) -> None:
         """Let these be the decisions, oldest first."""
         n = self.n = len(ids)
-        self._use(*_with_room(ids, table, max(n, FIRST)))
+        self._use(*_with_room(ids, table, min(n + 1, WINDOW)))
         self.place = n % WINDOW
         scores = np.sort(table[SCORE][~np.isnan(table[SCORE])])
         self.n_scores = len(scores)

@@ -1,17 +1,18 @@
 """LASVM-G and its relatives, online support vector machines without a bias; see `online.gap` for the algorithms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamsvm.core import arguments
+from streamsvm.core.expansion import GAP, REPROCESSED
 from streamsvm.core.fixed import fixed_parameters
-from streamsvm.estimators.gap_svm import GapSVM
-from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S
+from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S, OnlineSVM
 from streamsvm.online import gap
+from streamsvm.online.finish import WithoutBias
 
 
 @fixed_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class LASVMG(GapSVM):
+class LASVMG(OnlineSVM):
     """LASVM-G: an online kernel support vector machine that works until the primal-dual gap is small.
 
     Every example becomes a member and takes an optimisation step.  Then the members that violate most take steps, until
@@ -61,10 +62,37 @@ class LASVMG(GapSVM):
     max_non_sv: int = 300
     steps: str = "pair"
 
+    ramp_s, ramp_warmup = DEFAULT_RAMP_S, 0
+    _ramp, _forgets = gap.CONVEX, True
+
     def __post_init__(self) -> None:
-        arguments.require_count("clean_every", self.clean_every, 1)
-        arguments.require_count("max_non_sv", self.max_non_sv, 0)
         super().__post_init__()
+        arguments.require_count("clean_every", self.clean_every, int(self._forgets))
+        arguments.require_count("max_non_sv", self.max_non_sv, 0)
+        if self.steps not in ("pair", "single"):
+            raise ValueError(f'steps={self.steps!r} must be "pair" or "single"')
+        most, ramp = int(self.max_non_sv), (self._ramp, float(self.ramp_s), int(self.ramp_warmup))
+        self._state.rule = gap.Rule(float(self.tol), self.steps == "pair", int(self.clean_every), most, *ramp)
+        self._state.problem = WithoutBias(most if self._forgets else None)
+
+    @property
+    def gap(self) -> float:
+        """The primal-dual gap of the problem over the members: the objective is at most this far from its optimum.
+
+        The objective is 1/2 ||w||² plus the sum of C_i times each member's loss.  It grows with `C` and with the number
+        of members, and so does the gap.  `finish` closes it.
+        """
+        return float(self._state.expansion.losses[GAP])
+
+    @property
+    def delta(self) -> float:
+        """The largest violation among the members: how far a gradient points out of its box; 0 if none does."""
+        return max(0.0, WithoutBias().violation(self._state.expansion))
+
+    @property
+    def n_reprocess(self) -> int:
+        """Number of steps on members that learning has taken, without those of new examples and of `finish`."""
+        return int(self._state.expansion.counts[REPROCESSED])
 
 
 @fixed_parameters
@@ -177,7 +205,7 @@ class LASVMI(LASVMNC):
 
 @fixed_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
-class FullSVM(GapSVM):
+class FullSVM(LASVMG):
     """FULL: LASVM-G that never forgets a member, as a reference for the others.
 
     Memory and the time for each example grow with the stream unless you set a `budget` or a `window`.  There is no
@@ -212,4 +240,7 @@ class FullSVM(GapSVM):
     1000
     """
 
-    steps: str = "pair"
+    clean_every: int = field(default=0, init=False)
+    max_non_sv: int = field(default=0, init=False)
+
+    _forgets = False

@@ -4,7 +4,7 @@ from typing import Any
 
 from streamsvm.core.guesses import N, guess
 from streamsvm.features import Records
-from streamsvm.features.field import OWN_VALUES, SHARED, Field
+from streamsvm.features.field import OWN_VALUES, Field
 from streamsvm.features.values import ABSENT, LEFT_OUT, NUMBER
 
 
@@ -22,7 +22,7 @@ def plain_records(records: Records) -> dict[str, Any]:
         "thousands": records.thousands,
         "width": records.width,
         "own_values": OWN_VALUES,
-        "shared": SHARED,
+        "shared": OWN_VALUES,
         "absent": sorted(ABSENT),
         "fields": [_plain_field(f, records) for f in fields],
     }

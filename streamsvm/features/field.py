@@ -43,12 +43,12 @@ from streamsvm.features.values import CATEGORY, EPOCH, ID, LIST, NUMBER, READERS
 JUDGED = 50  # values
 CLEAR = 0.9  # share of the values that decides a kind
 WORDS_OF_TEXT, DIFFERENT = 3.0, 0.5  # mean number of words, and share of different values, from which strings are texts
-OWN_VALUES, SHARED = 256, 256  # values of a category that get columns of their own; columns for all others
+OWN_VALUES = 256  # values of a category that get columns of their own, and columns for all others
 LONGEST_TEXT = 10_000  # characters of a text that are read
 LATEST = lru_cache(maxsize=4)  # texts: a record is transformed to predict it, and again to learn it
 NO_NAMES = np.zeros(0, object)
 DIGITS, CAPITALS = string.digits.encode(), string.ascii_uppercase.encode()
-DAY = 86_400.0
+DAY = timedelta(1).total_seconds()
 FIRST_DAY, LAST_DAY = ((end.replace(tzinfo=UTC) - EPOCH) // timedelta(1) for end in (datetime.min, datetime.max))
 WORD = re.compile(r"\w+").findall
 
@@ -172,7 +172,7 @@ class Field:
             return column
         if len(self.values) < OWN_VALUES:
             return f"{APART}{self.name}={word}"
-        return f"{APART}{self.name}#{zlib.crc32(word.encode('utf-8', 'replace')) % SHARED}"
+        return f"{APART}{self.name}#{zlib.crc32(word.encode('utf-8', 'replace')) % OWN_VALUES}"
 
     def _write_time(self, t: datetime, out: dict[Hashable, float]) -> None:
         name = self.name

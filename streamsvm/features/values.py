@@ -26,7 +26,7 @@ LEFT_OUT = (None, IGNORE, ID)  # kinds without columns; None before the first va
 UNFIT: Any = object()
 LONGEST_LIST = 4096
 LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
-LONGEST_BITS = 256  # of an integer as a category's value; Python refuses to write very long ones
+LONGEST_BITS = 4 * LONGEST_WORD  # of an integer as a category's value; Python refuses to write very long ones
 ABSENT = frozenset(  # in the place of a number or a time
     (
         *("", "na", "n/a", "n.a.", "nan", "-nan", "nat", "none", "null", "nil", "?", "-", "--", ".", "\\n"),

@@ -18,7 +18,7 @@ from river.feature_extraction import BagOfWords
 from streamsvm import LASVM, OneVsRest, SnapshotError, StreamWarning, load, save
 from streamsvm.core.saving import snapshot
 from streamsvm.features import Records
-from streamsvm.features.field import JUDGED, OWN_VALUES, SHARED
+from streamsvm.features.field import JUDGED, OWN_VALUES
 from streamsvm.features.values import UNFIT, number_of
 from tests.helpers.river_checks import hold
 
@@ -398,7 +398,7 @@ def test_columns_of_categories():
     assert records.transform_one({}) == records.transform_one({"v": ""}) == {"~v?": 1.0}
     late = {name for t in range(256, 300) for name in records.transform_one({"v": f"v{t}"})}
     assert len(late) > 30
-    assert all(int(name.removeprefix("~v#")) < SHARED for name in late)
+    assert all(int(name.removeprefix("~v#")) < OWN_VALUES for name in late)
     long = "x" * 10_000
     (name,) = after([{"v": long}], kinds={"v": "category"}).transform_one({"v": long})
     assert len(name) < 100

@@ -91,7 +91,7 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
         drawn.append((name, config, settings))
     print(charts.table(states))  # first, because drawing adds kernel evaluations
     for name, state in states.items():
-        if (records := state.models.records(None)) is not None:
+        if (records := state.models.trained(None).records) is not None:
             print(f"what the fields of {name} became:\n{records.summary()}")
     for name, config, settings in drawn:
         print(f"{name}: settings {config}, picture {_picture(settings, states[name], folder / f'{name}.png')}")

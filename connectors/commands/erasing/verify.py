@@ -23,15 +23,16 @@ def run(arguments: argparse.Namespace) -> int | None:
     settings = read_config(arguments)
     receipt = receipts.load(arguments.receipt, receipts.read_key(arguments.key))
     problems = list(_other_settings(receipt["settings"], receipts.settings_of(settings)))
+    salted = receipts.Salted(bytes.fromhex(receipt["salt"]))
     if not problems:
         with open_once(settings) as log:
             for number, part in _partitions(receipt):
-                is_erased = receipts.Salted(bytes.fromhex(receipt["salt"])).among(part["erased"])
+                is_erased = salted.among(part["erased"])
                 found = receipts.log_digests(log, settings, number, Stage(*part["place"]), is_erased)
                 problems += _other_log(number, part["log"], found)
     if not problems:
         with replaying(settings) as stop:
-            problems = list(_replayed(settings, receipt, stop))
+            problems = list(_replayed(settings, receipt, salted, stop))
         problems += _other_machine(receipt["machine"]) if problems else ()
     for problem in problems:
         print(problem)
@@ -49,9 +50,8 @@ def _partitions(receipt: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]
         yield int(number), part
 
 
-def _replayed(settings: Settings, receipt: dict[str, Any], stop: Stop) -> Iterator[str]:
+def _replayed(settings: Settings, receipt: dict[str, Any], salted: receipts.Salted, stop: Stop) -> Iterator[str]:
     """Replay every partition; what differs, in words."""
-    salted = receipts.Salted(bytes.fromhex(receipt["salt"]))
     with tempfile.TemporaryDirectory(prefix="streamsvm-verify-") as folder:
         for number, part in _partitions(receipt):
             rerun = Rerun(settings, number, Path(folder), salted.among(part["erased"]))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm import StreamWarning, WarmupScaler
-from streamsvm.core.inputs import APART
+from streamsvm.core.inputs import APART, matrix_of_dicts
 from streamsvm.features import Records
 from streamsvm.features.values import GIVEN, IGNORE
 
@@ -207,11 +207,7 @@ def _names(rows: Iterable[dict[str, float]]) -> list[str]:
 
 
 def _matrix(rows: list[dict[str, float]], features: list[str]) -> sp.csr_matrix:
-    column_of = {name: column for column, name in enumerate(features)}
-    starts = np.cumsum([0] + [len(x) for x in rows])
-    columns = np.fromiter((column_of[name] for x in rows for name in x), np.int64, starts[-1])
-    values = np.fromiter((value for x in rows for value in x.values()), np.float64, starts[-1])
-    matrix = sp.csr_matrix((values, columns, starts), shape=(len(rows), len(features)))
+    matrix, _ = matrix_of_dicts(rows, {name: column for column, name in enumerate(features)})
     matrix.sort_indices()
     matrix.eliminate_zeros()
     return matrix

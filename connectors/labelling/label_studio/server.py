@@ -40,7 +40,7 @@ class Server(HTTPServer):
         self.routes = routes
         self.pages = {"/": _health, "/health": _health, **pages}
         self.auth = auth
-        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http.connections)
 
 
 def is_secret(header: str, secret: str) -> bool:

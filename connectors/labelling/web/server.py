@@ -102,7 +102,8 @@ class PageServer(HTTPServer):
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._annotators: Newest[str, str] = Newest(_MAX_TABS)  # by tab
-        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
+        self.names = settings.labelling.host, *settings.http.names
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http.connections)
 
     def arrive(self, tab: str, who: str) -> str:
         """Remember who uses a tab now; the question stays with the tab if its annotator types another name."""
@@ -394,7 +395,7 @@ class _Handler(Handler):
 
     def _check_sender(self) -> None:
         host = self.headers.get("Host", "")
-        if not is_own_name(host, (self.server.labelling.host, *self.server.limits.names)):
+        if not is_own_name(host, self.server.names):
             raise Refused(
                 HTTPStatus.FORBIDDEN, "this server does not have that name: use its address, or set http.names"
             )

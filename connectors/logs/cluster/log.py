@@ -193,6 +193,8 @@ class ClusterLog:
                 self._owned |= set(notice.numbers)
             self._untold.popleft()
             notice.answer()
+            if notice.kind == "revoked" and not self._owned:
+                self._reader.hear_of_new_partitions()  # or that a topic is gone, which `Reader.poll` then notices
             if notice.kind == "lost" and self._options.is_transactional:
                 self._outputs.abort()
                 if self._owned:

@@ -46,6 +46,7 @@ class Outputs(ABC):
         self._failures: list[Failure] = []  # the first one only
         self._backlog = 0
         self._topics: set[str] = set()  # of the backlog
+        self._is_stuck = False  # A topic of the backlog is gone, so it can never be flushed.
         self.in_transaction = False
 
     # --- what a client brings -----------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ class Outputs(ABC):
         if self.in_transaction:  # Readers of committed records would wait for its end.
             close_soon(self._abort_quietly)
         if self._producer is not None:
-            self._close(CLOSE_SECONDS)
+            self._close(0.0 if self._is_stuck else CLOSE_SECONDS)
             self._producer = None
 
     def _require_topics(self, names: set[str]) -> str | None:
@@ -152,6 +153,7 @@ class Outputs(ABC):
                 time.sleep(MISSING_SECONDS)
                 missing -= self._describe(missing).keys()
             if missing:
+                self._is_stuck = True
                 raise TopicMismatch(
                     f"topic {min(missing)!r} was deleted while we wrote to it; "
                     "`streamsvm topics CONFIG.toml --create` creates it again"

@@ -33,7 +33,7 @@ class Reader(ABC):
         self._moved_at = time.monotonic()  # when a record came, or none was left
         self._asked_at = 0.0  # when we asked whether there is a broker
         self._silence: str | None = None  # why nothing can be read
-        self._topic_ids: dict[str, str] = {}  # of the topics that are read
+        self._topic_ids: dict[str, str] = {}  # of the topics that are read, or were
         self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
         self._n_rebuilds = 0
 
@@ -139,6 +139,7 @@ class Reader(ABC):
     def poll(self, timeout: float, limit: int) -> list[Record]:
         if not self._reading():
             time.sleep(min(timeout, IDLE_SECONDS))
+            self._look_for_topics(time.monotonic())  # The group takes the partitions of a topic that is gone.
             return []
         records = self._take(timeout, limit)
         self._look_for_new_topics()
@@ -188,7 +189,7 @@ class Reader(ABC):
 
     def _look_for_topics(self, now: float) -> None:
         """Notice a topic that was deleted."""
-        missing = {topic for topic in {topic for topic, _ in self._reading()} if not self.partitions(topic)}
+        missing = [topic for topic in self._topic_ids if not self.partitions(topic)]
         self._missing = {topic: self._missing.get(topic, now) for topic in missing}
         for topic, since in self._missing.items():
             if now - since > MISSING_SECONDS:

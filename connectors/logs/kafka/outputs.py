@@ -1,7 +1,6 @@
 """The producer of kafka-python."""
 
 import time
-from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 
@@ -69,8 +68,11 @@ class Outputs(AnyOutputs):
         return True
 
     def _close(self, seconds: float) -> None:
-        with suppress(kafka.errors.KafkaError):
+        try:
             self._producer.close(timeout=seconds)
+        except kafka.errors.KafkaError:  # kafka-python 3.0.12 stops half-way, and would try again as it is destroyed.
+            self._producer._sender.force_close()
+            self._producer._closed = True
 
     def _refused(self, topic: str, partition: int | None, error: Exception) -> Exception:
         if isinstance(error, kafka.errors.MessageSizeTooLargeError | kafka.errors.RecordListTooLargeError):

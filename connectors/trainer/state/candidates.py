@@ -1,6 +1,5 @@
 """A partition's labelling: the unlabelled events that may be asked about, and the rules that choose among them."""
 
-import copy
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +30,6 @@ from streamsvm.active import (
 from streamsvm.active.choosing.recall_rule import ToRecall
 from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.active.choosing.words import MOST, pattern_of
-from streamsvm.active.run import SMALL, finish_if_small
 from streamsvm.conformal import Decision
 from streamsvm.features import Records
 
@@ -47,7 +45,7 @@ from .answers.votes import Votes
 from .join import Join
 from .lesson import Lesson
 from .models import SingleModel
-from .tuning import Tuning
+from .tuning import MOST_LEFT_OUT, Tuning, finished
 from .undecided import OPEN, Undecided, audits
 
 EventId = str | int
@@ -73,21 +71,23 @@ class Candidates(StreamPool):
         The largest number of events.
     codec
         Reads events.
-    scaler
-        Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
-    records
-        What makes the features of raw events; None: events are not raw.
+    transformer
+        What makes the features of raw events, or the scaler of a run that 0.1.0 began; None: the model takes features
+        as they are.
+    shown
+        The fields with the text and the image; empty: there are none.
     """
 
     def __init__(
-        self, capacity: int, codec: Codec, scaler: WarmupScaler | None, records: Records | None = None
+        self, capacity: int, codec: Codec, transformer: Records | WarmupScaler | None, shown: Sequence[str]
     ) -> None:
         super().__init__(capacity)
         self._codec = codec
-        self._transformer = records or scaler
+        self._transformer = transformer
+        self._shown = shown
         self._texts = NearDuplicates()
 
-    def alike(self, key: int, value: bytes, text: str, image: str) -> tuple[list[int], bool]:
+    def alike(self, key: int, value: bytes) -> tuple[list[int], bool]:
         """The copies of an event which was asked about; without any, the events with almost its text or image.
 
         Parameters
@@ -96,18 +96,18 @@ class Candidates(StreamPool):
             Of the event.
         value
             Of its record.
-        text, image
-            The fields with the text and the image.
 
         Returns
         -------
         tuple
             Their keys, and whether they are only almost the same.
         """
+        if not self._shown:
+            return [], False
         for other in self.keys():
             if other not in self._texts:
-                self._texts.add(other, *_shown_of(super().rows([other])[0], text, image))
-        self._texts.add(key, *_shown_of(value, text, image))
+                self._texts.add(other, *_shown_of(super().rows([other])[0], *self._shown))
+        self._texts.add(key, *_shown_of(value, *self._shown))
         copies = self._texts.copies(key)
         found = copies or self._texts.like(key)
         self._texts.discard(key)
@@ -155,7 +155,8 @@ class Labelling:
     ) -> None:
         labelling, name = settings.labelling, f"{settings.log.topic}-{number}"
         self._join = join
-        self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler, records)
+        shown = (labelling.text, labelling.image) if settings.log.format == "json" else ()
+        self._candidates = Candidates(labelling.reservoir, settings.codec(), records or scaler, shown)
         self._is_raw, is_mixed = records is not None, labelling.selection == "mixed"
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
@@ -167,13 +168,11 @@ class Labelling:
         words = labelling.seed_words if has_words else ()
         self._words = pattern_of(words) if words else None
         self._first = frozenset() if self._undecided else frozenset(labelling.first)
-        self._has_alike = settings.log.format == "json"
-        self._text, self._image = labelling.text, labelling.image
+        self._text = labelling.text
         self._n_with_words = 0
         self.promises_recall = labelling.stop == "recall"
         self.votes = Votes(labelling.answers_per_question)
         self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
-        self._tuning = Tuning(settings, is_scaled=scaler is not None)
         self.expiry = int(1000 * labelling.expires_seconds)
         self.loop = LabellingLoop(
             self._candidates,
@@ -187,6 +186,13 @@ class Labelling:
             is_alive=lambda key: join.awaiting(key) is not None,
             is_several=is_multiclass,
         )
+        features = self._candidates.features
+        self._tuning = Tuning(settings, join, self.loop, features, is_scaled=scaler is not None)
+        self._in_checkpoints: dict[str, Any] = {
+            "votes": self.votes,
+            "rechecks": self.rechecks,
+            "tuning": self._tuning,
+        }
         join.when_forgotten.append(self._candidates.discard)
 
     def offer(self, event: Event, now: int) -> None:
@@ -230,8 +236,7 @@ class Labelling:
 
     def alike(self, key: int) -> tuple[list[int], bool]:
         """The near-duplicates of an event that a question is open about, and whether they are only almost the same."""
-        shown = self._text, self._image
-        return self._candidates.alike(key, self.value_of(key), *shown) if self._has_alike else ([], False)
+        return self._candidates.alike(key, self.value_of(key))
 
     def erase(self, keys: Sequence[int]) -> None:
         """Forget events that the join has erased; `refresh` withdraws the questions about them."""
@@ -250,7 +255,14 @@ class Labelling:
 
     def tune(self, models: SingleModel) -> None:
         """Choose the model's gamma and threshold by the labels, if it is time."""
-        self._tuning.step(models, self._join, self.loop, self._candidates.features, _finished)
+        self._tuning.step(models)
+
+    def doubtful(self, model: Model) -> dict[int, ClassLabel]:
+        """The newest answers that look wrong and are worth another question, by event."""
+        answers = self._tuning.labelled(self.loop.answered(MOST_LEFT_OUT))
+        y = dict(zip(answers.keys, answers.y, strict=True))
+        rows = self._candidates.features(answers.values)
+        return {key: y[key] for key in self.rechecks.choose(y, rows, answers.weights, model)}
 
     def refresh(self, model: Model) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer; those that have an answer are."""
@@ -259,17 +271,15 @@ class Labelling:
     def choose(self, model: Model, now: int) -> list[Action]:
         """Ask as many questions as the annotators can answer now."""
         self.loop.n_open = self.votes.room(self._open, self._asked())
-        model = _finished(model) if self.loop.wanted() and not self._undecided else model
+        model = finished(model) if self.loop.wanted() and not self._undecided else model
         if self.loop.is_review_due():
-            self.loop.review(model, self._tuning.line(model, self._join, self.loop, self._candidates.features))
+            self.loop.review(model, self._tuning.line(model))
         return self.loop.choose(model, now)
 
     def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
-        if is_recheck(query_id) and self.votes.answers == 1:
-            label = self.rechecks.hear(query_id, label)
-        elif is_recheck(query_id):
-            self.rechecks.hear(query_id, label)
+        heard = self.rechecks.hear(query_id, label) if is_recheck(query_id) else label
+        label = heard if self.votes.answers == 1 else label
         decided = self.votes.hear(label, holding, time)
         if decided is None and label.op != "retract" and label.like is None:
             self.loop.suggest([label.key])  # found by a person, and others must answer, too
@@ -308,30 +318,19 @@ class Labelling:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        own = {
-            "votes": self.votes.state(),
-            "rechecks": self.rechecks.state(),
-            "tuning": self._tuning.state(),
-            "words": self._n_with_words,
-        }
-        return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own})
+        own = {name: part.state() for name, part in self._in_checkpoints.items()}
+        return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own, "words": self._n_with_words})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
-        if "votes" in state:  # an older version counted no answers
-            self.votes.restore(state["votes"])
-            self.rechecks.restore(state["rechecks"])
-        if "tuning" in state:  # an older version tuned nothing
-            self._tuning.restore(state["tuning"])
-            self._n_with_words = state["words"]
-        loop = state["loop"]
-        if self._stopping is None:
-            stopping = None
-        else:
-            counts = loop["counts"]
-            stopping = inherited_state(self._stopping, loop["stopping"], counts["n_answered"], counts["n_offered"])
+        for name in self._in_checkpoints.keys() & state.keys():  # an older version counted no answers, or tuned nothing
+            self._in_checkpoints[name].restore(state[name])
+        self._n_with_words = state.get("words", 0)
+        loop, rule = state["loop"], self._stopping
+        counts = loop["counts"]
+        stopping = rule and inherited_state(rule, loop["stopping"], counts["n_answered"], counts["n_offered"])
         self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
 
 
@@ -358,15 +357,6 @@ def _shown_of(value: bytes, text: str, image: str) -> tuple[str | list[float], s
     return shown, json.dumps(rest, sort_keys=True)
 
 
-def _finished(model: Model) -> Model:
-    """A finished copy to choose by, if the model is small; the model itself learns as without questions."""
-    if model.n_members >= SMALL:
-        return model
-    model = copy.deepcopy(model)
-    finish_if_small(model)
-    return model
-
-
 def _selection(labelling: LabellingSettings) -> Selection:
     rest = 1.0 - labelling.explore
     selections: dict[str, Selection] = {
@@ -382,15 +372,14 @@ def _selection(labelling: LabellingSettings) -> Selection:
 
 
 def _stopping(labelling: LabellingSettings, is_multiclass: bool) -> AnyOf | None:
-    rules: list[StoppingRule] = []
-    if labelling.stop == "audited":
-        rules.append(Audited())
-    if labelling.stop == "recall":
-        rules.append(ToRecall(labelling.recall))
-    if labelling.stop in ("margin", "either"):
-        rules.append(MarginExhausted(labelling.pool))
-    if labelling.stop in ("support", "either"):
-        rules.append(SupportStable())
+    by_word: dict[str, list[StoppingRule]] = {
+        "audited": [Audited()],
+        "recall": [ToRecall(labelling.recall)],
+        "margin": [MarginExhausted(labelling.pool)],
+        "support": [SupportStable()],
+        "either": [MarginExhausted(labelling.pool), SupportStable()],
+    }
+    rules = by_word.get(labelling.stop, [])
     if rules and is_multiclass:
         rules = [AllOf(AnyOf(*rules), EachClass())]  # a common class must not hide a rare one
     if labelling.max_labels:

@@ -8,7 +8,7 @@ Checkpoints hold events, so only the owner of the folder and its files can read 
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.learner.snapshots import by_prefix
 
 from ...logs.transport import TakenOver, made_again
 from ...runtime.folders import make_private, naming, sync_folder, write_private
@@ -31,7 +32,6 @@ logger = logging.getLogger(__name__)
 _KIND = "checkpoint"
 Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in the sequence
 
-_SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
 _ADDED = {"model.threshold": 0.0, "model.reservoir": 4000, "model.admission": "violation"}  # settings that 0.1.0 lacks
@@ -100,23 +100,19 @@ class Checkpoint:
     def from_bytes(cls, data: bytes) -> "Checkpoint":
         meta, stored = snapshot.unpack(data, _KIND)
         with snapshot.reading(_KIND):
-            return cls._of(meta, stored)
-
-    @classmethod
-    def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
-        for name in ("offsets", "fingerprint", "counters"):
-            snapshot.field(meta, name, dict)
-        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
-        snapshot.count(meta, "sequence")
-        for name in meta["offsets"]:
-            snapshot.count(meta["offsets"], name)
-        blobs = {name.removeprefix("blob."): a.tobytes() for name, a in stored.items() if name.startswith("blob.")}
-        arrays = {name.removeprefix("array."): a for name, a in stored.items() if name.startswith("array.")}
-        try:
-            ids = {n.removeprefix("topic."): a.tobytes().decode() for n, a in stored.items() if n.startswith("topic.")}
-            return cls(**meta, blobs=blobs, arrays=arrays, topic_ids=ids)
-        except (TypeError, UnicodeDecodeError) as error:
-            raise snapshot.SnapshotError(f"the checkpoint has other fields than this version: {error}") from None
+            for name in ("offsets", "fingerprint", "counters"):
+                snapshot.field(meta, name, dict)
+            meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
+            snapshot.count(meta, "sequence")
+            for name in meta["offsets"]:
+                snapshot.count(meta["offsets"], name)
+            parts = by_prefix(stored)
+            blobs = {name: array.tobytes() for name, array in parts.get("blob", {}).items()}
+            try:
+                ids = {name: array.tobytes().decode() for name, array in parts.get("topic", {}).items()}
+                return cls(**meta, blobs=blobs, arrays=parts.get("array", {}), topic_ids=ids)
+            except (TypeError, UnicodeDecodeError) as error:
+                raise snapshot.SnapshotError(f"the checkpoint has other fields than this version: {error}") from None
 
 
 class Saving:
@@ -181,7 +177,7 @@ class CheckpointStore:
 
     def load(self, *, goes_back: bool = True) -> Checkpoint | None:
         """The newest checkpoint that is whole, and with `goes_back` the newest whose models are: see `load_newest`."""
-        found = load_newest(self.folder, _has_whole_models if goes_back else _any)
+        found = load_newest(self.folder, goes_back=goes_back)
         if found is not None:
             self._loaded = found[0]
         return found[1] if found else None
@@ -282,36 +278,28 @@ class CheckpointStore:
 
 def checkpoint_path(folder: Path, number: Number) -> Path:
     """The file of a checkpoint in a folder."""
-    return _path(folder, "checkpoint", number)
+    return folder / f"checkpoint-{number[0]:06d}-{number[1]:010d}.ssvm"
 
 
 def journal_path(folder: Path, number: Number) -> Path:
     """The file of the journal after a checkpoint."""
-    return _path(folder, "journal", number)
+    return folder / f"journal-{number[0]:06d}-{number[1]:010d}.log"
 
 
-def stored_files(folder: Path) -> list[Path]:
-    """The checkpoints and the journals in a folder."""
-    return [path for path in folder.glob("*-*-*") if _NAME.fullmatch(path.name)]
-
-
-def _path(folder: Path, kind: str, number: Number) -> Path:
-    return folder / f"{kind}-{number[0]:06d}-{number[1]:010d}.{_SUFFIX[kind]}"
+def stored_files(folder: Path, kind: str = "*") -> list[Path]:
+    """The checkpoints and the journals in a folder, or those of one kind."""
+    return [path for path in folder.glob(f"{kind}-*-*") if _NAME.fullmatch(path.name)]
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
     """The checkpoints in a folder, newest first, without those that replaced owners wrote afterwards."""
-    files = {_number(path): path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)}
-    journals = [_number(path) for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)]
+    files = {_number(path): path for path in stored_files(folder, "checkpoint")}
+    journals = [*map(_number, stored_files(folder, "journal"))]
     return [
         files[epoch, sequence]
         for epoch, sequence in sorted(files, reverse=True)
         if not any(later > epoch and origin < sequence for later, origin in journals)
     ]
-
-
-def _any(folder: Path, checkpoint: Checkpoint) -> bool:
-    return True
 
 
 def _has_whole_models(folder: Path, checkpoint: Checkpoint) -> bool:
@@ -324,7 +312,7 @@ def _has_whole_models(folder: Path, checkpoint: Checkpoint) -> bool:
     return damage is None
 
 
-def load_newest(folder: Path, is_wanted: Callable[[Path, Checkpoint], bool] = _any) -> tuple[Number, Checkpoint] | None:
+def load_newest(folder: Path, *, goes_back: bool = False) -> tuple[Number, Checkpoint] | None:
     """Read the newest checkpoint that is whole; None if the folder has none.
 
     Parameters
@@ -344,7 +332,7 @@ def load_newest(folder: Path, is_wanted: Callable[[Path, Checkpoint], bool] = _a
     for path in paths:
         try:
             found = _number(path), Checkpoint.from_bytes(snapshot.read(path))
-            if is_wanted(folder, found[1]):
+            if not goes_back or _has_whole_models(folder, found[1]):
                 return found
             newest = newest or found
         except snapshot.SnapshotError as error:
@@ -392,7 +380,7 @@ def _number(path: Path) -> Number:
 
 def _journals_since(folder: Path, loaded: Number) -> list[Path]:
     """The journals after a checkpoint, without those that replaced owners wrote afterwards."""
-    journals = {_number(path): path for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)}
+    journals = {_number(path): path for path in stored_files(folder, "journal")}
     epoch, chosen = loaded[0], []
     for sequence in sorted({number[1] for number in journals if number[1] >= loaded[1]}):
         newest = max(number[0] for number in journals if number[1] == sequence)

@@ -5,21 +5,17 @@ from dataclasses import dataclass
 
 from .lesson import JoinCounters
 
-# Losses, as the log tells them:
-_DROPPED_MODELS = "models were dropped to make room for those of other keys (daemon.max_keys)"
-_UNMATCHED = "labels found no event (join.ttl_seconds, join.labels_mb)"
-_DROPPED = "events were dropped before their labels came: there was no room for them (join.pending_mb)"
-_DOUBTED = "records had a time far ahead of the records before and after them: it was not believed"
-_CUT = (
-    "records have a ts that is more than join.max_skew_seconds from their timestamp, and was moved there: for old "
-    "data, raise it; otherwise correct the clocks of the producers"
-)
-_UNKNOWN = "records have neither a ts nor a timestamp: they count as of the time of the newest record before them"
-_EXPIRED = "events expired without a label (join.ttl_seconds)"
-USUAL = {  # no warning
-    _DROPPED_MODELS,
-    _UNMATCHED,
-    _EXPIRED,
+USUAL = {  # losses that need no warning, as the log tells them
+    "dropped models": "models were dropped to make room for those of other keys (daemon.max_keys)",
+    "unmatched": "labels found no event (join.ttl_seconds, join.labels_mb)",
+    "expired": "events expired without a label (join.ttl_seconds)",
+}
+LOSSES = USUAL | {
+    "dropped": "events were dropped before their labels came: there was no room for them (join.pending_mb)",
+    "doubted": "records had a time far ahead of the records before and after them: it was not believed",
+    "cut": "records have a ts that is more than join.max_skew_seconds from their timestamp, and was moved there: for "
+    "old data, raise it; otherwise correct the clocks of the producers",
+    "unknown": "records have neither a ts nor a timestamp: they count as of the time of the newest record before them",
 }
 
 
@@ -38,15 +34,6 @@ class Counters:
 
 
 def losses_of(joined: JoinCounters, n_dropped_models: int, odd_times: Counter[str]) -> Counter[str]:
-    """What was given up so far: numbers by what they count, in words; `odd_times` are those of `Times`."""
-    return Counter(
-        {
-            _DROPPED_MODELS: n_dropped_models,
-            _UNMATCHED: joined.unmatched + joined.dropped_labels,
-            _EXPIRED: joined.expired,
-            _DROPPED: joined.dropped,
-            _DOUBTED: odd_times["doubted"],
-            _CUT: odd_times["cut"],
-            _UNKNOWN: odd_times["unknown"],
-        }
-    )
+    """What was given up so far: numbers by the words of `LOSSES`; `odd_times` are those of the join."""
+    unmatched, found = joined.unmatched + joined.dropped_labels, {"expired": joined.expired, "dropped": joined.dropped}
+    return Counter({"dropped models": n_dropped_models, "unmatched": unmatched, **found}) + odd_times

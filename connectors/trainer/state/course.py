@@ -1,18 +1,9 @@
 """The course of a run: what was true at regular intervals."""
 
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 _EVERY = 50  # records, at first: a short run has a course, too
-
-
-class Row(Protocol):
-    """What was true after so many records."""
-
-    @property
-    def n(self) -> int: ...
-
-
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=tuple[Any, ...])  # its first field is the number of records before it
 
 
 class Course(Generic[AnyRow]):
@@ -38,7 +29,7 @@ class Course(Generic[AnyRow]):
 
     def is_due(self, n: int) -> bool:
         """Whether there should be a row after so many records."""
-        return n >= (self.rows[-1].n if self.rows else 0) + self.every
+        return n >= (self.rows[-1][0] if self.rows else 0) + self.every
 
     def add(self, row: AnyRow) -> None:
         """Add the next row."""

@@ -72,12 +72,8 @@ class Decided:
         for label, tally in after.items():
             old = before.get(label, _NOTHING)
             if tally != old:
-                total = self.tallies.get(label, _NOTHING)
-                self.tallies[label] = Tally(
-                    total.n + tally.n - old.n,
-                    total.decided + tally.decided - old.decided,
-                    total.wrong + tally.wrong - old.wrong,
-                )
+                columns = zip(self.tallies.get(label, _NOTHING), tally, old, strict=True)
+                self.tallies[label] = Tally(*(total + new - gone for total, new, gone in columns))
 
     def note(self, n: int) -> None:
         """Keep the counts after n records, if it is time."""

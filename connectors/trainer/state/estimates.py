@@ -8,6 +8,7 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,17 +67,13 @@ class Estimates:
     """
 
     def __init__(self, settings: EstimateSettings, model: Model) -> None:
-        given: dict[str, Any] = {
-            "every": settings.every,
-            "memory": settings.memory,
-            "keep": settings.keep,
-            "share": settings.share,
-        }
+        given = asdict(settings)
+        folds, has_loo = given.pop(FOLDS), given.pop(LOO)  # the rest says how both are made
         self._makers: dict[str, StreamingLOO | StreamingKFold] = {}
-        if settings.loo:
+        if has_loo:
             self._makers[LOO] = StreamingLOO(model, **given)
-        if settings.folds:
-            self._makers[FOLDS] = StreamingKFold(model, settings.folds, **given)
+        if folds:
+            self._makers[FOLDS] = StreamingKFold(model, folds, **given)
         self._model = model
         self._learning, self._estimating = 0.0, 0.0  # seconds since the start
         self.latest: dict[str, Estimate] = {}

@@ -45,6 +45,10 @@ class Cut(NamedTuple):
     events: int
     labels: int
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        return self.events, self.labels
+
 
 class Journal:
     """Writes a journal.

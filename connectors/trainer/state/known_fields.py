@@ -23,7 +23,7 @@ def known_fields(stored: Stored) -> tuple[Sequence[FieldSummary], int]:
     found = []
     for key in keys:
         with suppress(DamagedModel):
-            records = stored.models.records(key)
+            records = stored.models.trained(key).records
             found += [] if records is None else [records.summary()]
     return (found[0] if len(found) == 1 else _together(found)), len(found)
 

@@ -128,17 +128,6 @@ class Models:
         """The model of a key, with what makes its features and what decides with it."""
         raise NotImplementedError
 
-    def to_predict(self, key: bytes | None) -> Model:
-        return self.trained(key).model
-
-    def records(self, key: bytes | None) -> Records | None:
-        """What makes the features of a model, if events are raw."""
-        return self.trained(key).records
-
-    def decider(self, key: bytes | None) -> ConformalClassifier | None:
-        """What decides with a model, if [decide] asks for it."""
-        return self.trained(key).decider
-
     def has(self, key: bytes | None) -> bool:
         """Whether there is a model that has learned something of this key."""
         return True
@@ -279,7 +268,7 @@ class KeyedModels(Models):
         if self._kind.records is None:
             return None
         self._note(key or b"")
-        return self.records(key)
+        return self.trained(key).records
 
     def has(self, key: bytes | None) -> bool:
         return (key or b"") in self._order
@@ -287,7 +276,7 @@ class KeyedModels(Models):
     def drop(self, key: bytes) -> int:
         if key not in self._order:
             return 0
-        n_members = self.to_predict(key).n_members
+        n_members = self.trained(key).model.n_members
         del self._order[key]
         self._remove(key)
         return n_members
@@ -332,7 +321,7 @@ class KeyedModels(Models):
     def to_learn(self, key: bytes | None) -> Model:
         self._unpublished.add(key or b"")
         self._note(key or b"")
-        return self.to_predict(key)
+        return self.trained(key).model
 
     def _note(self, key: bytes) -> None:
         """Note that a model, or its records, will change."""
@@ -356,7 +345,7 @@ class KeyedModels(Models):
     def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         keys, self._unpublished = self._unpublished, set()
         for key in sorted(keys):
-            yield key, self.to_predict(key)
+            yield key, self.trained(key).model
 
     def withdrawn(self) -> list[bytes]:
         keys, self._withdrawn = self._withdrawn, set()

@@ -44,6 +44,7 @@ CHANGES = "class changes"  # of a checkpoint: what people have made of them
 _BREAKER_WINDOW = 1000  # records
 _IN_ARRAYS = ("join", "metrics", "history", "breaker")  # parts that every checkpoint has
 _LATER = ("decided", "erased")  # those that some have
+_REQUESTS = ("erasures", "control")  # topics of which a checkpoint may not know
 
 
 class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
@@ -146,7 +147,7 @@ class State:
         if change.old not in self.classes.labels:
             raise BadRecord("bad-label", f"from must be a class that has come, got {show(change.old)}")
         is_one = isinstance(self.models, SingleModel) and type(self.model) is MulticlassModel
-        if not is_one or self.estimates or self.models.decider(None) or self.challengers.all:
+        if not is_one or self.estimates or self.models.trained(None).decider or self.challengers.all:
             raise BadRecord("bad-label", "this trainer cannot change its classes")
         self.classes.make_way(change.old, change.new)
 
@@ -182,7 +183,7 @@ class State:
     @property
     def records(self) -> Records | None:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
-        return self.models.records(None) if isinstance(self.models, SingleModel) else None
+        return self.models.trained(None).records if isinstance(self.models, SingleModel) else None
 
     def replaced_by(self, other: "State") -> "State":
         """Another state of the same place in the stream, as the next one of this partition.
@@ -194,11 +195,12 @@ class State:
         other.challengers = self.challengers.replaced_by(other.challengers)
         other.counters.erased = max(1, self.version + 1 - other.version)
         other.counters.seconds += self.counters.seconds
+        other.join.odd_times = self.join.odd_times  # the rerun has counted its own
         return replace(other, sequence=self.sequence, erased=self.erased, models=models)
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
-        return rows_of(xs, self.scaler, self.models.records(entity))
+        return rows_of(xs, self.scaler, self.models.trained(entity).records)
 
     def standardised(self, x: Mapping[Any, Any], entity: bytes | None) -> dict[Any, float]:
         """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
@@ -237,8 +239,8 @@ class State:
         scaler: WarmupScaler | None = None,
     ) -> "State":
         """The state of a partition before the first record, with these models."""
-        join = Join(*_limits(settings), classes, _leap(settings))
-        decider = models.decider(None) if isinstance(models, SingleModel) else None
+        join = Join(*_limits(settings), classes, _leap(settings), int(1000 * settings.join.max_skew_seconds))
+        decider = models.trained(None).decider if isinstance(models, SingleModel) else None
         return cls(
             models=models,
             scaler=scaler,
@@ -248,7 +250,7 @@ class State:
             metrics=prequential(classes, settings.daemon.window),
             breaker=Breaker(settings.daemon.max_bad),
             decided=Decided(classes, decider.tallies if decider else None),  # an older version left that to the model
-            labelling=Labelling(settings, join, scaler, number, models.records(None))
+            labelling=Labelling(settings, join, scaler, number, models.trained(None).records)
             if settings.log.questions
             else None,
             estimates=_estimates(settings, models),
@@ -266,40 +268,36 @@ class State:
             If the checkpoint's content is damaged.
         """
         with reading(store.folder):
-            return cls._from_checkpoint(checkpoint, settings, store, number)
-
-    @classmethod
-    def _from_checkpoint(
-        cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
-    ) -> "State":
-        parts, blobs, offsets = by_prefix(checkpoint.arrays), checkpoint.blobs, checkpoint.offsets
-        scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
-        changes = read_changes(checkpoint)
-        classes = _known_classes(settings, read_classes(checkpoint), changes)
-        challengers = Challengers(settings, classes, read_terms(blobs))
-        challengers.restore(blobs)
-        challengers.next_request = _request(offsets, "control")
-        models: SingleModel | KeyedModels
-        if settings.daemon.per == "partition":
-            own = settings.serving(challengers.serving).model
-            models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
-        else:
-            models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
-            models.restore(parts["models"])
-        self = cls._with(models, settings, number, classes, challengers, scaler)
-        for name in _IN_ARRAYS:
-            getattr(self, name).restore(parts[name])
-        for name in _LATER:
-            getattr(self, name).restore(parts.get(name, {}))
-        self.alarms.restore(blobs)
-        if self.labelling and "labelling" in blobs:
-            self.labelling.restore(blobs["labelling"])
-        if self.estimates:
-            self.estimates.restore(blobs, parts.get("estimates", {}))
-        self.erased.offset = _request(offsets, "erasures")
-        self.offset, self.labels_offset = snapshot.count(offsets, "events"), snapshot.count(offsets, "labels")
-        self.changes, self.sequence, self.counters = changes, checkpoint.sequence, _counters(checkpoint.counters)
-        return self
+            parts, blobs = by_prefix(checkpoint.arrays), checkpoint.blobs
+            given = dict.fromkeys(_REQUESTS, 0) | checkpoint.offsets
+            offsets = {name: snapshot.count(given, name) for name in ("events", "labels", *_REQUESTS)}
+            scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
+            changes = ClassChanges(orjson.loads(blobs[CHANGES]) if CHANGES in blobs else ())
+            classes = _known_classes(settings, read_classes(checkpoint), changes)
+            challengers = Challengers(settings, classes, read_terms(blobs))
+            challengers.restore(blobs)
+            challengers.next_request = offsets["control"]
+            models: SingleModel | KeyedModels
+            if settings.daemon.per == "partition":
+                own = settings.serving(challengers.serving).model
+                models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
+            else:
+                models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
+                models.restore(parts["models"])
+            self = cls._with(models, settings, number, classes, challengers, scaler)
+            for name in _IN_ARRAYS:
+                getattr(self, name).restore(parts[name])
+            for name in _LATER:
+                getattr(self, name).restore(parts.get(name, {}))
+            self.alarms.restore(blobs)
+            if self.labelling and "labelling" in blobs:
+                self.labelling.restore(blobs["labelling"])
+            if self.estimates:
+                self.estimates.restore(blobs, parts.get("estimates", {}))
+            self.erased.offset = offsets["erasures"]
+            self.offset, self.labels_offset = offsets["events"], offsets["labels"]
+            self.changes, self.sequence, self.counters = changes, checkpoint.sequence, _counters(checkpoint.counters)
+            return self
 
     def to_checkpoint(self, settings: Settings) -> tuple[Checkpoint, Iterator[dict[str, bytes]]]:
         """The state under the next sequence number, and what challengers add to its blobs once they are here.
@@ -343,11 +341,6 @@ def prequential(classes: KnownClasses, window: int) -> Prequential | ClassPreque
     return Prequential(window) if classes.are_two else ClassPrequential(window, classes)
 
 
-def _request(offsets: dict[str, int], topic: str) -> int:
-    """The offset of the next request on a topic that a checkpoint may not know."""
-    return snapshot.count(offsets, topic) if topic in offsets else 0
-
-
 def _counters(stored: dict[str, Any]) -> Counters:
     if not all(type(number) in (int, float) and 0 <= number <= LARGEST_COUNT for number in stored.values()):
         raise ValueError(f"the counters of a checkpoint must be numbers from 0 to 2^62, got {stored!r:.100}")
@@ -368,11 +361,6 @@ def read_classes(checkpoint: Checkpoint) -> list[ClassLabel]:
     if not isinstance(labels, list) or len({*map(class_of, labels)}) < len(labels):
         raise ValueError(f"a checkpoint's classes must be a list of different labels, got {labels!r:.100}")
     return labels
-
-
-def read_changes(checkpoint: Checkpoint) -> ClassChanges:
-    """What people have made of the classes of a checkpoint."""
-    return ClassChanges(orjson.loads(checkpoint.blobs[CHANGES]) if CHANGES in checkpoint.blobs else ())
 
 
 def _known_classes(settings: Settings, labels: Sequence[ClassLabel], changes: ClassChanges) -> KnownClasses:

@@ -72,11 +72,6 @@ class Waiting:
         entry.told = told
         self.nbytes += entry.nbytes
 
-    def pop_oldest(self) -> tuple[int, Entry]:
-        key, entry = self.entries.popitem(last=False)
-        self.nbytes -= entry.nbytes
-        return key, entry
-
 
 def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np.ndarray]:
     """Entries by key as columns, in their order."""

@@ -66,17 +66,17 @@ class NearDuplicates:
         if not 0.0 < likeness <= 1.0:
             raise ValueError(f"likeness={likeness!r} must be above 0 and at most 1")
         self._likeness = likeness
-        self._pieces: dict[int, np.ndarray] = {}  # sorted hashes
-        self._said: dict[int, bytes] = {}  # digests of what copies have in common
-        self._places: dict[bytes, set[int]] = {}  # keys, by what copies have in common, and by what those alike may
+        # The sorted hashes of each text's pieces, what copies have in common with it, and what those alike may:
+        self._texts: dict[int, tuple[np.ndarray, list[bytes]]] = {}
+        self._places: dict[bytes, set[int]] = {}  # keys, by what texts have in common
 
     def __len__(self) -> int:
         """Number of texts."""
-        return len(self._pieces)
+        return len(self._texts)
 
     def __contains__(self, key: object) -> bool:
         """Whether there is a text with this key."""
-        return key in self._pieces
+        return key in self._texts
 
     def add(self, key: int, text: str | Sequence[float], rest: str = "") -> None:
         """Take in a text, or the grey values of an image; one without words is like no other.
@@ -91,39 +91,37 @@ class NearDuplicates:
             What else copies must have in common, such as other fields.
         """
         self.discard(key)
-        self._pieces[key] = _pieces_of(text) if isinstance(text, str) else _steps_of(text)
-        self._said[key] = _digest_of(text, rest)
-        for place in self._places_of(key):
+        pieces = _pieces_of(text) if isinstance(text, str) else _steps_of(text)
+        places = [_digest_of(text, rest), *_bands_of(pieces)] if len(pieces) else []
+        self._texts[key] = pieces, places
+        for place in places:
             self._places.setdefault(place, set()).add(key)
 
     def discard(self, key: int) -> None:
         """Take a text out, if it is there."""
-        if key not in self._pieces:
-            return
-        for place in self._places_of(key):
+        _, places = self._texts.pop(key, (None, ()))
+        for place in places:
             self._places[place].discard(key)
             if not self._places[place]:
                 del self._places[place]
-        del self._pieces[key], self._said[key]
 
     def copies(self, key: int, n: int = MOST) -> list[int]:
         """The keys of the texts with the same words as one of them: `n` at most."""
-        return nsmallest(n, self._places.get(self._said[key], set()) - {key})
+        return nsmallest(n, self._others(key, self._texts[key][1][:1]))
 
     def like(self, key: int, n: int = MOST) -> list[int]:
         """The keys of the texts that are like one of them, the most alike first: `n` at most."""
-        pieces = self._pieces[key]
-        near = set().union(*(self._places[band] for band in _bands_of(pieces))) - {key}
+        pieces, places = self._texts[key]
         found = []
-        for other in nsmallest(_COMPARED, near):
-            share = _likeness(pieces, self._pieces[other])
+        for other in nsmallest(_COMPARED, self._others(key, places[1:])):
+            share = _likeness(pieces, self._texts[other][0])
             if share >= self._likeness:
                 found.append((-share, other))
         return [other for _, other in nsmallest(n, found)]
 
-    def _places_of(self, key: int) -> list[bytes]:
-        bands = _bands_of(self._pieces[key])
-        return [self._said[key], *bands] if bands else []
+    def _others(self, key: int, places: Iterable[bytes]) -> set[int]:
+        """The keys of the other texts at these places."""
+        return set().union(*(self._places[place] for place in places)) - {key}
 
 
 def near_duplicates(texts: Sequence[str] | Iterable[str], *, likeness: float | None = None) -> np.ndarray:
@@ -225,8 +223,6 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
 
 def _bands_of(pieces: np.ndarray) -> list[bytes]:
     """What texts that are alike probably have in common: the smallest of their pieces in three orders."""
-    if not len(pieces):
-        return []
     least = _mixed(pieces ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)
     return [bytes([number]) + band.tobytes() for number, band in enumerate(least)]
 

@@ -10,7 +10,7 @@ from streamsvm.core.blocks import BLOCK
 from streamsvm.estimators.inputs.sample import Kept
 
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
-ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
+ANY = int(np.iinfo(np.uint64).max)  # an upper limit of priorities that keeps none out
 
 
 def priorities(numbers: np.ndarray) -> np.ndarray:

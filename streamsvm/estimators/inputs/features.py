@@ -21,7 +21,7 @@ import numpy as np
 from streamsvm.core import blocks
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
 from streamsvm.estimators.inputs.checks import (
@@ -213,7 +213,7 @@ class FeatureTable:
             are_strange = self._are_strange(X, part, learning)
             growth = self._add_by_row(part) if learning else NO_GROWTH
             raw = self._raw(part, first, takes_gaps)
-            if are_strange:
+            if are_strange:  # A bad value is told first.
                 raise self._unfamiliar(part.names)
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(may_lack and n_known < len(part) * len(self.columns))

@@ -149,12 +149,8 @@ class NamedRows(Sequence):
             return self.table(self.names, np.concatenate([self.values, others.values]).reshape(-1, d))
         places = {name: d for d, name in enumerate(self.names)}
         renamed = np.array([places.setdefault(name, len(places)) for name in others.names], np.int64)
-        return NamedRows(
-            tuple(places),
-            np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
-            np.concatenate([self.inputs, renamed[others.inputs]]),
-            np.concatenate([self.values, others.values]),
-        )
+        own, other = (self.starts, self.inputs, self.values), (others.starts, renamed[others.inputs], others.values)
+        return NamedRows(tuple(places), *joined_rows([own, other]))
 
     def scaled(self, scale_of: Callable[[Hashable], tuple[float, float]]) -> "NamedRows":
         """The rows with `(value - shift) * factor` in the place of each value; `scale_of` gives both for a name."""
@@ -183,3 +179,11 @@ def rows_at(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places:
     ends = np.concatenate([[0], np.cumsum(lengths)])
     own = np.repeat(starts[:-1][places] - ends[:-1], lengths) + np.arange(ends[-1])
     return ends, columns[own], values[own]
+
+
+def joined_rows(parts: Sequence[Sequence[np.ndarray]]) -> Rows:
+    """Rows that follow one another, from the starts, the columns and the values of each part."""
+    starts, columns, values = zip(*parts, strict=True)
+    ends = np.cumsum([0, *(own[-1] for own in starts)])
+    after = [own[1:] + end for own, end in zip(starts, ends, strict=False)]
+    return np.concatenate([ends[:1], *after]), np.concatenate(columns), np.concatenate(values)

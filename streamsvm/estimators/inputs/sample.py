@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from streamsvm.core.blocks import compress
-from streamsvm.estimators.inputs.named_rows import Rows, rows_at
+from streamsvm.estimators.inputs.named_rows import Rows, joined_rows, rows_at
 
 NO_FEATURES = np.zeros(0, np.int64), np.zeros(0)
 
@@ -84,11 +84,8 @@ def joined(parts: Sequence[Sample]) -> Sample:
     """All examples of these parts in the order of their numbers, each number once."""
     if not parts:
         return NOTHING
-    begins = np.cumsum([0, *(len(part.values) for part in parts)])
-    starts = [part.starts[:-1] + begin for part, begin in zip(parts, begins, strict=False)]
     fields = [np.concatenate([part[k] for part in parts]) for k in range(6)]
-    rows = [np.concatenate([part[k] for part in parts]) for k in (7, 8)]
-    every = Sample._make([*fields, np.append(np.concatenate(starts), begins[-1]), *rows])
+    every = Sample._make([*fields, *joined_rows([part[6:] for part in parts])])
     if (np.diff(every.number) > 0).all():
         return every
     return every.take(np.unique(every.number, return_index=True)[1])

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core.blocks import Queries
-from streamsvm.core.scaling import NO_ROWS, RawRows
-from streamsvm.estimators.inputs.named_rows import rows_at
+from streamsvm.core.scaling.state import NO_ROWS, RawRows
+from streamsvm.estimators.inputs.named_rows import joined_rows, rows_at
 from streamsvm.online.arrival import Block
 
 
@@ -80,12 +80,9 @@ def chosen_rows(q: Any, rows: np.ndarray) -> tuple[Any, ...]:
     return *rows_at(q.indptr, q[1], q[2], rows), q.sq[rows]
 
 
-def joined_rows(parts: list[Any]) -> tuple[Any, ...]:
-    """The fields of queries, or of raw rows, that follow one another: where each begins, columns, values and norms."""
-    ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
-    indptr = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=False)]
-    others = (np.concatenate(arrays) for arrays in zip(*(part[1:4] for part in parts), strict=True))
-    return np.concatenate([np.zeros(1, np.int64), *indptr]), *others
+def all_rows(parts: list[Any]) -> tuple[Any, ...]:
+    """The fields of queries, or of raw rows, that follow one another."""
+    return *joined_rows([part[:3] for part in parts]), np.concatenate([part.sq for part in parts])
 
 
 def joined_blocks(parts: list[LabelledBlock]) -> LabelledBlock:
@@ -94,7 +91,7 @@ def joined_blocks(parts: list[LabelledBlock]) -> LabelledBlock:
     weights, ids, born, growth = (
         np.concatenate(arrays) for arrays in zip(*((p.weights, p.ids, p.born, p.growth) for p in parts), strict=True)
     )
-    q, raw = Queries(*joined_rows([p.q for p in parts])), RawRows(*joined_rows([p.raw for p in parts]))
+    q, raw = Queries(*all_rows([p.q for p in parts])), RawRows(*all_rows([p.raw for p in parts]))
     return LabelledBlock(q, labels, weights, ids, parts[0].own_ids, born, growth, raw)
 
 

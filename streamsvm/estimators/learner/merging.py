@@ -35,6 +35,7 @@ from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core import sparse as sp
 from streamsvm.core import storage
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, Expansion
+from streamsvm.core.rounding import PRECISION
 from streamsvm.core.scaling.pooling import pooled
 from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
 from streamsvm.estimators.learner import finishing
@@ -43,7 +44,9 @@ from streamsvm.estimators.learner.state import State, share_scale
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 
-SAME = 1e-4  # difference of a feature, relative to its largest value, up to which two examples are the same one
+# Two examples are the same one if no feature differs by more than half the digits of single precision, relative to its
+# largest value.
+SAME = PRECISION**0.5
 
 
 class Part(NamedTuple):

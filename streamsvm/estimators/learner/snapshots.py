@@ -173,11 +173,9 @@ def _class_counts(meta: Mapping[str, Any], n_seen: int) -> Counts:
 def _sigmoid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The state of the sigmoid for probabilities."""
     state = require_array(arrays, "sigmoid", np.float64, (4,))
-    slope, curvature, other_slope, other_curvature = state.tolist()
-    if not (MIN_SLOPE <= slope <= MAX_SLOPE and MIN_SLOPE <= other_slope <= MAX_SLOPE):
-        require(False, f"the sigmoid has the slopes {slope} and {other_slope}")
-    if not (0.0 <= curvature < math.inf and 0.0 <= other_curvature < math.inf):
-        require(False, f"the sigmoid has the curvatures {curvature} and {other_curvature}")
+    slopes, curvatures = state[::2].tolist(), state[1::2].tolist()
+    require(all(MIN_SLOPE <= slope <= MAX_SLOPE for slope in slopes), f"the sigmoid has the slopes {slopes}")
+    require(all(0.0 <= c < math.inf for c in curvatures), f"the sigmoid has the curvatures {curvatures}")
     return state
 
 

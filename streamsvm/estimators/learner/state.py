@@ -20,7 +20,7 @@ from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.saving.snapshot import LARGEST_COUNT
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.reservoir import Reservoir
@@ -328,6 +328,5 @@ def interruptible(state: State) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        storage.clear_room(state.expansion)
-        state.expansion = storage.without_rows(state.expansion)
+        recover(state, members_of(state), learned=1)
         raise

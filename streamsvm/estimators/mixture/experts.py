@@ -15,7 +15,7 @@ from streamsvm.online.mixture.spans import BLOCK, Span
 
 MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
 NONE = -1  # the number of no class
-STEP = 32  # records after which the spans are looked at
+STEP = BLOCK // 4  # records after which the spans are looked at
 State = TypeVar("State", linear.Linear, pairs.Pairs, advice.Advice)
 SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")
 OWN_OF_SPANS, OWN_OF_FITS = ("coef", "gamma"), ("b", "losses")  # of each class

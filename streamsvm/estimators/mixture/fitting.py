@@ -1,7 +1,7 @@
 """Spans: kernel expansions over some hundred of the latest records, fitted by least squares, with a learned metric.
 
     minimise over a:  sum over the records of (y - k(x) a)^2 + lambda a^T K a
-    (A + lambda K) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
+    (A + lambda (K + 0.01 I)) a = b,   k(x): kernel values with the basis,   A = sum of k(x)^T k(x),   b = sum of y k(x)
 
 A and b are taken in block by block; a is solved for now and then, for each lambda of `RIDGES`.  The one with the
 smallest fading hinge loss predicts.  When the number of records has doubled, and fourfold once there are more than
@@ -34,8 +34,7 @@ from streamsvm.online.mixture.spans import BLOCK, Span, new_span
 SIZE = BLOCK  # records of a basis: with 96 to 250 as often right, in the mean of 21 streams
 BUFFER = 2048  # latest records
 RIDGES = (0.1, 1.0, 10.0)
-MIXED_IN = 0.01  # of the identity, in a metric
-JITTER = 1e-3  # of a lambda, and for a factor that fails
+MIXED_IN = 0.01  # of the identity, in a metric and beside K
 
 
 def is_time_to_begin(n: int) -> bool:
@@ -145,7 +144,7 @@ class Fit:
         from scipy.linalg import cho_solve
 
         for i, ridge in enumerate(RIDGES):
-            factor = _factor(self.A + ridge * self.kernel, JITTER * ridge)
+            factor = _factor(self.A + ridge * self.kernel, MIXED_IN * ridge)
             for span, coef in zip(self.spans, cho_solve(factor, self.b.T, check_finite=False).T, strict=True):
                 span.coef[i] = coef
         for span, losses in zip(self.spans, self.losses, strict=True):

@@ -15,19 +15,18 @@ from streamsvm.online.outputs.threshold import BINS, PER_UNIT
 CHECK = 50  # records between two checks
 WARM_UP, RECENT, LAST = 1000 // CHECK, 300 // CHECK, 500 // CHECK  # checks: in all, that show who predicts, who wins
 BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
-ENOUGH = 24  # checks before the alarm can ring
 RINGS = 4.0  # standard errors
 SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has
 FIRST = 2000  # the same around the first champion, which 500 records chose, hardly more than by chance
-LONGEST_LAG = 1000  # records that err together, at most
 FOR_A_LAG = 4  # lags that a tuning challenger has, at least
+LONGEST_LAG = LONGEST // (2 * FOR_A_LAG)  # records that err together, at most
 FIRST_VERDICT = 200  # records after which a tuning challenger may win or leave early
 WINS, WINS_EARLY, HOPELESS = 1.5, 2.55, -2.5  # standard deviations of a tuning challenger's lead
 SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
 PREDICTS, REPLACES, CAUTION = 0.875, 1.25, 4  # standard deviations of a fresh challenger's lead, and records
 DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
 AHEAD = 5  # examples of one class that count beyond those of the other, if both are to count alike
-LEAST_AGE = 300  # records of a fresh challenger below which the alarm does not replace it
+LEAST_AGE = RECENT * CHECK  # records of a fresh challenger below which the alarm does not replace it
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
 LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, 64.0
@@ -249,9 +248,9 @@ class FreshChallenger:
 
 def alarm(wrong: list[int]) -> bool:
     """Whether the latest errors of the champion, by check, are far more than those before."""
-    if len(wrong) < ENOUGH:
-        return False
     before, now = wrong[-BEFORE - NOW : -NOW], wrong[-NOW:]
+    if len(before) <= WARM_UP:  # too few to tell what is usual
+        return False
     usual = (sum(before) + 1 / CHECK) / (len(before) + 2 / CHECK) / CHECK
     share = sum(now) / (NOW * CHECK)
     return share - usual > RINGS * math.sqrt(usual * (1 - usual) / (NOW * CHECK))

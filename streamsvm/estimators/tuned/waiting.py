@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamsvm.core.class_weights import Counts
-from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.core.scaling.state import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
-from streamsvm.estimators.learner.examples import LabelledBlock, joined_rows, n_learned
+from streamsvm.estimators.learner.examples import LabelledBlock, all_rows, n_learned
 from streamsvm.estimators.learner.learning import learn_values
 from streamsvm.estimators.learner.state import State, members_of, note, recover
 
@@ -66,7 +66,7 @@ class Waiting:
 
 def block_of(waiting: list[Waiting], scale: RunningScale) -> LabelledBlock:
     """Examples as a block.  The scale in use is the one they came under, whatever it has taken in since."""
-    raw = RawRows(*joined_rows([example.raw for example in waiting]))
+    raw = RawRows(*all_rows([example.raw for example in waiting]))
     labels: list[Hashable] = [example.positive for example in waiting]
     weights = np.array([example.w for example in waiting])
     numbers, born, growth = np.array([(e.number, e.born, e.n_columns) for e in waiting], np.int64).T

@@ -18,7 +18,6 @@ rows      kernel rows of both spans                            (2, M)       floa
 The rest of `Room` is room for what is computed of one record.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +32,6 @@ NAMES = (
     *("last label", "pairs of bins", "span, full metric", "span, latest records"),
 )
 K = len(NAMES)
-LARGEST = 1e15  # values beyond it are cut: sums of squares stay finite
 PAIRS, FIRST_SPAN = NAMES.index("pairs of bins"), K - 2
 
 
@@ -64,12 +62,9 @@ def new_room(d: int, m: int) -> Room:
 @by_class
 @compiled
 def predict(is_first, lines, of_pairs, first, second, rule, room):
-    """Write the probabilities of all experts but the model, and cut the values; return that of all together."""
+    """Write the probabilities of all experts but the model; return that of all together."""
     x, p = room.x, room.p
     if is_first:
-        for j in range(x.shape[0]):
-            if abs(x[j]) > LARGEST:
-                x[j] = math.copysign(LARGEST, x[j])
         linear.standardise(lines.moments, x, room.z)
         pairs.find_cells(of_pairs.edges, x, room.cells)
         spans.look(first, x, room.v, room.u, room.rows[0])

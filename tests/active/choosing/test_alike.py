@@ -133,7 +133,7 @@ def test_memory_and_answers_have_bounds():
     near.add(-1, long)
     near.add(-2, long + " and more")
     assert near.like(-1) == [-2]
-    assert near._pieces[-1].nbytes <= 2048
+    assert near._texts[-1][0].nbytes <= 2048
     for key in range(2 * MOST):
         near.add(key, "the same text as always")
     assert len(near.like(0)) == MOST

@@ -377,7 +377,7 @@ def test_models_by_key_ask_for_one(tmp_path, call, make_state):
     assert (code, "has 2 models, one for each record key; choose one by --key" in err) == (2, True)
     assert call("export", tmp_path / "state", "--out", tmp_path / "m.model", "--key", "b")[0] == 0
     (stored,) = read_state(tmp_path / "state")
-    assert len(read(tmp_path / "m.model")[1]) == stored.models.to_predict(b"b").n_support
+    assert len(read(tmp_path / "m.model")[1]) == stored.models.trained(b"b").model.n_support
     code, _, err = call("export", tmp_path / "state", "--out", tmp_path / "m.model", "--key", "c")
     assert (code, "has no model for this key" in err) == (2, True)
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -289,7 +290,7 @@ def metrics():
 
 @pytest.fixture
 def server(health, metrics):
-    with StatusServer(health, metrics, HttpSettings(), limit_seconds=30) as server:
+    with StatusServer(health, metrics, **asdict(HttpSettings()), limit_seconds=30) as server:
         yield server
 
 
@@ -352,11 +353,11 @@ def test_readiness(server, health, metrics):
     answer, text = ask(server, "/readyz")
     assert (answer.status, text) == (503, "starting\n")
     assert value(metrics, "streamsvm_ready") == 0
-    health.set_ready()
+    health.unready = None
     answer, text = ask(server, "/readyz")
     assert (answer.status, text) == (200, "ready\n")
     assert value(metrics, "streamsvm_ready") == 1
-    health.set_unready("no broker at ü\udc80")
+    health.unready = "no broker at ü\udc80"
     answer, text = ask(server, "/readyz")
     assert (answer.status, text) == (503, "no broker at ü?\n")
     assert health.unready == "no broker at ü\udc80"
@@ -413,19 +414,19 @@ def test_a_mistake_is_logged_and_does_not_end_the_server(server, metrics, caplog
 
 def test_the_port_is_free_again_afterwards(health, metrics, caplog):
     caplog.set_level(logging.INFO)
-    with StatusServer(health, metrics, HttpSettings()) as server:
+    with StatusServer(health, metrics, **asdict(HttpSettings())) as server:
         assert f"on 127.0.0.1, port {server.port}" in caplog.text
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1, port {server.port}: .*in use"):
-            StatusServer(health, Metrics(), HttpSettings(port=server.port))
+            StatusServer(health, Metrics(), **asdict(HttpSettings(port=server.port)))
         ask(server, "/healthz")
-    with StatusServer(health, Metrics(), HttpSettings(port=server.port)) as again:
+    with StatusServer(health, Metrics(), **asdict(HttpSettings(port=server.port))) as again:
         assert ask(again, "/healthz")[0].status == 200
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
 def test_ipv6(health, metrics):
     try:
-        server = StatusServer(health, metrics, HttpSettings(host="::1"))
+        server = StatusServer(health, metrics, **asdict(HttpSettings(host="::1")))
     except OSError:
         pytest.skip("no IPv6")
     with server, socket.create_connection(("::1", server.port)) as client:
@@ -461,7 +462,7 @@ def trickle(clients, seconds):
 @pytest.mark.long
 def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics, monkeypatch):
     monkeypatch.setattr(serve, "REQUEST_SECONDS", 2.5)
-    with StatusServer(health, metrics, HttpSettings(connections=5)) as server, ExitStack() as stack:
+    with StatusServer(health, metrics, **asdict(HttpSettings(connections=5))) as server, ExitStack() as stack:
         clients = [connect(server, stack) for _ in range(5)]
         trickle(clients, 0.2)
         answer, text = ask(server, "/healthz")
@@ -478,7 +479,7 @@ def test_a_client_that_takes_no_answer_is_left(health, metrics, monkeypatch):
     metrics.set(
         "streamsvm_lag_records", 1, topic="x" * (8 << 20), partition=0
     )  # more than the buffers of a connection hold
-    with StatusServer(health, metrics, HttpSettings(connections=1)) as server, ExitStack() as stack:
+    with StatusServer(health, metrics, **asdict(HttpSettings(connections=1))) as server, ExitStack() as stack:
         client = connect(server, stack)
         client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         assert client.recv(4) == b"HTTP"
@@ -497,7 +498,7 @@ def test_a_client_that_takes_no_answer_is_left(health, metrics, monkeypatch):
     ],
 )
 def test_long_headers_are_refused(request_, status, health, metrics, caplog):
-    with StatusServer(health, metrics, HttpSettings()) as server, ExitStack() as stack:
+    with StatusServer(health, metrics, **asdict(HttpSettings())) as server, ExitStack() as stack:
         client = connect(server, stack)
         client.sendall(request_)
         assert status in client.recv(1000)
@@ -576,6 +577,6 @@ def status_for(server, host):
 )
 def test_who_may_call_it_what(settings, known, unknown, health, metrics):
     """A foreign page may point a name of its own at this machine, and would then read the metrics as its own."""
-    with StatusServer(health, metrics, settings) as server:
+    with StatusServer(health, metrics, **asdict(settings)) as server:
         assert [status_for(server, host) for host in known] == [200] * len(known)
         assert [status_for(server, host) for host in unknown] == [403] * len(unknown)

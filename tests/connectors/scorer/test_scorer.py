@@ -81,7 +81,7 @@ def trained(folder, n=60, **changes):
 def expected(state, events, key=None):
     """Margins and scores by the trainer's own model."""
     rows = [event["x"] for event in events]
-    model = state.models.to_predict(key)
+    model = state.models.trained(key).model
     margins = model.decision_function_many(rows)
     return margins.tolist(), model.probability(margins).tolist()
 

@@ -54,7 +54,7 @@ def test_the_trainer_decides_as_a_loop_does_over_restarts(tmp_path, classes):
     assert decided(settings) == found
     assert 50 < sum(alone for alone, _ in found) < 300
     assert state.models.digest() == expected.digest()
-    assert state.models.decider(None).tallies == expected.tallies
+    assert state.models.trained(None).decider.tallies == expected.tallies
     for said in read_json(settings, "predictions")[20:]:
         assert said["label"] == said["labels"][0]
 
@@ -75,7 +75,7 @@ def test_a_late_label_judges_the_decision_of_the_prediction(tmp_path, classes):
         if len(waiting) > LATE:
             event, said = waiting.popleft()
             model.learn_one(event["x"], event["y"], id=event["id"], said=said)
-    assert state.models.decider(None).tallies == model.tallies
+    assert state.models.trained(None).decider.tallies == model.tallies
     assert sum(tally.n for tally in model.tallies.values()) == 300 - LATE
     assert sum(tally.decided for tally in model.tallies.values()) > 50
 
@@ -86,7 +86,7 @@ def test_corrections_and_retractions_take_back_what_labels_said(tmp_path):
     trainer.run(settings)
     corrections = [{"id": 100, "y": not given[100]["y"]}, {"id": 101, "op": "retract"}]
     append(settings, corrections, "labels", start=START + 10_000)
-    found = trainer.run(settings)[0].models.decider(None).tallies
+    found = trainer.run(settings)[0].models.trained(None).decider.tallies
     model, saids = new(settings), {}
     for event in given:
         saids[event["id"]] = model.decide_one(event["x"])
@@ -111,11 +111,11 @@ def test_each_key_decides_for_itself_and_raw_events_are_decided(tmp_path):
     other = trainer.run(whole)[0]
     assert decided(settings) == decided(whole)
     assert state.models.digest() == other.models.digest()
-    assert [sum(t.n for t in state.models.decider(key).tallies.values()) for key in keys] == [80, 80, 80]
+    assert [sum(t.n for t in state.models.trained(key).decider.tallies.values()) for key in keys] == [80, 80, 80]
     assert sum(alone for alone, _ in decided(settings)) > 20
     whole_of = {label: np.zeros(3, int) for label in (False, True)}  # what was decided with all models together
     for key in keys:
-        for label, tally in other.models.decider(key).tallies.items():
+        for label, tally in other.models.trained(key).decider.tallies.items():
             whole_of[label] += tally
     assert state.decided.tallies == {label: Tally(*counts) for label, counts in whole_of.items()}
     assert [point.n for point in other.decided.course.rows] == [64, 128, 192]
@@ -177,7 +177,7 @@ def test_scorers_decide_with_the_published_state(tmp_path, classes, n_partitions
         append(settings, part, partition=number)
     states = trainer.run(settings)
     scorer.run(settings)
-    deciders = [states[number].models.decider(None) for number in range(n_partitions)]
+    deciders = [states[number].models.trained(None).decider for number in range(n_partitions)]
     each = [[decider.predict_set_one(event["x"]) for decider in deciders] for part in parts for event in part]
     expected = [{label for labels in row for label in labels} for row in each]
     found = {said["src"]: said for said in read_json(settings, "scores")}
@@ -220,16 +220,16 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
     text = texts[-1]
     alone = sum(is_alone for is_alone, _ in decided(settings))
     assert f"streamsvm_decided_total {float(alone)}" in text
-    for label, tally in state.models.decider(None).tallies.items():
+    for label, tally in state.models.trained(None).decider.tallies.items():
         of_class = f'class="{label}"'
         for name, n in (("labelled", tally.n), ("decided", tally.decided), ("wrong", tally.wrong)):
             assert f'streamsvm_decisions_{name}{{{of_class},partition="0"}} {float(n)}' in text
-        promised = state.models.decider(None).promised(tally.n)
+        promised = state.models.trained(None).decider.promised(tally.n)
         assert f'streamsvm_decisions_promised{{{of_class},partition="0"}} {promised}' in text
     show_states(settings, {0: state})
-    tally = state.models.decider(None).tallies[True]
+    tally = state.models.trained(None).decider.tallies[True]
     shown = f"class positive: {tally.decided / tally.n:.2%} of {tally.n} events, {tally.wrong / tally.n:.2%} wrongly, "
-    shown += f"at most {state.models.decider(None).promised(tally.n) / tally.n:.2%} promised"
+    shown += f"at most {state.models.trained(None).decider.promised(tally.n) / tally.n:.2%} promised"
     assert f"decided of events-0, {shown}" in capsys.readouterr().out
     panel, course, would = decisions_panels(read_state(settings.daemon.state_dir)[0])
     row = next(row for row in panel.table if row[0] == "positive")
@@ -238,7 +238,7 @@ def test_metrics_and_the_end_show_the_share_and_the_errors_of_each_class(tmp_pat
     drawn = picture(course.plot, "course", "")
     assert "% decided" in drawn
     assert "% of class wrong" in drawn
-    assert f"{100 * state.models.decider(None).would_decide(0.1):.0f} % at 10.0%" in would.alt
+    assert f"{100 * state.models.trained(None).decider.would_decide(0.1):.0f} % at 10.0%" in would.alt
 
 
 def test_settings_that_contradict_it(tmp_path):

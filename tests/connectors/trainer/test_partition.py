@@ -406,7 +406,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     expected = LASVM(**settings.model.parameters())
     expected.learn_many(xs, [False, False, True, True], ids=range(4))
     assert (expected.forget(0), expected.relabel(3, False)) == (1, 1)
-    assert state.models.to_predict(key).digest() == expected.digest()
+    assert state.models.trained(key).model.digest() == expected.digest()
     assert (state.counters.learned, state.counters.late, state.version) == (4, 3, 7)
     assert "1 labels came after their events were forgotten; the model still held the examples" in caplog.text
     if why == "memory":
@@ -447,7 +447,7 @@ def test_models_are_published_as_json_for_other_programs(tmp_path, per):
     (name,) = [name for name in newest if not name.startswith("json-")]
     assert set(newest) == {name, f"json-{name}"}
     assert newest[name].manifest["ver"] == newest[f"json-{name}"].manifest["ver"] == state.version
-    assert newest[f"json-{name}"].blob.decode() == to_json(state.models.decider(b"8"))
+    assert newest[f"json-{name}"].blob.decode() == to_json(state.models.trained(b"8").decider)
 
 
 def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monkeypatch, caplog):
@@ -1137,7 +1137,7 @@ def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
         unscaled = configure(tmp_path / "all", model={"scaling": "none"}, daemon={"per": "key", "batch": 1})
         if not unscaled.log.dir.exists():
             append(unscaled, rows)
-        found = trainer.run(unscaled)[0].models.to_predict(key)
+        found = trainer.run(unscaled)[0].models.trained(key).model
         assert found.digest() == expected.digest()
 
 

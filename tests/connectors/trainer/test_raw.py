@@ -92,7 +92,7 @@ def test_it_predicts_and_learns_as_the_pipeline_does(tmp_path):
         records.learn_one(x)
         if order["bought"]:
             model.learn_one(records.transform_one(x), order["bought"] == "true")
-    assert state.models.records(None).digest() == records.digest()
+    assert state.models.trained(None).records.digest() == records.digest()
     assert state.counters.learned == sum(bool(order["bought"]) for order in given) == state.model.n_seen
     assert state.model.feature_names == model.feature_names
     np.testing.assert_array_equal(state.model.dual_coef, model.dual_coef)
@@ -138,9 +138,9 @@ def test_each_key_has_its_own_records(tmp_path):
         append(settings, [{"id": i, "x": {"v": i}, "y": i % 4 < 2}], key=b"numbers")
         append(settings, [{"id": -i, "x": {"v": f"word{i % 3}"}, "y": i % 3 == 0}], key=b"words")
     state = run(settings)
-    assert [f.kind for f in state.models.records(b"numbers").summary()] == ["number"]
-    assert [f.kind for f in state.models.records(b"words").summary()] == ["category"]
-    assert "~v=word1" in state.models.to_predict(b"words").feature_names
+    assert [f.kind for f in state.models.trained(b"numbers").records.summary()] == ["number"]
+    assert [f.kind for f in state.models.trained(b"words").records.summary()] == ["category"]
+    assert "~v=word1" in state.models.trained(b"words").model.feature_names
 
 
 def test_several_classes(tmp_path):
@@ -148,7 +148,7 @@ def test_several_classes(tmp_path):
     colors = ("red", "green", "blue")
     append(settings, [order | {"bought": colors[JOBS.index(order["job"])]} for order in orders(150)])
     state = run(settings)
-    records, model = state.models.records(None), state.model
+    records, model = state.models.trained(None).records, state.model
     assert isinstance(model, OneVsRest)
     order = next(orders(1, seed=5))
     assert model.predict_one(records.transform_one(features_of(order))) == colors[JOBS.index(order["job"])]
@@ -161,9 +161,9 @@ def test_a_scorer_says_what_the_trainer_s_model_says(tmp_path):
     with open_once(settings) as log:
         newest = read_newest(log, "model", time.monotonic() + 60)["p0"]
     served = unpack_model(newest.blob)
-    assert served.records.digest() == state.models.records(None).digest()
+    assert served.records.digest() == state.models.trained(None).records.digest()
     scorer.run(settings, lambda: False)
-    model, records = state.model, state.models.records(None)
+    model, records = state.model, state.models.trained(None).records
     for order, value in zip(orders(100), predictions(settings, "scores").values(), strict=True):
         margin = model.decision_function_many([records.transform_one(features_of(order))])[0]
         assert json.loads(value)["margin"] == margin
@@ -185,9 +185,9 @@ def test_texts_are_embedded_by_the_trainer_and_the_scorer_and_after_a_kill(tmp_p
         run_with(killed, Fuse(60), monkeypatch)
     assert outcome(killed, run(killed)) == outcome(whole, state)
     assert "~note:1" in state.model.feature_names
-    assert state.models.records(None).n_unfit == 1  # the text that it cannot take
+    assert state.models.trained(None).records.n_unfit == 1  # the text that it cannot take
     scorer.run(whole, lambda: False)
-    records = state.models.records(None)
+    records = state.models.trained(None).records
     for order, value in zip(orders(100), predictions(whole, "scores").values(), strict=True):
         x = records.transform_one(features_of(order))
         assert json.loads(value)["margin"] == state.model.decision_function_many([x])[0]
@@ -264,7 +264,7 @@ def test_everything_else_is_accepted(tmp_path):
     append(settings, made)
     state = run(settings)
     assert (state.counters.learned, state.counters.bad) == (200, 0)
-    assert sum(f.n_unfit for f in state.models.records(None).summary()) > 10
+    assert sum(f.n_unfit for f in state.models.trained(None).records.summary()) > 10
     assert json.loads(next(iter(predictions(settings).values())))["id"] == "events-0-0"
 
 

@@ -118,12 +118,12 @@ def test_a_label_that_was_not_asked_for_teaches_the_model_and_says_nothing_of_de
     before = trainer.run(settings)[0]
     append(settings, [{"id": other, "y": not given[other]["y"]}], "labels", start=START + 10_000)
     state = trainer.run(settings)[0]
-    assert state.models.decider(None).tallies == before.models.decider(None).tallies
+    assert state.models.trained(None).decider.tallies == before.models.trained(None).decider.tallies
     assert state.counters.learned == before.counters.learned + 1
     append(settings, [{"id": other, "y": given[other]["y"]}], "labels", start=START + 11_000)
     corrected = trainer.run(settings)[0]
     assert corrected.join.counters.corrected == 1
-    assert corrected.models.decider(None).tallies == before.models.decider(None).tallies
+    assert corrected.models.trained(None).decider.tallies == before.models.trained(None).decider.tallies
 
 
 def test_a_share_of_the_events_is_asked_about_at_most(tmp_path):

@@ -5,14 +5,12 @@ none of them twice.  The outcome depends on the sequence of calls alone.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.active.answers.suspects import ranked
-from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.leave_one_out import left_out_margins
 
 from ....records.class_changes import rename_values
@@ -21,7 +19,6 @@ from ....records.labels import Label
 from ....records.models import Model
 from .votes import MEMORY
 
-MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
 FEWEST = 20  # below this, the others say too little about an answer
 
 
@@ -31,15 +28,6 @@ class Recheck(NamedTuple):
     key: int
     y: ClassLabel
     expires: int
-
-
-@dataclass
-class RecheckCounts:
-    """What became of the questions that ask again."""
-
-    rechecks: int = 0
-    confirmed: int = 0
-    revised: int = 0
 
 
 class Rechecks:
@@ -60,7 +48,7 @@ class Rechecks:
         self.open: dict[str, Recheck] = {}  # by the question's id
         self._past: OrderedDict[int, ClassLabel] = OrderedDict()  # the label before, by event
         self._closed: list[str] = []
-        self.counts = RecheckCounts()
+        self.counts = {"rechecks": 0, "confirmed": 0, "revised": 0}  # what became of the questions
 
     def is_due(self, n_answered: int) -> bool:
         """Whether it is time to look, with so many answers; this counts as a look."""
@@ -69,9 +57,7 @@ class Rechecks:
         self._looked_at = n_answered
         return True
 
-    def choose(
-        self, answers: Mapping[int, ClassLabel], rows: NamedRows, weights: Sequence[float], model: Model
-    ) -> list[int]:
+    def choose(self, answers: Mapping[int, ClassLabel], rows: Any, weights: Any, model: Model) -> list[int]:
         """The events to ask about again.
 
         Parameters
@@ -97,7 +83,7 @@ class Rechecks:
     def ask(self, query_id: str, recheck: Recheck) -> None:
         """Enter a question that asks again."""
         self.open[query_id] = recheck
-        self.counts.rechecks += 1
+        self.counts["rechecks"] += 1
 
     def hear(self, query_id: str, label: Label) -> Label:
         """Take an answer; return what it says about its event.
@@ -107,8 +93,8 @@ class Rechecks:
         recheck = self.open.get(query_id)
         if recheck is not None:
             self._end(query_id)
-            self.counts.confirmed += label.y == recheck.y
-            self.counts.revised += label.y is not None and label.y != recheck.y
+            self.counts["confirmed"] += label.y == recheck.y
+            self.counts["revised"] += label.y is not None and label.y != recheck.y
         if label.op == "retract" and label.key in self._past:
             return label._replace(op="set", y=self._past[label.key])
         return label
@@ -157,7 +143,7 @@ class Rechecks:
             "looked_at": self._looked_at,
             "open": [[query_id, *recheck] for query_id, recheck in self.open.items()],
             "past": list(map(list, self._past.items())),
-            "counts": asdict(self.counts),
+            "counts": self.counts,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -165,4 +151,4 @@ class Rechecks:
         self._looked_at = state["looked_at"]
         self.open = {query_id: Recheck(*rest) for query_id, *rest in state["open"]}
         self._past = OrderedDict((key, y) for key, y in state["past"])
-        self.counts = RecheckCounts(**state["counts"])
+        self.counts |= state["counts"]

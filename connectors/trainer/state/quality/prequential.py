@@ -1,15 +1,14 @@
-"""How well the model does: prequential metrics, their history, drift, and the progress bar.
+"""How well the model does: prequential metrics, their history, and drift.
 
 Prequential means that every labelled event is predicted before it is learned.  So each prediction is an honest one.
 """
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from streamsvm.core.saving.snapshot import require_array
 from streamsvm.ranking import break_even, prbep_score
@@ -230,24 +229,3 @@ class Drift:
     def largest(self) -> float:
         """The largest shift of a mean, in standard deviations; NaN if no feature is scaled."""
         return max(map(abs, self._means.values()), default=math.nan)
-
-
-class Progress:
-    """A progress bar on a terminal; silent elsewhere."""
-
-    def __init__(self, description: str, total: int | None, done: int) -> None:
-        self._bar = tqdm(desc=description, total=total, initial=done, unit=" records", disable=None, dynamic_ncols=True)
-
-    def advance(self, n: int) -> None:
-        """Count `n` more records."""
-        self._bar.update(n)
-
-    def show(self, **values: Any) -> None:
-        """Show values beside the bar."""
-        self._bar.set_postfix(values, refresh=False)
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()

@@ -131,17 +131,17 @@ def test_the_model_of_a_key_goes_as_a_whole_and_others_stay(tmp_path, config, ca
         for i, value in enumerate(some_events(120)):
             log.produce("events", value, key=b"k%d" % (i % 4))
     before = run(config, *flags)[0]
-    digests = {key: before.models.to_predict(key).digest() for key in sorted(before.models.keys())}
+    digests = {key: before.models.trained(key).model.digest() for key in sorted(before.models.keys())}
     erase(call, config, "k1", by="key", flags=flags)
     after = run(config, *flags)[0]
     assert after.models.keys() == {b"k0", b"k2", b"k3"}
-    assert all(after.models.to_predict(key).digest() == digests[key] for key in sorted(after.models.keys()))
+    assert all(after.models.trained(key).model.digest() == digests[key] for key in sorted(after.models.keys()))
     with open_once(load(config, {}, [*FLAGS, *flags])) as log:
         assert len(read_newest(log, "models", float("inf"))) == 3
     erase(call, config, "2", flags=flags)  # an example of k2
     again = run(config, *flags)[0]
-    assert again.models.to_predict(b"k0").digest() == digests[b"k0"]
-    assert 2 not in members(again.models.to_predict(b"k2"))
+    assert again.models.trained(b"k0").model.digest() == digests[b"k0"]
+    assert 2 not in members(again.models.trained(b"k2").model)
 
 
 def test_a_kill_before_the_checkpoint_repeats_the_request_at_the_same_place(tmp_path, config, call, monkeypatch):

@@ -110,7 +110,7 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
         elif action == "predict":
             blob = expected.get(arguments[0] or b"")
             model = KIND.read(blob).model if blob else KIND.new()
-            assert owner.models.to_predict(arguments[0]).decision_function_one(probe) == (
+            assert owner.models.trained(arguments[0]).model.decision_function_one(probe) == (
                 model.decision_function_one(probe)
             )
         elif action == "save":
@@ -149,8 +149,8 @@ def test_what_has_not_changed_is_not_written_again(open_owner, tmp_path):
         teach(owner.models.to_learn(key), 5)
     owner.save()
     before = files(tmp_path)
-    owner.models.to_predict(b"a")
-    owner.models.to_predict(b"never seen")
+    owner.models.trained(b"a")
+    owner.models.trained(b"never seen")
     owner.save()
     assert files(tmp_path) == before
     teach(owner.models.to_learn(b"a"), 1)
@@ -226,7 +226,7 @@ def test_a_flood_of_keys_is_bounded_in_memory_and_on_disk(open_owner, tmp_path):
     assert (len(owner.models), owner.models.n_dropped) == (10, 191)
     owner.save()
     kept = owner.models.keys()
-    held = sum(len(owner.models.to_predict(key).to_bytes()) for key in kept)
+    held = sum(len(owner.models.trained(key).model.to_bytes()) for key in kept)
     assert sum(files(tmp_path).values()) < 8 * held
     assert sum(array.nbytes for name, array in arrays.items() if not name.startswith("withdrawn")) < 2000
     assert owner.models.withdrawn() == sorted(b"flood-%d" % number for number in range(191))
@@ -289,7 +289,7 @@ def test_files_stay_within_a_few_times_of_what_they_hold(open_owner, tmp_path, m
         for key in rng.integers(12, size=6):
             teach(owner.models.to_learn(b"%d" % key), 1, number)
         owner.save()
-    held = sum(len(owner.models.to_predict(b"%d" % key).to_bytes()) for key in range(12))
+    held = sum(len(owner.models.trained(b"%d" % key).model.to_bytes()) for key in range(12))
     assert sum(files(tmp_path).values()) < 8 * held
 
 
@@ -321,7 +321,7 @@ def test_a_single_model_says_whether_it_has_learned():
     models = SingleModel(KIND.new())
     assert [key for key, _ in models.changed()] == [None]  # nobody has it yet
     assert list(models.changed()) == []
-    models.to_predict(b"any")
+    models.trained(b"any")
     assert list(models.changed()) == []
     assert models.to_learn(b"any") is models.model
     assert list(models.changed()) == [(None, models.model)]
@@ -393,17 +393,17 @@ def two_keys(open_owner):
 @pytest.mark.parametrize("spoil", DAMAGES)
 def test_a_damaged_model_is_set_aside_and_the_others_stay(open_owner, two_keys, tmp_path, caplog, spoil):
     arrays, whole = two_keys, open_owner(epoch=2, arrays=two_keys)
-    expected = whole.models.to_predict(b"b").digest()
+    expected = whole.models.trained(b"b").model.digest()
     file = places_of(arrays)[b"a"].file
     spoil(arrays, tmp_path)
     found = open_owner(epoch=3, arrays=arrays)
-    assert found.models.to_predict(b"a").n_seen == 0
+    assert found.models.trained(b"a").model.n_seen == 0
     assert (found.models.n_damaged, found.models.keys()) == (1, {b"a", b"b"})
     assert f"{tmp_path / file}, " in caplog.text
     assert "the model of key b'a' cannot be read" in caplog.text
     again = open_owner(epoch=4, arrays=found.save())
-    assert (again.models.to_predict(b"a").n_seen, again.models.n_damaged) == (0, 0)
-    assert again.models.to_predict(b"b").digest() == expected
+    assert (again.models.trained(b"a").model.n_seen, again.models.n_damaged) == (0, 0)
+    assert again.models.trained(b"b").model.digest() == expected
     assert len(files_set_aside(tmp_path)) == (0 if spoil in (is_short, is_gone) else 1)
 
 
@@ -413,7 +413,7 @@ def test_whoever_does_not_own_the_folder_is_told_of_a_damaged_model(open_owner, 
     with closing(KeyedModels(KIND, tmp_path, 0, 1, 1, 9, is_owner=False)) as models:
         models.restore(two_keys)
         with pytest.raises(SnapshotError, match="the model of key b'a' cannot be read"):
-            models.to_predict(b"a")
+            models.trained(b"a")
     assert not files_set_aside(tmp_path)
 
 
@@ -421,12 +421,12 @@ def test_whoever_does_not_own_the_folder_is_told_of_a_damaged_model(open_owner, 
 @pytest.mark.parametrize("is_live", [True, False])
 def test_no_damage_is_carried_to_another_file(open_owner, two_keys, tmp_path, spoil, is_live):
     owner = open_owner(epoch=2, arrays=two_keys)
-    digest = owner.models.to_predict(b"a").digest() if is_live else None
+    digest = owner.models.trained(b"a").model.digest() if is_live else None
     file = places_of(two_keys)[b"a"].file
     spoil(two_keys, tmp_path)
     owner.models.leave({file})
     found = open_owner(epoch=3, arrays=owner.save())
-    model = found.models.to_predict(b"a")
+    model = found.models.trained(b"a").model
     assert (model.digest() == digest) if is_live else (model.n_seen == 0)
     assert owner.models.n_damaged == (0 if is_live else 1)
     assert places_of(owner.save())[b"a"].file != file
@@ -444,5 +444,5 @@ def test_a_model_of_a_newer_version_is_not_set_aside(open_owner, two_keys, tmp_p
     path.write_bytes(data)
     owner = open_owner(epoch=2, arrays=two_keys)
     with pytest.raises(SnapshotError, match="newer"):
-        owner.models.to_predict(b"a")
+        owner.models.trained(b"a")
     assert owner.models.n_damaged == 0

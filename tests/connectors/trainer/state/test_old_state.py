@@ -133,10 +133,10 @@ def test_models_of_new_keys_do_not_scale_what_its_scaler_has_scaled(tmp_path):
     settings = Settings(daemon=DaemonSettings(per="key", state_dir=tmp_path))
     with closing(CheckpointStore(tmp_path / "p0", 1)) as store:
         state = State.new(settings, store, 0)
-        assert state.models.to_predict(b"a key").scaling == "standard"
+        assert state.models.trained(b"a key").model.scaling == "standard"
         state.scaler = WarmupScaler()
         again = State.from_checkpoint(state.to_checkpoint(settings)[0], settings, store, 0)
-        assert again.models.to_predict(b"a key").scaling is None
+        assert again.models.trained(b"a key").model.scaling is None
 
 
 def test_the_cuts_after_its_checkpoint_are_known(settings):

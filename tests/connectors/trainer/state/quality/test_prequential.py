@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from streamsvm.connectors.trainer.state.quality.prequential import History, Prequential, Progress, Snapshot
+from streamsvm.connectors.trainer.operate import progress_bar
+from streamsvm.connectors.trainer.state.quality.prequential import History, Prequential, Snapshot
 from streamsvm.metrics import prbep_score
 
 
@@ -145,10 +146,10 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, terminal):
     stream = io.StringIO()
     stream.isatty = lambda: terminal
     monkeypatch.setattr(sys, "stderr", stream)
-    with Progress("events", total=200, done=100) as progress:
-        progress.advance(50)
-        progress.show(error="1.0%")
-        progress.advance(50)
+    with progress_bar("events", total=200, done=100) as progress:
+        progress.update(50)
+        progress.set_postfix(error="1.0%", refresh=False)
+        progress.update(50)
     if terminal:
         assert "200/200" in stream.getvalue()
         assert "error=1.0%" in stream.getvalue()

@@ -409,7 +409,7 @@ def test_models_that_learn_no_more_do_not_keep_the_ledger_from_being_emptied(own
     for number in range(20):
         trainer.learn(b"%d" % number, number)
     trainer.save()
-    expected = [trainer.models.to_predict(b"%d" % number).digest() for number in range(20)]
+    expected = [trainer.models.trained(b"%d" % number).model.digest() for number in range(20)]
     held, sizes = sum(path.stat().st_size for path in model_files(trainer.store.folder)), []
     for number in range(60):
         trainer.learn(b"busy", number)
@@ -420,7 +420,7 @@ def test_models_that_learn_no_more_do_not_keep_the_ledger_from_being_emptied(own
     assert max(sizes[30:]) < 1.3 * max(sizes[:30])
     assert max(sizes) < 8 * held
     models = Keyed(own(keep=keep)).models
-    assert [models.to_predict(b"%d" % number).digest() for number in range(20)] == expected
+    assert [models.trained(b"%d" % number).model.digest() for number in range(20)] == expected
 
 
 # --- what the records may be ------------------------------------------------------------------------------------------
