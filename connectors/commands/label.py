@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     if label_table.is_table(arguments.config):
         arguments.config, arguments.train = label_table.prepare(arguments), True
     else:
-        label_table.require_no_columns(arguments)
+        columns = dict.fromkeys(label_table.COLUMNS)
+        refuse(misplaced(arguments, [("a table in the place of a configuration", False, columns)]))
         if arguments.config.is_dir():
             arguments.config, arguments.train = label_images.prepare(arguments), True
     settings = read_config(arguments, NEEDS | (TRAIN_NEEDS if arguments.train else {}))

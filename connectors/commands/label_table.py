@@ -25,6 +25,7 @@ from .shared.log_access import fill
 
 TOPIC = "records"
 LOOKED_AT = 100  # records
+COLUMNS = ("text", "image", "id", "known")  # options of a table
 
 _CONFIG = """\
 # Written by `streamsvm label`. Change it as you like; the same command goes on with it.
@@ -57,13 +58,6 @@ scaling = "none" # with texts only, questions then find more
 def is_table(path: Path) -> bool:
     """Whether a command got a table in the place of a configuration."""
     return path.suffix.lower() in SUFFIXES
-
-
-def require_no_columns(arguments: argparse.Namespace) -> None:
-    """Refuse the options of a table beside a configuration or a folder of images."""
-    given = [f"--{name}" for name in ("text", "image", "id", "known") if getattr(arguments, name) is not None]
-    if given:
-        raise ConfigError(f"{', '.join(given)}: these go with a table in the place of {arguments.config}")
 
 
 def prepare(arguments: argparse.Namespace) -> Path:

@@ -17,7 +17,7 @@ from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings, refuse
-from .shared.configuration import check_file, raw_columns, tell_unlabelled
+from .shared.configuration import check_file, misplaced, raw_columns, tell_unlabelled
 from .shared.labels_in import LabelFile, Placed
 from .shared.log_access import flush, watched
 
@@ -124,11 +124,8 @@ def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:
 
 
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
-    problems = [
-        f"--{name}: labels have no such column; it goes with events"
-        for name in ("text", "image", "series", "show")
-        if getattr(arguments, name)
-    ]
+    of_events = dict.fromkeys(("text", "image", "series")) | {"show": []}
+    problems = list(misplaced(arguments, [("events", False, of_events)]))
     if not arguments.topic:
         problems.append("log.labels = '': there is no topic for labels; set log.labels to its name, or use --topic")
     refuse(problems)

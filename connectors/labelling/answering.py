@@ -80,7 +80,7 @@ class Answering:
     def answer(
         self,
         query_id: str,
-        y: ClassLabel,
+        y: ClassLabel | None,
         who: str,
         *,
         at: int | None = None,
@@ -96,7 +96,7 @@ class Answering:
         query_id
             Id of the question.
         y
-            The class; with two, whether the event is positive.
+            The class; with two, whether the event is positive.  None: it cannot be labelled, see `skip`.
         who
             Name of the annotator.
         at
@@ -120,15 +120,15 @@ class Answering:
         Unavailable
             If the label cannot be written now: try again.
         """
-        return self._write(query_id, Word("set", y, who), at, place, alike=alike)
+        return self._write(query_id, Word("skip" if y is None else "set", y, who), at, place, alike=alike)
 
-    def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+    def skip(self, query_id: str, who: str) -> Outcome:
         """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
-        return self._write(query_id, Word("skip", None, who), at, place)
+        return self.answer(query_id, None, who)
 
-    def ignore(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+    def ignore(self, query_id: str, who: str) -> Outcome:
         """Say that the event is useless, for example damaged; raises as `answer`."""
-        return self._write(query_id, Word("ignore", None, who), at, place)
+        return self._write(query_id, Word("ignore", None, who))
 
     def retract(self, query_id: str, who: str, *, place: Place | None = None) -> Outcome:
         """Take a label back; raises as `answer`."""

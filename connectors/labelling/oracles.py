@@ -120,9 +120,7 @@ def _tell_verdict(service: LabellingService, told: str) -> str:
 
 def _tell_label(service: LabellingService, query_id: str, y: ClassLabel | None, who: str) -> int:
     with suppress(UnknownQuestion):  # the trainer withdrew it long ago
-        if y is not None:
-            return int(service.answer(query_id, y, who) in ("first", "changed"))
-        service.skip(query_id, who)
+        return int(service.answer(query_id, y, who) in ("first", "changed") and y is not None)
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.validation import Search
+from streamsvm.validation import Interval, Search
 
 from ..logs.embedded import LocalLog
 from ..records.codec import Event, readable
@@ -147,17 +147,21 @@ def draw_intervals(axes: Axes, items: Sequence[Estimate], label: str, color: str
     )
 
 
+def bounded(found: Interval) -> str:
+    """A share and its bounds, if it has some."""
+    value, low, high = found
+    return f"{value:.2%}" + (f" (between {low:.2%} and {high:.2%})" if high > low else "")
+
+
 def estimates_of(states: Mapping[str, State]) -> list[str]:
     """A line of text for the newest estimate of each kind."""
     lines = []
     for name, state in states.items():
         for item in state.estimates.latest.values() if state.estimates else ():
             kind = "leave-one-out" if item.kind == LOO else "folds"
-            value, low, high = item.error
-            between = f" (between {low:.2%} and {high:.2%})" if high > low else ""
             break_even = "" if math.isnan(item.prbep.value) else f", PRBEP {item.prbep.value:.2%}"
             lines.append(
-                f"{kind} error of {name}, after {item.offset:,} records: {value:.2%}{between}, "
+                f"{kind} error of {name}, after {item.offset:,} records: {bounded(item.error)}, "
                 f"g-mean {item.g_mean.value:.2%}{break_even}, from {item.n} events"
             )
     return lines

@@ -18,7 +18,7 @@ from ..trainer.state.state import prequential
 from ..trainer.state.stored_state import Stored
 from .answers import Answers
 from .challengers import challengers_panels
-from .charts import are_early, draw_intervals
+from .charts import are_early, bounded, draw_intervals
 from .classes import classes_panels
 from .decisions import decisions_panels
 from .drawing import FIRST, INK, SECOND, SOFT, THIRD, draw_line, fit, new_axes, stacked
@@ -177,9 +177,7 @@ def _said_of_estimates(estimates: Sequence[Estimate]) -> list[str]:
     for kind, name in ((LOO, "leave-one-out"), (FOLDS, "folds")):
         of_kind = [item for item in estimates if item.kind == kind]
         if of_kind:
-            value, low, high = of_kind[-1].error
-            bounds = f" (between {low:.2%} and {high:.2%})" if high > low else ""
-            text.append(f"Newest by {name}: {value:.2%}{bounds}, after {of_kind[-1].offset:,} records.")
+            text.append(f"Newest by {name}: {bounded(of_kind[-1].error)}, after {of_kind[-1].offset:,} records.")
     return text
 
 

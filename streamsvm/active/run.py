@@ -317,15 +317,16 @@ def carry_out(action: Action, model: Any, row: Any = None, sample_weight: float 
     >>> carry_out(SetLabel(7, True, "ann", is_correction=False), model, [{"a": 1.0}])
     """
     learner = learner_of(model)
+    name = type(learner).__name__
     if isinstance(action, SetLabel):
         if action.is_correction and hasattr(learner, "forget"):
             learner.forget([action.key])
         _learn(model, row, action.y, sample_weight, action.key)
         if action.is_correction and not hasattr(learner, "forget"):
-            return f"{_name(learner)} cannot forget: example {action.key} was learned again, beside its old label"
+            return f"{name} cannot forget: example {action.key} was learned again, beside its old label"
     if isinstance(action, Retract):
         if not hasattr(learner, "forget"):
-            return f"{_name(learner)} cannot forget: what was learned from example {action.key} stays in the model"
+            return f"{name} cannot forget: what was learned from example {action.key} stays in the model"
         learner.forget([action.key])
     return None
 
@@ -335,7 +336,3 @@ def _learn(model: Any, row: Any, y: Label, w: float, key: int) -> None:
         model.learn_one(dicts_of(row)[0], y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
     else:
         model.learn_many(row, np.array([y]), w, np.array([key]))
-
-
-def _name(learner: Any) -> str:
-    return type(learner).__name__

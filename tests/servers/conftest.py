@@ -2,7 +2,7 @@
 
 import pytest
 
-from .servers import APICURIO, GATEWAY, JAVA, STUDIO, Server, installed, java
+from .servers import APICURIO, GATEWAY, JAVA, STUDIO, Server, begun, installed, java
 
 
 def need(name):
@@ -55,5 +55,6 @@ def label_studio(tmp_path_factory):
     server = Server(
         [program, "-m", "label_studio.server", "start", *local, *user], folder, "/version", **key, **quiet, **data
     )
+    begun(STUDIO, server, folder)
     yield server
     server.stop()

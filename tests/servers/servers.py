@@ -144,6 +144,21 @@ class Server:
         self._process = None
 
 
+def begun(name, server, folder):
+    """Fill a server's folder as its first start does, which takes half a minute: a copy is kept for later runs."""
+    kept = home() / f"{name}-data"
+    if not kept.exists():
+        server.start()
+        server.stop()
+        new = kept.with_name(f"{kept.name}-{os.getpid()}")
+        shutil.copytree(folder, new)
+        try:
+            new.rename(kept)
+        except OSError:  # another run was faster
+            shutil.rmtree(new)
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+
+
 def main():
     for name in FETCH:
         print(f"{name} ...", flush=True)

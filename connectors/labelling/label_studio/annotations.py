@@ -106,7 +106,4 @@ class Annotations:
         return [item for item in self.known().values() if item.query_id == query_id]
 
     def _answer(self, item: Annotation, at: int | None = None) -> None:
-        if item.y is None:
-            self._service.skip(item.query_id, item.who, at=at, place=item.place)
-        else:
-            self._service.answer(item.query_id, item.y, item.who, at=at, place=item.place)
+        self._service.answer(item.query_id, item.y, item.who, at=at, place=item.place)

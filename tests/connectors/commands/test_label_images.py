@@ -74,7 +74,7 @@ def test_a_folder_without_images_is_refused(tmp_path, call):
     with pytest.raises(FileError, match="none of its 1 image can be read"):
         label_images.prepare(arguments(tmp_path))
     code, _, (err,) = call("label", tmp_path, "--text", "body")
-    assert (code, "--text: these go with a table in the place of" in err) == (2, True)
+    assert (code, "--text goes with a table in the place of" in err) == (2, True)
 
 
 @pytest.mark.long

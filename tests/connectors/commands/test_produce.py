@@ -277,7 +277,7 @@ def test_other_columns_can_be_named(labelled, tmp_path, call):
 
 def test_options_of_events_and_a_missing_topic_are_refused(labelled, mails, call):
     code, _, err = call("produce", mails, "--config", labelled, "--labels", "--text", "body")
-    assert (code, err) == (2, ["streamsvm: --text: labels have no such column; it goes with events"])
+    assert (code, err) == (2, ["streamsvm: --text goes with events only"])
     labelled.write_text("")
     code, _, (err,) = produce_labels(call, labelled, "id,y\n7,1\n")
     assert (code, "log.labels = ''" in err) == (2, True)
