@@ -6,7 +6,7 @@ from typing import Any
 
 _EARLIEST = round(datetime(1678, 1, 1, tzinfo=UTC).timestamp() * 1000)  # the years that nanoseconds in 64 bits reach
 _LATEST = round(datetime(2262, 1, 1, tzinfo=UTC).timestamp() * 1000)
-_UNKNOWN_FIRST = _ANY_SKEW = 1 << 62
+_UNKNOWN_FIRST = ANY_SKEW = 1 << 62
 _IS_NUMBER = re.compile(r"(?:\d{10}|\d{13}|\d{16}|\d{19})(?:\.\d+)?").fullmatch  # no date has so many digits in a row
 _MANY_DIGITS = re.compile(r"\d{9}").match
 
@@ -67,7 +67,7 @@ def order(stamp: int, offset: int) -> int:
     return stamp if is_known(stamp) else offset - _UNKNOWN_FIRST
 
 
-def event_time(time: int | None, stamp: int, max_skew: int = _ANY_SKEW) -> int | None:
+def event_time(time: int | None, stamp: int, max_skew: int = ANY_SKEW) -> int | None:
     """When an event happened, or a label was given, in milliseconds since 1970; None if nothing says it.
 
     Parameters

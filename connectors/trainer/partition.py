@@ -330,12 +330,6 @@ class Partition:
         """Number of records that are known to wait, by topic."""
         return {item.topic: item.lag for item in self._inputs}
 
-    @property
-    def odd_times(self) -> Counter[str]:
-        """Number of records whose times are not what they say, since this process began; see `Times`."""
-        n_doubted = self.state.join.n_doubted if self.state else 0
-        return self.processor.times.odd + Counter(doubted=n_doubted)
-
     def _all_inputs(self) -> list[Input]:
         return [*self._inputs, *(item for each in self._followers for item in each.items)]
 
@@ -496,7 +490,7 @@ class Partition:
     @property
     def _losses(self) -> Counter[str]:
         state = self.state
-        return losses_of(state.join.counters, state.models.n_dropped, self.odd_times) if state else Counter()
+        return losses_of(state.join.counters, state.models.n_dropped, state.join.odd_times) if state else Counter()
 
     @property
     def _offsets(self) -> int:

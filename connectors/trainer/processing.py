@@ -54,7 +54,6 @@ from .state.lesson import Lesson, Told
 from .state.quality.multiclass import ClassPrequential
 from .state.quality.prequential import Drift, Prequential
 from .state.state import State
-from .times import Times
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +109,6 @@ class Processor:
         self.shadow = Shadow(settings, codec, log) if settings.challenger else None
         self.decoder = Decoder(settings, codec, log, number)
         self.n_decided = 0
-        self.times = Times(int(1000 * settings.join.max_skew_seconds))
         self._waits: list[float] = []
         self._judged: dict[int, tuple[ConformalClassifier, dict[Any, Tally]]] = {}  # what learns, and its counts before
         self.drift = Drift()
@@ -307,7 +305,7 @@ class Processor:
         """What to learn from the events that have their own labels."""
         tasks = []
         for row, (record, event, entity), said in here:
-            when = join.pass_time(event.key, self.times.of(event.time, record, join))
+            when = join.pass_time(event.key, join.time_of(event.time, record.timestamp))
             if event.y is not None:
                 told = Told.of(said, is_late=False)
                 lesson = Lesson(event.key, b"", event.y, event.w, told, entity, is_first=True, at=record.offset)
@@ -327,7 +325,7 @@ class Processor:
         for row, (record, event, entity), said in here:
             assert record.value is not None  # it is an event
             row_of[record.value] = row
-            when = self.times.of(event.time, record, state.join)
+            when = state.join.time_of(event.time, record.timestamp)
             lesson = state.join.add_event(
                 event.key,
                 record.value,
@@ -377,7 +375,7 @@ class Processor:
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
         """What a label means for its event, or else for an example that the model may still hold."""
-        lesson = join.add_label(label, record.offset, self.times.of(label.time, record, join))
+        lesson = join.add_label(label, record.offset, join.time_of(label.time, record.timestamp))
         if lesson:
             return lesson
         late = join.without_event(label.key)

@@ -291,7 +291,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
         "labels": asdict(state.join.counters),
         "questions": state.labelling.outcomes() if state.labelling else {},
         "alarms": {ERRORS: state.alarms.errors.n_alarms, INPUTS: state.alarms.inputs.n_alarms},
-        "odd_times": partition.odd_times,
+        "odd_times": state.join.odd_times,
         "bad_records": decoder.refused,
     }
     return Counter({(f"streamsvm_{name}_total", label): n for name, of in by_label.items() for label, n in of.items()})

@@ -7,6 +7,7 @@ from streamsvm.core import arguments
 from streamsvm.core.device.choice import require_device
 
 STEPS_PER_EXAMPLE = 20_000  # pair steps, after which only rounding still moves
+FEW_STEPS = 100  # pair steps for each example, after which a fast solver leaves a problem to a careful one
 MIN_EXAMPLES = 100  # the default limit of a smaller problem is that of 100 examples
 
 

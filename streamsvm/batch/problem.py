@@ -24,6 +24,7 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.rounding import DUST, PRECISION
 
+SPARE = 100  # examples beside those that are counted on: for more that become members, or free
 FRACTION = 0.5  # of the tolerance, that rounding may take
 
 

@@ -69,11 +69,12 @@ from streamsvm.batch.steps.pairs import (
     subtract_rows,
 )
 from streamsvm.batch.working_set import single_precision
+from streamsvm.batch.working_set.members import AT_ONCE
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.rounding import SUM_ROUNDING
 
-MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two attempts to shrink
+MIN_CHUNK = 200  # pair steps before the first look at the free set, which a start from 0 has not yet
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
 
 # ------------------------------------------------------------------------------------------------------- the active set
@@ -188,10 +189,10 @@ class _Training:
                     iterate(self.store.data, self.view, rule, 0, self.tally)  # for the extremes
                     return CONVERGED if not self.violation > tol else MAX_ITERATIONS if at_limit else NO_PROGRESS
                 continue
-            if self.options.shrinking and done_since >= min(len(self.view.g), MAX_CHUNK):
+            if self.options.shrinking and done_since >= min(len(self.view.g), AT_ONCE):
                 self.shrink()
                 done_since = 0
-            chunk = MAX_CHUNK
+            chunk = AT_ONCE
             if self.options.newton:
                 self.newton.after(self, done)
                 chunk = min(chunk, self.newton.wait(self))

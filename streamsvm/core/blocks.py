@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner, inner_sum
-from streamsvm.core.costs import SECOND_LEVEL
+from streamsvm.core.costs import FEW_FEATURES, SECOND_LEVEL
 from streamsvm.core.expansion import COLUMNS, SLOTS, STORAGE, Expansion
 from streamsvm.core.products import products
 
@@ -34,7 +34,6 @@ LARGEST_FEATURE = math.sqrt(LARGEST_SQUARED_NORM)
 MIN_QUERIES = 8  # for fewer, packing the members costs more than a matrix product gains
 MIN_DENSITY = 0.7  # of non-zero features, likewise
 MIN_MEMBERS = SECOND_LEVEL // 16  # features of all members; fewer stay in the cache while a block is learned row by row
-SORTED_BY_INSERTION = 64  # features; counting bytes takes as long as that, however few there are
 
 
 class Queries(NamedTuple):
@@ -68,8 +67,8 @@ class Queries(NamedTuple):
 
 @inner
 def sort_features(indices, values):
-    """Put the features of a query into order."""
-    if indices.shape[0] <= SORTED_BY_INSERTION:
+    """Put the features of a query into order; counting bytes takes long, however few there are."""
+    if indices.shape[0] <= FEW_FEATURES:
         insert_features(indices, values)
     else:
         sort_by_bytes(indices, values)

@@ -13,7 +13,7 @@ import numpy as np
 from streamsvm.core import sparse as sp
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import RBF_KIND, Kernel
-from streamsvm.core.scaling import FAR
+from streamsvm.core.scaling.state import FAR
 
 
 class Centre(NamedTuple):

@@ -7,6 +7,7 @@ Adding 1.5 * 2^23 (2^52 in float64) rounds k to an integer in the low bits of th
 """
 
 import math
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled_for, inner_fma
 from streamsvm.core.compiling._simd import float32_bits, float32_from_bits, fmax
+from streamsvm.core.rounding import DUST
 
 
 def _split(bits: int) -> tuple[float, float]:
@@ -34,7 +36,7 @@ EXP_MIN_32 = np.ceil(np.log(np.finfo(np.float32).tiny))  # smaller arguments are
 
 LN2_HIGH, LN2_LOW = _split(16)
 E = tuple(1 / math.factorial(k) for k in range(14))  # Taylor's series, whose remainder is below 1e-17
-EXP_MIN = -600.0  # below, e^x counts as 0: its products with coefficients would be denormal, which is slow
+EXP_MIN = math.log(sys.float_info.min / DUST)  # below, e^x counts as 0: products with it would be denormal, thus slow
 
 
 def exp(x: Any) -> Any:

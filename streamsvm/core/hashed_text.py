@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
-from streamsvm.core.scaling import CLIP
+from streamsvm.core.scaling.state import CLIP
 
 SQUARED_NORM = CLIP**2  # so that a text of one word is not cut
 SHARE_OF_WORDS = 0.6  # of the squared norm; n-grams have the rest

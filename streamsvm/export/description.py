@@ -43,7 +43,7 @@ from streamsvm.conformal import ConformalClassifier
 from streamsvm.conformal.guard import TWO
 from streamsvm.core import storage
 from streamsvm.core.kernels import LINEAR_KIND, NAMES
-from streamsvm.core.scaling import CUT, PLACES
+from streamsvm.core.scaling.state import CUT, PLACES
 from streamsvm.estimators.inputs.checks import PLAIN
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.prediction import Predictor

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
-from streamsvm.core.scaling import CLIP
+from streamsvm.core.scaling.state import CLIP
 from streamsvm.features.static_embedding import WordLlama
 from streamsvm.features.values import LONGEST_LIST, TEXT
 

@@ -51,7 +51,9 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
 from streamsvm.core.rows import all_ones, kernel_row, wants_rows
-from streamsvm.core.scaling import ACTIVE, compress_scaled, observe
+from streamsvm.core.scaling.moments import observe
+from streamsvm.core.scaling.state import ACTIVE
+from streamsvm.core.scaling.values import compress_scaled
 from streamsvm.core.storage import reserve
 
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on

@@ -33,7 +33,6 @@ from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.rows import first_from, kernel_row
 from streamsvm.online.arrival import example_of, lacks_room, learn_query, make_way, pass_on, store_raw_of
 
-ALL = -1  # all learners have learned all examples
 LEARNED, NEWEST, TAUGHT = range(2, 5)
 COUNTS = TAUGHT + 2
 
@@ -114,8 +113,9 @@ def _lacks_room(s, block, t, n_features):
 def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos_weight, n_features, arriving):
     """Let the learners learn the examples from `begin` on, before `end`, from `course.place` on.
 
-    Returns the first learner that lacks room for its next example, or ALL.  `like` is one of the expansions,
-    `like_seat` one of the seats.  Examples that are not `arriving` do not count: the learners are taught them.
+    Returns the first learner that lacks room for its next example, or the number of learners.  `like` is one of the
+    expansions, `like_seat` one of the seats.  Examples that are not `arriving` do not count: the learners are taught
+    them.
     """
     place, learner, example = course.place, 0, 1
     while place[learner] < course.signs.shape[0]:
@@ -143,7 +143,7 @@ def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos
         # 3. The next learner begins with the first example.
         counts[TAUGHT:] = 0
         place[learner], place[example] = place[learner] + 1, 0
-    return ALL
+    return place[learner]
 
 
 @compiled

@@ -17,7 +17,8 @@ from streamsvm.core import storage
 from streamsvm.core.blocks import queries_of
 from streamsvm.core.expansion import SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel, self_products
-from streamsvm.core.scaling import ACTIVE, PLACES, RawRows, Scaling, scale_block
+from streamsvm.core.scaling.state import ACTIVE, PLACES, RawRows, Scaling
+from streamsvm.core.scaling.values import scale_block
 from streamsvm.online.finish import Problem, begun_with, optimise, squeezed
 
 VIOLATION = 2.0  # that may be left; without a bias, half of it

@@ -35,7 +35,7 @@ from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, ST
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.rows import kernel_row
 from streamsvm.core.saving import dumping
-from streamsvm.core.scaling import NO_ROWS, RawRows, Scaling
+from streamsvm.core.scaling.state import NO_ROWS, RawRows, Scaling
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block, example_of, store_raw_of
 from streamsvm.online.rescale import features_anew

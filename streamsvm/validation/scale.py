@@ -16,7 +16,7 @@ from streamsvm.core.inputs import squared_lengths, without_duplicates
 from streamsvm.core.kernels import about
 from streamsvm.core.mixed import apart_of, numbers_of, with_columns
 from streamsvm.core.rounding import SUM_ROUNDING
-from streamsvm.core.scaling import CLIP
+from streamsvm.core.scaling.state import CLIP
 from streamsvm.validation.held_out.problem import require_solvable
 
 

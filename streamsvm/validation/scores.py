@@ -59,7 +59,9 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
             raise ValueError(f"metric={metric!r} is unknown; use {known}, or sklearn.metrics.get_scorer({metric!r})")
         if callable(BY_NAME[metric]):
             return float(BY_NAME[metric](y, f if needs_values(metric) else f > 0.0))
-        metric = _named(metric)
+        from river import metrics  # takes 0.6 s to load, which most programs need not wait for
+
+        metric = getattr(metrics, BY_NAME[metric])
     if _is_rivers(metric):
         return _by_river(metric, y, f)
     if not callable(metric):
@@ -141,15 +143,6 @@ OF_CLASSES: dict[str, Any] = {  # for several classes
     "g_mean": g_mean,
     "balanced_accuracy": mean_recall,
 }
-
-
-def _named(name: str) -> Any:
-    metric = BY_NAME[name]
-    if isinstance(metric, str):
-        from river import metrics  # takes 0.6 s to load, which most programs need not wait for
-
-        return getattr(metrics, metric)
-    return metric
 
 
 def _is_rivers(metric: Any) -> bool:

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.batch.seeding.choice import WORTHLESS
 from streamsvm.batch.ssvm.model import Prepared, SmoothSVM
 from streamsvm.batch.ssvm.newton import Minimum, Problem, minimise
 from streamsvm.batch.ssvm.removal import Removal, without
@@ -39,8 +40,6 @@ from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.parallel import with_progress
 from streamsvm.validation.held_out.problem import NO_EXAMPLES
 from streamsvm.validation.results import Result
-
-FEW_SPLITS = 4  # So few splits do not pay for a shared factor.
 
 
 class Plan(NamedTuple):
@@ -102,7 +101,7 @@ def _prepared(full: SmoothSVM, prepared: Prepared, splits: Folds) -> tuple[Plan,
     solver, reason = full.solver, "as asked for"
     if solver == "auto":
         solver, reason = "shared", "folds share the factor of the Hessian over all examples"
-        if len(splits) <= FEW_SPLITS:
+        if len(splits) <= WORTHLESS:
             solver, reason = "cholesky", "few folds do not pay for a factor to share"
     system.move(minimum.support)
     removal = Removal(problem, minimum, system, holds=is_full_kernel) if solver == "shared" else None

@@ -103,7 +103,7 @@ def test_neither_the_memory_nor_the_groups_matter(monkeypatch, cache_mb, cross_v
 def test_a_pair_whose_steps_do_not_come_to_an_end_is_solved_otherwise(monkeypatch):
     X, classes = problem(2, 150, 3)
     box = np.full(len(X), 10.0)
-    monkeypatch.setattr(pairs, "STEPS_OF_SMALL", 0)
+    monkeypatch.setattr(pairs, "FEW_STEPS", 0)
     found = solved(X, classes, box, RBF(0.5))
     check(found, X, classes, box, RBF(0.5))
     monkeypatch.undo()

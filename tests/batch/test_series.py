@@ -32,7 +32,7 @@ def boxes(y, C, out=()):
 
 
 def gram_of(X, kernel):
-    return Matrices(RowStore(X, kernel), 1).of(kernel)
+    return Matrices(RowStore(X, kernel)).of(kernel)
 
 
 def check(found, X, y, kernel, tol=TOL):
@@ -55,7 +55,7 @@ def check(found, X, y, kernel, tol=TOL):
 def test_the_matrices_of_all_gammas_are_exact_to_single_precision(name, form):
     X, _ = problem(n=40)
     X *= np.random.default_rng(1).random(X.shape) < 0.3
-    matrices = Matrices(RowStore(form(X), make_kernel(name)), 2)
+    matrices = Matrices(RowStore(form(X), make_kernel(name)))
     for gamma in (0.1, 2.0):
         kernel = make_kernel(name, gamma=gamma)
         gram = matrices.of(kernel)
@@ -70,7 +70,7 @@ def test_far_from_the_origin_distances_stay_exact():
 
 def test_a_matrix_is_shared_while_it_is_in_use():
     X, _ = problem(n=20)
-    matrices = Matrices(RowStore(X, RBF()), 2)
+    matrices = Matrices(RowStore(X, RBF()))
     first = matrices.of(RBF(gamma=0.5))
     assert matrices.of(RBF(gamma=0.5)) is first
     copied = pickle.loads(pickle.dumps(matrices))  # noqa: S301
@@ -187,7 +187,7 @@ def test_the_values_among_members_are_those_of_the_matrix(first):
 
 def test_the_memory_of_a_matrix_serves_the_next_one():
     X, _ = problem(n=20)
-    matrices = Matrices(RowStore(X, RBF()), 3)
+    matrices = Matrices(RowStore(X, RBF()))
     first, second = matrices.of(RBF(gamma=0.1)), matrices.of(RBF(gamma=0.2))
     assert not np.shares_memory(first.K, second.K)
     known, place = second.K.copy(), first.K.ctypes.data
@@ -198,15 +198,14 @@ def test_the_memory_of_a_matrix_serves_the_next_one():
     np.testing.assert_allclose(third.K, naive.gram(RBF(gamma=0.3), X, X), rtol=2e-5)
 
 
-def test_the_only_matrix_is_kept_for_later():
+def test_the_inner_products_are_kept_for_later():
     X, _ = problem(n=20)
-    for count in (1, 2):
-        matrices = Matrices(RowStore(X, RBF()), count)
-        assert not matrices.are_at_hand(RBF())
-        known = matrices.of(RBF()).K.copy()
-        assert matrices.are_at_hand(RBF())
-        np.testing.assert_array_equal(matrices.of(RBF()).K, known)
-        assert not pickle.loads(pickle.dumps(matrices)).are_at_hand(RBF())  # noqa: S301
+    matrices = Matrices(RowStore(X, RBF()))
+    assert not matrices.are_at_hand
+    known = matrices.of(RBF()).K.copy()
+    assert matrices.are_at_hand
+    np.testing.assert_array_equal(matrices.of(RBF()).K, known)
+    assert not pickle.loads(pickle.dumps(matrices)).are_at_hand  # noqa: S301
 
 
 def test_near_is_the_distance_past_the_middle_on_the_side_that_violates():

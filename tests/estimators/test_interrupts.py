@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
-from streamsvm.core.scaling import DUE
+from streamsvm.core.scaling.state import DUE
 from streamsvm.estimators.learner.state import rescale_if_due
 from tests.helpers.states import state_of
 

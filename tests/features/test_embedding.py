@@ -12,7 +12,7 @@ import pytest
 
 from streamsvm import LASVM, SnapshotError, StreamWarning, load
 from streamsvm.core.saving import snapshot
-from streamsvm.core.scaling import CLIP
+from streamsvm.core.scaling.state import CLIP
 from streamsvm.features import Records
 from streamsvm.features.embedding import named
 from streamsvm.features.field import JUDGED, LONGEST_TEXT

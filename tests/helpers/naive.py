@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 
-from streamsvm.core import scaling
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, make_kernel, self_products
 from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE, SUM_ROUNDING
 from streamsvm.core.scaling import gaps, moments, renewal
+from streamsvm.core.scaling.state import ACTIVE, APART, CLIP, MEMORY, OLD_ENOUGH, PLACES, SPAN
 from streamsvm.online.arrival import MAX_REPROCESS
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gradient import SLOT_BLOCK
@@ -56,9 +56,9 @@ def compress(x, columns):
 class NaiveScale:
     """`core.scaling` for examples that are dicts {column: value}; a feature's moments are a dict of its own."""
 
-    def __init__(self, scales, memory=scaling.MEMORY, far=(np.inf, 0.0), apart=()):
+    def __init__(self, scales, memory=MEMORY, far=(np.inf, 0.0), apart=()):
         self.scales, self.memory, self.far, self.apart = scales, memory, far, apart
-        self.cut = scaling.CLIP if scales else np.inf
+        self.cut = CLIP if scales else np.inf
         self.n_seen = self.wait = self.renewed = 0
         self.sparse = self.due = self.zeros = False
         self.began, self.named, self.times = {}, {}, {}
@@ -91,14 +91,14 @@ class NaiveScale:
         if at_once:
             self.due = True
         elif self.n_seen >= self.wait:
-            young = self.scales and self.renewed < scaling.MEMORY / moments.YOUNG
+            young = self.scales and self.renewed < MEMORY / moments.YOUNG
             is_too_young = young and self.n_seen >= moments.YOUNG * self.renewed
             self.due = self._has_moved() or is_too_young or (not sparse and any(deserving))
 
     def _note_names(self, x):
         x = [d for d in x if d not in self.apart]
         again = [self.named.get(d) == self.n_seen - 1 or self.n_seen == 0 for d in x]
-        self.share += ((np.mean(again) if x else 1.0) - self.share) / min(self.n_seen + 1, scaling.MEMORY)
+        self.share += ((np.mean(again) if x else 1.0) - self.share) / min(self.n_seen + 1, MEMORY)
         for d in x:
             self.began.setdefault(d, self.n_seen)
             self.named[d] = self.n_seen
@@ -107,7 +107,7 @@ class NaiveScale:
 
     def _deserves_place(self, d, latest):
         age = latest - self.began[d]
-        return d not in self.moments and age >= scaling.state.OLD_ENOUGH and self.times[d] >= age / 2
+        return d not in self.moments and age >= OLD_ENOUGH and self.times[d] >= age / 2
 
     def _looks_sparse(self):
         if self.n_seen < moments.JUDGED_AFTER:
@@ -1234,7 +1234,7 @@ def _squares_of_slots(s, n):
 
 def faults_of_scale(c):
     """What is wrong with the numbers of a scale: the messages of `core.saving.scale`, in their order."""
-    n, largest = c.counts[scaling.PLACES], 4e36
+    n, largest = c.counts[PLACES], 4e36
     in_range = {
         "m": abs(c.m) <= 1e18,
         "shift": abs(c.shift) <= 1e18,
@@ -1251,17 +1251,16 @@ def faults_of_scale(c):
     sound = {
         **{f"{name} of the scale is negative, not a number, or too large": fits for name, fits in in_range.items()},
         "'varied' of the scale is neither 0 nor 1": c.varied <= 1,
-        "w of the scale is too large": c.w <= 2 * c.counts[scaling.SPAN],
+        "w of the scale is too large": c.w <= 2 * c.counts[SPAN],
         "a variance of the scale is too large": largest * c.w >= c.S,
         "the factors of the scale do not fit its variances": [
             factor == (1.0 / np.sqrt(spread) if spread > 0 else 1.0)
             for factor, spread in zip(c.factor, c.spread, strict=True)
         ],
-        "the scale is active without a scaled feature, or the reverse": bool(c.counts[scaling.ACTIVE])
-        == is_scaled.any(),
+        "the scale is active without a scaled feature, or the reverse": bool(c.counts[ACTIVE]) == is_scaled.any(),
         "a place belongs to no feature": known,
         "a place belongs to another feature": [c.place[d] == p for p, d in enumerate(feature) if known[p]],
-        "a feature has no such place": np.count_nonzero(c.place >= 0) == n and np.all(c.place >= scaling.APART),
+        "a feature has no such place": np.count_nonzero(c.place >= 0) == n and np.all(c.place >= APART),
     }
     return [message for message, fits in sound.items() if not np.all(fits)]
 

@@ -7,7 +7,7 @@ from states import state_of
 from streamsvm import LASVM
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
-from streamsvm.core.scaling import PLACES
+from streamsvm.core.scaling.state import PLACES
 from streamsvm.online import rescale
 
 

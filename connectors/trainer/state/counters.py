@@ -34,6 +34,6 @@ class Counters:
 
 
 def losses_of(joined: JoinCounters, n_dropped_models: int, odd_times: Counter[str]) -> Counter[str]:
-    """What was given up so far: numbers by the words of `LOSSES`; `odd_times` are those of `Times`."""
+    """What was given up so far: numbers by the words of `LOSSES`; `odd_times` are those of the join."""
     unmatched, found = joined.unmatched + joined.dropped_labels, {"expired": joined.expired, "dropped": joined.dropped}
     return Counter({"dropped models": n_dropped_models, "unmatched": unmatched, **found}) + odd_times

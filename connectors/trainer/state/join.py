@@ -37,6 +37,7 @@ dropped label.  Old checkpoints also have labels that were not undone: the train
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, replace
 
@@ -48,6 +49,7 @@ from streamsvm.core.saving.snapshot import require_array
 from ...records.classes import ClassLabel, KnownClasses, two_classes
 from ...records.labels import Label
 from ...records.predictions import Said
+from ...records.times import ANY_SKEW, event_time
 from .lesson import NOTHING_TOLD, JoinCounters, Lesson, Told
 from .waiting import FORGET, NEVER, Entry, Waiting, from_columns, to_columns
 
@@ -73,11 +75,14 @@ class Join:
         The classes, for checkpoints; default: two.
     leap_ms
         The largest step of the clock that a single record can make; default: no limit.
+    skew_ms
+        See `join.max_skew_seconds`, in milliseconds; default: no limit.
 
     Attributes
     ----------
-    n_doubted : int
-        Records that were too far ahead of the clock, and of the records after them, since this process began.
+    odd_times : Counter
+        Number of records whose time is not what they say, since this process began: "cut" is too far from the
+        timestamp, "unknown" is missing, "doubted" is too far ahead of the clock, and of the records after it.
     """
 
     def __init__(
@@ -87,12 +92,14 @@ class Join:
         label_bytes: int,
         classes: KnownClasses | None = None,
         leap_ms: int | None = None,
+        skew_ms: int = ANY_SKEW,
     ) -> None:
         self._classes = two_classes() if classes is None else classes
         self._ttl = ttl_ms
         self._leap = math.inf if leap_ms is None else leap_ms
         self._doubted: list[int] = []  # keys of the last records, which were too far ahead of the clock
-        self.n_doubted = 0
+        self._skew = skew_ms
+        self.odd_times: Counter[str] = Counter()
         self._events = Waiting(event_bytes)
         self._labels = Waiting(label_bytes)
         self._clock = NEVER
@@ -306,11 +313,21 @@ class Join:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
+    def time_of(self, own: int | None, stamp: int) -> int:
+        """The time of a record, whose own time `own` may be None; without any, that of the newest record before it."""
+        time = event_time(own, stamp, self._skew)
+        if time is None:
+            self.odd_times["unknown"] += 1
+            return max(self._clock, 0)
+        if own is not None and time != own:
+            self.odd_times["cut"] += 1
+        return time
+
     def pass_time(self, key: int, time: int) -> int:
         """Move the clock to the time of a record, unless it is too far ahead; return the time that the record gets."""
         if time - self._clock <= self._leap or self._clock == NEVER:
             if self._doubted:
-                self.n_doubted += len(self._doubted)
+                self.odd_times["doubted"] += len(self._doubted)
                 self._doubted.clear()
             if time > self._clock:
                 self._advance(time)

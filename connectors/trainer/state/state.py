@@ -195,6 +195,7 @@ class State:
         other.challengers = self.challengers.replaced_by(other.challengers)
         other.counters.erased = max(1, self.version + 1 - other.version)
         other.counters.seconds += self.counters.seconds
+        other.join.odd_times = self.join.odd_times  # the rerun has counted its own
         return replace(other, sequence=self.sequence, erased=self.erased, models=models)
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
@@ -238,7 +239,7 @@ class State:
         scaler: WarmupScaler | None = None,
     ) -> "State":
         """The state of a partition before the first record, with these models."""
-        join = Join(*_limits(settings), classes, _leap(settings))
+        join = Join(*_limits(settings), classes, _leap(settings), int(1000 * settings.join.max_skew_seconds))
         decider = models.trained(None).decider if isinstance(models, SingleModel) else None
         return cls(
             models=models,

@@ -20,7 +20,7 @@ from streamsvm.core.blocks import BLOCK, LARGEST_SQUARED_NORM, MIN_QUERIES
 from streamsvm.core.inputs import is_apart, squared_lengths, without_duplicates
 from streamsvm.core.mixed import apart_of, is_dense, numbers_of, with_columns
 from streamsvm.core.products import add_rows, products
-from streamsvm.core.scaling import CLIP, FAR
+from streamsvm.core.scaling.state import CLIP, FAR
 
 LARGEST_SCALED = math.sqrt(LARGEST_SQUARED_NORM)  # of a scaled feature; the deviation may be tiny
 

@@ -60,14 +60,6 @@ class Others(NamedTuple):
     list_values: np.ndarray
 
 
-class _Tile(NamedTuple):
-    """Some of the examples s: the place of the first one, and what P needs of them."""
-
-    first: int
-    others: Any
-    sq: np.ndarray
-
-
 @compiled
 def _multiply(starts, indices, values, rows, others, P):
     """P[t, s] = <x_t, x_s> for the examples t of `rows`."""
@@ -89,10 +81,9 @@ def _map_block(kernel, P, rows_sq, sq):
 
 
 @compiled
-def _sum_block(kernel, P, rows_sq, sq, c, out):
-    """out_t += sum_s c_s k(x_t, x_s), from inner products."""
+def _add_sums(P, c, out):
+    """out_t += sum_s c_s k(x_t, x_s)."""
     for t in range(P.shape[0]):
-        map_row(kernel, P[t], sq, rows_sq[t])
         out[t] += expansion_sum(c, P[t])
 
 
@@ -150,11 +141,6 @@ class Features:
         """These examples alone."""
         return Features(self._X[ids] if len(self._X) else self._compressed[ids], self.kernel)
 
-    def _tiles(self, ids: np.ndarray) -> list[_Tile]:
-        """These examples, ready to be multiplied with, some at a time."""
-        parts = [ids[c : c + BLOCK_COLUMNS] for c in range(0, len(ids), BLOCK_COLUMNS)]
-        return [_Tile(c * BLOCK_COLUMNS, self._others(part), self.sq[part]) for c, part in enumerate(parts)]
-
     def _others(self, ids: np.ndarray) -> Any:
         if len(self._X):
             return np.ascontiguousarray(self._X[ids].T)
@@ -167,28 +153,26 @@ class Features:
         columns[some.indices, np.repeat(np.arange(len(ids)), np.diff(some.indptr))] = some.data
         return Others(columns, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
-    def _products(self, rows: np.ndarray, tiles: list[_Tile]) -> Iterator[tuple[_Tile, np.ndarray]]:
-        """The inner products of these examples with each tile; the memory is that of the products before."""
-        X = self._X[rows] if len(self._X) else None
-        for tile in tiles:
-            m = len(tile.sq)
-            P = self._memory[: len(rows) * m].reshape(len(rows), m)
-            if X is not None:
-                np.matmul(X, tile.others, out=P)
-            else:
-                _multiply(*self._lists, rows, tile.others, P)
-            self.kernel_evaluations += P.size
-            yield tile, P
-
     def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
-        tiles = self._tiles(ids)
-        at_once = _at_once(len(ids))
+        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values.
+
+        The memory of a block is that of the block before.
+        """
+        parts = [(c, ids[c : c + BLOCK_COLUMNS]) for c in range(0, len(ids), BLOCK_COLUMNS)]
+        tiles = [(c, self._others(part), self.sq[part]) for c, part in parts]
+        at_once = BLOCK_ROWS * max(1, BLOCK_COLUMNS // max(len(ids), 1))  # narrow blocks may be long
         for b in range(0, len(rows), at_once):
             part = rows[b : b + at_once]
-            for tile, P in self._products(part, tiles):
-                _map_block(self.kernel, P, self.sq[part], tile.sq)
-                yield b, tile.first, P
+            X = self._X[part] if len(self._X) else None
+            for c, others, sq in tiles:
+                P = self._memory[: len(part) * len(sq)].reshape(len(part), len(sq))
+                if X is not None:
+                    np.matmul(X, others, out=P)
+                else:
+                    _multiply(*self._lists, part, others, P)
+                self.kernel_evaluations += P.size
+                _map_block(self.kernel, P, self.sq[part], sq)
+                yield b, c, P
 
     def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
         """Put the kernel values of these examples with each other into K, except those among the first ones."""
@@ -197,17 +181,7 @@ class Features:
 
     def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
-        out, tiles = np.zeros(len(rows)), self._tiles(ids)
-        at_once = _at_once(len(ids))
-        for b in range(0, len(rows), at_once):
-            part = rows[b : b + at_once]
-            sq = self.sq[part]
-            for tile, P in self._products(part, tiles):
-                own = c[tile.first : tile.first + len(tile.sq)]
-                _sum_block(self.kernel, P, sq, tile.sq, own, out[b : b + at_once])
+        out = np.zeros(len(rows))
+        for b, first, P in self.kernel_values(rows, ids):
+            _add_sums(P, c[first : first + P.shape[1]], out[b : b + len(P)])
         return out
-
-
-def _at_once(n_ids: int) -> int:
-    """The number of rows of a block: narrow ones may be long."""
-    return BLOCK_ROWS * max(1, BLOCK_COLUMNS // max(n_ids, 1))

@@ -41,7 +41,7 @@ BYTES_EACH = 10  # for a pair of examples: S, K, and the members' part of K
 
 @compiled
 def _map_matrix(kernel, S, sq, K):
-    """Turn squared distances or inner products into kernel values; K may be S."""
+    """Turn squared distances or inner products into kernel values."""
     gamma = np.float32(-kernel.gamma)
     for i in range(S.shape[0]):
         row, out = S[i], K[i]
@@ -124,37 +124,33 @@ KernelSource = Features | Gram  # the examples of a training set, as the solvers
 class Matrices:
     """The kernel matrices of the same examples for several gammas; threads may share it.
 
-    A matrix is kept as long as it is in use, and its memory for the next one; the only one is kept always.  A pickled
-    copy computes them anew.
+    A matrix is kept as long as it is in use, and its memory for the next one.  A pickled copy computes them anew.
 
     Parameters
     ----------
     store
         The examples.
-    count
-        Number of gammas.  With one, S becomes K, in the same memory.
 
     Examples
     --------
     >>> from streamsvm.core.kernels import RBF
-    >>> Matrices(RowStore([[0.0], [1.0]], RBF()), 2).of(RBF(gamma=2.0)).K
+    >>> Matrices(RowStore([[0.0], [1.0]], RBF())).of(RBF(gamma=2.0)).K
     array([[1.   , 0.135],
            [0.135, 1.   ]], dtype=float32)
     """
 
-    def __init__(self, store: RowStore, count: int) -> None:
-        self.store, self._count = store, count
+    def __init__(self, store: RowStore) -> None:
+        self.store = store
         self._forget()
 
     def _forget(self) -> None:
         self._S: np.ndarray | None = None
         self._lock = threading.Lock()
         self._known: weakref.WeakValueDictionary[Kernel, Gram] = weakref.WeakValueDictionary()
-        self._only: Gram | None = None
         self._unused: list[np.ndarray] = []  # fresh memory costs as much as the matrix that is written to it
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"store": self.store, "_count": self._count}
+        return {"store": self.store}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -165,9 +161,10 @@ class Matrices:
         """Whether the matrices fit into the cache of the store, and the CPU computes them."""
         return store.on_cpu and BYTES_EACH * len(store) ** 2 <= 8 * store.cache_floats
 
-    def are_at_hand(self, kernel: Kernel) -> bool:
-        """Whether the matrix of this kernel takes no inner products."""
-        return self._S is not None or kernel in self._known
+    @property
+    def are_at_hand(self) -> bool:
+        """Whether a matrix takes no inner products any more."""
+        return self._S is not None
 
     def of(self, kernel: Kernel) -> Gram:
         """The matrix of this kernel, which differs from that of the store in gamma at most."""
@@ -179,17 +176,13 @@ class Matrices:
 
     def _made(self, kernel: Kernel) -> Gram:
         sq = self.store.data.sq
-        S = _shared_part(self.store) if self._S is None else self._S
-        self._S = S if self._count > 1 else None
-        K = S if self._count == 1 else self._unused.pop() if self._unused else np.empty_like(S)
+        S = self._S = _shared_part(self.store) if self._S is None else self._S
+        K = self._unused.pop() if self._unused else np.empty_like(S)
         _map_matrix(kernel, S, sq.astype(np.float32), K)
         diagonal = self_products(kernel, sq)
         np.fill_diagonal(K, diagonal)
         gram = Gram(K, diagonal)
-        if self._count == 1:
-            self._only = gram
-        else:
-            weakref.finalize(gram, self._unused.append, K)
+        weakref.finalize(gram, self._unused.append, K)
         return gram
 
 

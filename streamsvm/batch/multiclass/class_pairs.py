@@ -18,13 +18,12 @@ import numpy as np
 
 from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.multiclass.small_pairs import Found, Work, solve_pairs
-from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.options import FEW_STEPS, SolverOptions
 from streamsvm.batch.problem import members_of
 from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.threads import one_blas_thread
 
 LARGEST_SMALL = 3000  # examples of a small pair
-STEPS_OF_SMALL = 30  # pair steps for each example, after which `solver` takes over
 CROSS_VALUES = 1 << 22  # of kernel values between classes at a time; more would leave the cache before they are used
 
 
@@ -264,7 +263,7 @@ class _SmallPairs:
         """
         kernel_values = self._square(first), self._squares, self._at[group], K_cross, self._sizes[group]
         of_every, tol = (C * self._box[every], self._features.diagonal[every]), float(self._tol)
-        solve_pairs(*kernel_values, *of_every, self._memory, self._work, tol, STEPS_OF_SMALL, growth, found)
+        solve_pairs(*kernel_values, *of_every, self._memory, self._work, tol, FEW_STEPS, growth, found)
 
     def _room_for(self, n_values: int) -> np.ndarray:
         if len(self._cross) < n_values:

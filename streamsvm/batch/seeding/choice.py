@@ -15,8 +15,8 @@ from streamsvm.batch.costs import (
     step_seconds,
 )
 from streamsvm.batch.solution import Solution
+from streamsvm.batch.working_set.solver import SPARED
 
-ACTIVE = 1.5  # examples for each support vector
 WORTH = 0.8  # a seed must cost less than this share of a cold start
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
 MOST_OF_STEPS, SHARE_OF_STEPS, DECAY = 0.9, 1.3, 0.27  # that a seed leaves to do, if a quarter of all is free
@@ -75,7 +75,7 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     r = support / effective
     r_free = m / max(1, support) * r
     events = events_of(r_free, r - r_free)
-    active = min(float(n), ACTIVE * support)
+    active = min(float(n), SPARED * support)
     newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
     steps = step_seconds(known.iterations, active) + newton
     share = min(MOST_OF_STEPS, SHARE_OF_STEPS / effective**DECAY)

@@ -9,15 +9,13 @@ import numpy as np
 from streamsvm.batch.kernels.rows import LEAST_OF_PRODUCT
 from streamsvm.batch.path import follow as exact
 from streamsvm.batch.path.factor import factorise
-from streamsvm.batch.problem import survey
+from streamsvm.batch.problem import SPARE, survey
 from streamsvm.batch.seeding.full import best
 from streamsvm.batch.seeding.start import Start, entering, settled_start
 from streamsvm.batch.smo import view_of
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.steps.pairs import kernel_among
 from streamsvm.core.compiling._jit import compiled
-
-SPARE_ROOM = 100  # for examples that become free on the path of a few leaving ones
 
 
 def factor_of(previous: Solution) -> exact.Factor | None:
@@ -32,7 +30,7 @@ def factor_of(previous: Solution) -> exact.Factor | None:
     found = factorise(K_M, jitter)
     if found is None:
         return None
-    room = len(members) + SPARE_ROOM
+    room = len(members) + SPARE
     return exact.Factor(*found, members, jitter, *_tolerances(previous), np.empty((room, room)))
 
 

@@ -40,16 +40,12 @@ from streamsvm.batch import smo
 from streamsvm.batch.costs import events_of, path_seconds, step_seconds
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import solution_of, survey, violations
-from streamsvm.batch.seeding.exact import SPARE_ROOM, path
+from streamsvm.batch.problem import SPARE, solution_of, survey, violations
+from streamsvm.batch.seeding.exact import path
 from streamsvm.batch.seeding.methods import solved
 from streamsvm.batch.seeding.start import Start
 from streamsvm.batch.solution import CONVERGED, Solution
-from streamsvm.batch.working_set.solver import LOOSE
-
-RECRUITS, RECRUITS_SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
-PER_SUPPORT = 1.3  # members for each support vector, and some more; also room for more, for each member
-WORTH_CHOOSING = 0.7  # of all examples; more members save no time
+from streamsvm.batch.working_set.solver import LOOSE, SPARED, at_once, worst
 
 
 class Members:
@@ -73,7 +69,7 @@ class Members:
         self.all_rows, self.store = all_rows, all_rows
         self.ids = np.zeros(0, np.int64)
         self._K = np.empty((0, 0))
-        if len(ids) < WORTH_CHOOSING * len(all_rows) and self.has_room(len(ids)):
+        if len(ids) < smo.WORTH_SHRINKING * len(all_rows) and self.has_room(len(ids)):
             self._add(ids)
         else:
             self.ids = np.arange(len(all_rows))
@@ -110,7 +106,7 @@ class Members:
         begin, m = len(self.ids), len(self.ids) + len(ids)
         self.ids = np.concatenate([self.ids, ids])
         if m > len(self._K):
-            room = min(int(PER_SUPPORT * m) + SPARE_ROOM, len(self.all_rows))
+            room = min(int(SPARED * m) + SPARE, len(self.all_rows))
             K, self._K = self._K, np.empty((room, room))
             self._K[:begin, :begin] = K[:begin, :begin]
         self.all_rows.put_square(self.ids, begin, self._K)
@@ -129,7 +125,7 @@ def _nearest(solution: Solution) -> np.ndarray:
     top, bottom, _, _ = survey(solution.dual_coef, solution.g, solution.lo, solution.hi)
     near = violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
     near[solution.support] = np.inf
-    wanted = min(len(near), int(PER_SUPPORT * len(solution.support)) + SPARE_ROOM)
+    wanted = min(len(near), int(SPARED * len(solution.support)) + SPARE)
     return np.sort(np.argpartition(-near, wanted - 1)[:wanted])
 
 
@@ -183,12 +179,9 @@ class _Training:
         """The worst violators among the examples that are no members, and the largest violation."""
         away = violations(self.alpha, self.g, self.lo, self.hi, top, bottom)
         away[self.members.ids] = -np.inf
-        worst = float(away.max())
-        bad = np.flatnonzero(away > max(self.options.tol, LOOSE * worst))
-        most = max(RECRUITS, int(RECRUITS_SHARE * np.count_nonzero(self.alpha)))
-        if len(bad) > most:
-            bad = np.sort(bad[np.argpartition(-away[bad], most)[:most]])
-        return bad, max(0.0, worst)
+        largest = float(away.max())
+        bad = np.flatnonzero(away > max(self.options.tol, LOOSE * largest))
+        return worst(away, bad, at_once(self.alpha)), max(0.0, largest)
 
     def run(self, loose: float, start: Start | None = None) -> Solution:
         """Solve to the tolerance; the members to a loose one first."""
@@ -200,11 +193,11 @@ class _Training:
             top, bottom, _, _ = survey(self.alpha, self.g, self.lo, self.hi)
             if self.status != CONVERGED or top - bottom <= tol:
                 break
-            bad, worst = self.recruits(*((top, bottom) if loose <= tol else extremes))
+            bad, largest = self.recruits(*((top, bottom) if loose <= tol else extremes))
             if not self.members.has_room(len(bad)):
                 return self._among_all()
             self.members = self.members.joined_by(bad)
-            loose = max(tol, min(loose, LOOSE * worst))
+            loose = max(tol, min(loose, LOOSE * largest))
             start = self.path_to(len(bad)) if loose <= tol and len(bad) and self.path_pays(len(bad)) else None
         return self.solution()
 

@@ -34,10 +34,10 @@ from streamsvm.batch.steps.newton import MAX_FREE, Newton
 from streamsvm.batch.steps.pairs import BOTTOM, TOP, newton_partner, update
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
+from streamsvm.core.rounding import KERNEL_ROUNDING
 
 MIN_MEMBERS = 64  # however small the memory: a step needs some to choose from
 AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
-FLOAT32_JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
 
 
 class Active(NamedTuple):
@@ -233,7 +233,7 @@ class Members:
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
         K = square_of(self.matrix, places)
         diagonal = K.reshape(-1)[:: len(places) + 1]
-        diagonal += FLOAT32_JITTER * (1.0 + np.abs(diagonal))
+        diagonal += KERNEL_ROUNDING * (1.0 + np.abs(diagonal))
         return K
 
     def move(self, places: np.ndarray, alpha: np.ndarray) -> None:

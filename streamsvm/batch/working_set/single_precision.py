@@ -5,7 +5,7 @@
 
 1. The gradients of the support vectors, and of all examples within a tolerance of a violation, are computed anew.
 2. The largest change tells how much rounding there was, and a bound how much there may be elsewhere.  If both are at
-   most NEGLIGIBLE tolerances, no other example violates, and the others keep their gradients.
+   most FRACTION of the tolerance, no other example violates, and the others keep their gradients.
 3. Otherwise all gradients are computed anew.
 
 A grid has its own solutions in single precision, see `validation.grids.on_matrix`; `checked` does the same for them.
@@ -30,8 +30,8 @@ import numpy as np
 
 from streamsvm.batch.kernels.features import BLOCK_COLUMNS, BLOCK_ROWS, MAX_COLUMNS, Features
 from streamsvm.batch.kernels.rows import RowStore
-from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import violations
+from streamsvm.batch.options import DEFAULTS, FEW_STEPS, SolverOptions
+from streamsvm.batch.problem import FRACTION, violations
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core import sparse as sp
@@ -43,8 +43,6 @@ WORTH_TWICE = 2000  # examples; with fewer, `smo` alone takes about as long
 ZEROS = 200  # of an example; with more, `smo` alone is as fast (mnist, w8a), with fewer it is not (usps, a9a)
 ROWS_AT_HAND = 0.1  # of all kernel rows, that fit into the cache; with fewer, `smo` computes some again and again
 CLOSER = 0.9  # share of the tolerance: what rounding adds must not make `smo` take a step
-NEGLIGIBLE = 0.2  # rounding, as a share of the tolerance
-ROUGH_STEPS = 100  # pair steps for each example, after which `smo` goes on
 METHOD = ("planning", "over_step", "newton", "shrinking")  # options of the pair steps of `smo`
 
 
@@ -85,7 +83,7 @@ def start(store: RowStore, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, option
         options,
         tol=_tolerance(store, lo, hi, options),
         cache_mb=8 * store.cache_floats / 2**20,
-        max_iterations=min(options.limit(len(y)), ROUGH_STEPS * len(y)),
+        max_iterations=min(options.limit(len(y)), FEW_STEPS * len(y)),
     )
     found, _ = optimum(features, y[trained], lo[trained], hi[trained], own)
     alpha, g = np.zeros(len(y)), np.full(len(y), np.nan)
@@ -107,7 +105,7 @@ def checked(store: RowStore, rough: Solution, options: SolverOptions) -> Solutio
     before, g[near] = g[near], exact(near)
     anew = len(near)
     rounding = max(_rounding(store, alpha), float(np.nanmax(np.abs(g[near] - before), initial=0.0)))
-    if len(others) and not rounding <= NEGLIGIBLE * options.tol:
+    if len(others) and not rounding <= FRACTION * options.tol:
         g[others] = exact(others)
         anew = len(y)
     return replace(rough, store=store, g=g, values_computed=rough.values_computed + anew * len(support))

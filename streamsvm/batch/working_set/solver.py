@@ -49,7 +49,7 @@ import numpy as np
 
 from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import solution_of, survey, violations
+from streamsvm.batch.problem import SPARE, solution_of, survey, violations
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS, Arrivals, Solution
 from streamsvm.batch.working_set.members import Members
 from streamsvm.core.threads import one_blas_thread
@@ -60,7 +60,6 @@ LOOSE = 0.1  # tolerance while examples are coming; then share of the worst viol
 SLACK = 0.5  # how far a member must be from a violation for it to leave
 NEAR = 0.3  # how far a candidate may be from one
 SPARED = 1.5  # members for each that would stay, below which none leaves: to move the matrix would cost more
-SPARE = 100  # members from a start, beside `SPARED` for each support vector and for each one needed
 FIRST, FIRST_SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
 AT_LEAST, SHARE = 400, 4  # violating examples that become members in a round: at least; one for so many members
 
@@ -121,6 +120,11 @@ def _spread(positive: bytes) -> np.ndarray:
 def worst(v: np.ndarray, bad: np.ndarray, room: int) -> np.ndarray:
     """Of the examples `bad`, those with the largest violations v, as many as there is room for."""
     return bad if len(bad) <= room else bad[np.argpartition(-v[bad], max(room - 1, 0))[:room]]
+
+
+def at_once(alpha: np.ndarray) -> int:
+    """How many violating examples become members in a round."""
+    return max(AT_LEAST, int(np.count_nonzero(alpha)) // SHARE)
 
 
 class Training:
@@ -315,7 +319,7 @@ class Training:
                 self._solve(self.tol)
             else:
                 bad = np.flatnonzero(v > max(0.5 * self.tol, LOOSE * largest))
-                bad = worst(v, bad, max(AT_LEAST, int(np.count_nonzero(self.members.alpha)) // SHARE))
+                bad = worst(v, bad, at_once(self.members.alpha))
                 left = [self._drop(SLACK), self._make_room(len(bad))]
                 bad = worst(v, bad, self.members.room - len(self.members))
                 new, candidates = candidates[bad], np.concatenate([np.delete(candidates, bad), *left])

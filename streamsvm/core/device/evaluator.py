@@ -7,7 +7,7 @@ import numpy as np
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import BLOCK, NO_PRODUCTS, Queries
-from streamsvm.core.costs import TASK, VALUE
+from streamsvm.core.costs import FEW_FEATURES, TASK, VALUE
 from streamsvm.core.decision import Decision
 from streamsvm.core.device.choice import Device, is_worth_it
 from streamsvm.core.device.gpu import Gpu
@@ -19,7 +19,6 @@ from streamsvm.core.threads import in_order, threads_for
 
 QUERIES_AT_ONCE = 8192  # in a block for a device, at most
 HOST_BYTES = 64 << 20  # of such a block, before its zeros are left out
-AUTO_FEATURES = 64  # non-zero ones of a query; with fewer, sending its products back takes as long as adding them
 
 
 class Evaluator:
@@ -81,7 +80,8 @@ class Evaluator:
 
     def products(self, s: Expansion, q: Queries, within: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """P and, if `within`, G for a block of examples (see `blocks`); both are empty where rows are faster."""
-        dense = len(q.indices) >= AUTO_FEATURES * len(q.sq) or self.device.choice == "cuda"
+        # With few features, sending the products back takes as long as adding them.
+        dense = len(q.indices) >= FEW_FEATURES * len(q.sq) or self.device.choice == "cuda"
         if dense and self._pays(s, len(q.sq), len(q.indices)):
             products = self._attempt(lambda mirror: mirror.products(s, q))
             if products is not None:

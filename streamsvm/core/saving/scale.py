@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsvm.core.blocks import LARGEST_FEATURE, LARGEST_SQUARED_NORM
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, every, require
-from streamsvm.core.scaling import ACTIVE, APART, PLACES, SPAN, Scaling
+from streamsvm.core.scaling.state import ACTIVE, APART, PLACES, SPAN, Scaling
 
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
 RANGES = {

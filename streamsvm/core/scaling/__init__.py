@@ -74,39 +74,3 @@ limits    what depends on the model's parameters, likewise           (3,)    flo
 Begin with `state`.  `moments` observes examples, `gaps` guesses what they lack, `renewal` takes a new copy into use,
 and `values` scales examples.  The folder imports `blocks` and the compiler.
 """
-
-from streamsvm.core.scaling.moments import fill_block as fill_block
-from streamsvm.core.scaling.moments import observe as observe
-from streamsvm.core.scaling.moments import observe_block as observe_block
-from streamsvm.core.scaling.renewal import awakened as awakened
-from streamsvm.core.scaling.renewal import renewed as renewed
-from streamsvm.core.scaling.state import ACTIVE as ACTIVE
-from streamsvm.core.scaling.state import APART as APART
-from streamsvm.core.scaling.state import CLIP as CLIP
-from streamsvm.core.scaling.state import CUT as CUT
-from streamsvm.core.scaling.state import DUE as DUE
-from streamsvm.core.scaling.state import FAR as FAR
-from streamsvm.core.scaling.state import FAR_SQUARE as FAR_SQUARE
-from streamsvm.core.scaling.state import MEMORY as MEMORY
-from streamsvm.core.scaling.state import NO_MARKS as NO_MARKS
-from streamsvm.core.scaling.state import NO_ROWS as NO_ROWS
-from streamsvm.core.scaling.state import NORM as NORM
-from streamsvm.core.scaling.state import OF_FEATURES as OF_FEATURES
-from streamsvm.core.scaling.state import OF_PLACES as OF_PLACES
-from streamsvm.core.scaling.state import PLACES as PLACES
-from streamsvm.core.scaling.state import RENEWED as RENEWED
-from streamsvm.core.scaling.state import SCALES as SCALES
-from streamsvm.core.scaling.state import SEEN as SEEN
-from streamsvm.core.scaling.state import SPAN as SPAN
-from streamsvm.core.scaling.state import SPARSE as SPARSE
-from streamsvm.core.scaling.state import SPREAD as SPREAD
-from streamsvm.core.scaling.state import TRACKS as TRACKS
-from streamsvm.core.scaling.state import WAIT as WAIT
-from streamsvm.core.scaling.state import ZEROS as ZEROS
-from streamsvm.core.scaling.state import RawRows as RawRows
-from streamsvm.core.scaling.state import Scaling as Scaling
-from streamsvm.core.scaling.state import copy as copy
-from streamsvm.core.scaling.state import empty as empty
-from streamsvm.core.scaling.state import with_room as with_room
-from streamsvm.core.scaling.values import compress_scaled as compress_scaled
-from streamsvm.core.scaling.values import scale_block as scale_block

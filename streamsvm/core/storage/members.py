@@ -23,7 +23,7 @@ from streamsvm.core.expansion import (
     is_binary,
 )
 from streamsvm.core.rows import MIN_CACHED_ROWS
-from streamsvm.core.scaling import NO_ROWS, RawRows
+from streamsvm.core.scaling.state import NO_ROWS, RawRows
 
 WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
 SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")  # the arrays of a snapshot

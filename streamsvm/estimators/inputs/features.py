@@ -21,7 +21,7 @@ import numpy as np
 from streamsvm.core import blocks
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
 from streamsvm.estimators.inputs.checks import (

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsvm.core.blocks import squared_norms
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 

@@ -22,7 +22,7 @@ from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_products
 from streamsvm.core.saving.faults import LARGEST_MERGED_BOX
 from streamsvm.core.saving.rows import require_rows
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, every, require, require_array
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs.class_sample import MAX_VALUES, ClassSample, priorities, priority_of
 from streamsvm.estimators.inputs.sample import (
     Kept,

@@ -10,24 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import scaling, storage
 from streamsvm.core import sparse as sp
+from streamsvm.core import storage
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, queries_of
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, about, make_kernel
 from streamsvm.core.saving.scale import require_scale
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
-from streamsvm.core.scaling import (
+from streamsvm.core.scaling.moments import fill_block, observe_block
+from streamsvm.core.scaling.renewal import awakened, renewed
+from streamsvm.core.scaling.state import (
     ACTIVE,
     APART,
     CLIP,
     DUE,
     FAR,
     FAR_SQUARE,
+    MEMORY,
     NO_MARKS,
     NO_ROWS,
     OF_FEATURES,
     OF_PLACES,
+    OLD_ENOUGH,
     PLACES,
     RENEWED,
     SCALES,
@@ -40,8 +44,11 @@ from streamsvm.core.scaling import (
     ZEROS,
     RawRows,
     Scaling,
+    copy,
+    empty,
+    with_room,
 )
-from streamsvm.core.scaling.state import OLD_ENOUGH
+from streamsvm.core.scaling.values import scale_block
 from streamsvm.core.storage import owned
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.raw_rows import from_rows
@@ -51,7 +58,7 @@ SCALE = "scale"
 MOST = 0.75  # of the weight that all examples have: between those of a feature that half of them lack, and of all
 FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
 PREFIX = "scale."  # before the names of its arrays in a snapshot
-DTYPES = {name: array.dtype for name, array in scaling.empty(False, False)._asdict().items()}
+DTYPES = {name: array.dtype for name, array in empty(False, False)._asdict().items()}
 
 
 def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
@@ -95,7 +102,7 @@ class RunningScale:
     weighs = False  # whether it has weights of the features, see `tuned.weights`
     gamma_factor = 1.0  # by how much gamma grows because of them
 
-    def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
+    def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = MEMORY) -> None:
         self.sets_gamma = gamma == SCALE
         scales = scaling_ == STANDARD or (scaling_ == AUTO and self.sets_gamma)
         tracks = scales or (self.sets_gamma and "gamma" in about(kernel).parameters)
@@ -103,7 +110,7 @@ class RunningScale:
         if kernel == "rbf" and not scales:
             far = (0.0, FAR) if self.sets_gamma else (FAR / gamma, 0.0)
         self._shifts = far[0] < np.inf
-        self.state = scaling.empty(tracks, scales, memory=memory, far=far)
+        self.state = empty(tracks, scales, memory=memory, far=far)
 
     @property
     def scales(self) -> bool:
@@ -163,7 +170,7 @@ class RunningScale:
             return
         n = len(features)
         if n > len(self.state.place):
-            self.state = scaling.with_room(self.state, max(n, 2 * len(self.state.place)), len(self.state.m))
+            self.state = with_room(self.state, max(n, 2 * len(self.state.place)), len(self.state.m))
         if n > features.n_kept:
             own = self.state.place[features.n_kept : n]
             own[own < 0] = np.where(features.provisional_apart(), APART, -1)[own < 0]
@@ -176,10 +183,10 @@ class RunningScale:
         largest = 2.0 * raw.sq.max(initial=0.0)  # at least: features are rounded
         if not self.tracks and not (self._shifts and largest >= self.state.limits[FAR_SQUARE]):
             return raw._replace(gaps=False, marks=NO_MARKS), self.state
-        after = scaling.copy(self.state)
+        after = copy(self.state)
         if raw.gaps and (raw.marks.any() or self.has_gaps(raw.columns, len(raw.sq))):
             return self._filled(raw, counted, after), after
-        n = scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted, raw.gaps)
+        n = observe_block(after, raw.indptr, raw.columns, raw.values, counted, raw.gaps)
         return raw.part(0, n)._replace(gaps=False, marks=NO_MARKS), after
 
     def has_gaps(self, columns: np.ndarray, n: int) -> bool:
@@ -213,7 +220,7 @@ class RunningScale:
         """The compressed rows of these examples until the scale is due, with their gaps filled."""
         most, ends = len(columns) + len(counted) * self.n_places, np.zeros(len(starts), np.int64)
         filled = np.empty(most, np.int64), np.empty(most)
-        n = scaling.fill_block(c, starts, columns, values, counted, marks, ends, *filled)
+        n = fill_block(c, starts, columns, values, counted, marks, ends, *filled)
         return ends[: n + 1], filled[0][: ends[n]].copy(), filled[1][: ends[n]].copy()
 
     def of(self, column: int) -> tuple[float, float]:
@@ -259,7 +266,7 @@ class RunningScale:
 
     def copy(self) -> RunningScale:
         """A scale of its own, which can take in other examples."""
-        return self._with(scaling.copy(self.state))
+        return self._with(copy(self.state))
 
     def renewed(self, n_members: int, vectors: Expansion | None = None) -> RunningScale:
         """A scale whose running moments are in use, for models that have at most so many members.
@@ -267,14 +274,14 @@ class RunningScale:
         Those are among the vectors, which are needed if no moments were kept so far.
         """
         scale = self if vectors is None else self.awake(vectors)
-        return self._with(scaling.renewed(scale.state, n_members))
+        return self._with(renewed(scale.state, n_members))
 
     def awake(self, vectors: Expansion) -> RunningScale:
         """A scale that keeps moments; if it did not, they are those of the vectors, whose features are as they came."""
         if self.tracks:
             return self
         rows = storage.rows_of(vectors, storage.live_slots(vectors), len(vectors.member_indices))
-        return self._with(scaling.awakened(self.state, rows.astype(np.float64)))
+        return self._with(awakened(self.state, rows.astype(np.float64)))
 
     def sees_like(self, other: RunningScale) -> bool:
         """Whether both leave all features alone."""
@@ -299,7 +306,7 @@ class RunningScale:
         if self.is_active:
             if raw.gaps and self.has_gaps(raw.columns, len(raw.sq)):
                 raw = self._filled(raw, np.zeros(len(raw.sq), bool), self.state)
-            return scaling.scale_block(self.state, raw)
+            return scale_block(self.state, raw)
         return queries_of(raw.indptr, raw.columns, raw.values)
 
     def kept(self, raw: RawRows) -> RawRows:
@@ -318,7 +325,7 @@ class RunningScale:
         if not self.tracks and not (c.place == APART).any():
             return {}
         if n_features > len(c.place):
-            c = scaling.with_room(c, n_features, len(c.m))
+            c = with_room(c, n_features, len(c.m))
         n_places = int(c.counts[PLACES])
         arrays = {name: getattr(c, name)[:n_features] for name in OF_FEATURES}
         arrays |= {name: getattr(c, name)[:n_places] for name in OF_PLACES}

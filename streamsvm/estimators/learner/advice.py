@@ -14,7 +14,7 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.core.inputs import APART, is_apart
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, RBF_KIND, Kernel
 from streamsvm.core.rounding import DUST, PRECISION
-from streamsvm.core.scaling import CLIP, SPREAD
+from streamsvm.core.scaling.state import CLIP, SPREAD
 from streamsvm.core.stream_warning import StreamWarning as StreamWarning
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State

@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm.core import arguments
 from streamsvm.core.blocks import Queries
 from streamsvm.core.class_weights import largest_weight
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import finishing, forgetting, late

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core.blocks import Queries
-from streamsvm.core.scaling import NO_ROWS, RawRows
+from streamsvm.core.scaling.state import NO_ROWS, RawRows
 from streamsvm.estimators.inputs.named_rows import joined_rows, rows_at
 from streamsvm.online.arrival import Block
 

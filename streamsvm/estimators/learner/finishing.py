@@ -13,7 +13,7 @@ from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.class_sample import priorities

@@ -16,7 +16,7 @@ from streamsvm.core import arguments, blocks, class_weights, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion, is_binary
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product, self_products
-from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.core.scaling.state import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
 from streamsvm.estimators.learner import eviction, validation

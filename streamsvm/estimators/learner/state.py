@@ -20,7 +20,7 @@ from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.saving.snapshot import LARGEST_COUNT
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.reservoir import Reservoir

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm.active.choosing.decisions import leads_of
 from streamsvm.core import arguments
+from streamsvm.core.rounding import DUST
 from streamsvm.core.storage import live_slots
 from streamsvm.estimators.inputs.checks import labels_for
 from streamsvm.estimators.learner import finishing, learning
@@ -17,7 +18,7 @@ from streamsvm.estimators.learner.forgetting import forget, leave_out, relabel
 from streamsvm.estimators.learner.sharing import to_the_end
 from streamsvm.estimators.learner.state import State, slots_of
 from streamsvm.estimators.multiclass.learning import JointLearning
-from streamsvm.validation.streaming.held_out_margins import TINY, LeftOut, Part
+from streamsvm.validation.streaming.held_out_margins import LeftOut, Part
 
 
 class ForgettingModels(JointLearning):
@@ -82,7 +83,7 @@ class ForgettingModels(JointLearning):
         """Half the lead of each example's class over the best other one; above 0 where the class is predicted."""
         leads = leads_of(places, self._values(margins))
         is_right = self._best(margins) == places  # which the values alone do not tell
-        return np.where(is_right, np.maximum(leads, TINY), np.minimum(leads, -TINY))
+        return np.where(is_right, np.maximum(leads, DUST), np.minimum(leads, -DUST))
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned; see `LASVM.relabel`.

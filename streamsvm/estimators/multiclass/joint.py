@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core.blocks import Queries
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.learner.state import State, clock_of, interruptible, members_of, note, recover
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block
 from streamsvm.online.joint_learning import (
-    ALL,
     COUNTS,
     LEARNED,
     NEWEST,
@@ -114,7 +113,7 @@ class JointModels:
         pos_weight = 0.0 if isinstance(state.pos_weight, str) else float(state.pos_weight)
         rest = (state.kernel, state.rule, given.compiled(), course, begin, end, pos_weight, n_features, arriving)
         try:
-            while (k := learn_together(*self._like, *rest)) != ALL:
+            while (k := learn_together(*self._like, *rest)) < len(signs):
                 t = begin + int(place[1])
                 left = _n_left(signs[k], given.classes[t:])
                 self._make_room(k, given.q.part(t, t + 1), n_features, left, U)

@@ -13,7 +13,7 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.saving import snapshot
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.examples import LabelledBlock, joined_blocks
 from streamsvm.estimators.learner.sharing import to_the_end, use_scales

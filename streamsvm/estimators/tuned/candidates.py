@@ -16,7 +16,7 @@ from streamsvm.core.blocks import BLOCK
 from streamsvm.core.class_weights import Counts
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
-from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.core.scaling.state import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamsvm.core.class_weights import Counts
-from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.core.scaling.state import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.examples import LabelledBlock, all_rows, n_learned
 from streamsvm.estimators.learner.learning import learn_values

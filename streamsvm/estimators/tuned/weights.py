@@ -18,7 +18,7 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.blocks import BLOCK
 from streamsvm.core.saving.snapshot import require, require_array
-from streamsvm.core.scaling import PLACES, Scaling
+from streamsvm.core.scaling.state import PLACES, Scaling
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.state import State, rescaled

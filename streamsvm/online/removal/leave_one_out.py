@@ -30,8 +30,7 @@ import numpy as np
 from streamsvm.batch import costs
 from streamsvm.batch.path import follow as path
 from streamsvm.batch.path.factor import factorise
-from streamsvm.batch.problem import penalties, survey
-from streamsvm.batch.seeding.exact import SPARE_ROOM
+from streamsvm.batch.problem import SPARE, penalties, survey
 from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
@@ -159,7 +158,7 @@ class LeaveOut:
         found = factorise(kernel_among(s, self.kernel, M), jitter)
         self._place = np.empty(n, np.int8)
         forget.put_places(s, self._place)
-        room = len(M) + SPARE_ROOM
+        room = len(M) + SPARE
         return None if found is None else path.Factor(*found, M, jitter, above, below, np.empty((room, room)))
 
     def _follow(self, mass: np.ndarray, c: np.ndarray, alpha, g, lo, hi) -> bool:

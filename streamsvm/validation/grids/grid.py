@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import SmoothSVM, Solution
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.parallel import warn_of_one_class
@@ -105,7 +104,17 @@ class Outcome:
         return None if np.isnan(self.scores).all() else self.best
 
     @property
-    def _solution(self) -> Any:
+    def solution(self) -> Any:
+        """The model of the best cell, trained on all examples: a `Solution`, a `SmoothSVM` or a `OneVsOne`.
+
+        A `OneVsOne` can go on learning.  It takes arrays and sparse matrices with the columns of X.
+
+        Raises
+        ------
+        ValueError
+            If there is none: with ``refit=False``, if no cell has a score, if the search scaled the features, or if X
+            is a frame of several classes.  The message says what to do.
+        """
         if isinstance(self.refitted, str):
             raise ValueError(f"the search has no solution: {self.refitted}")
         return self.refitted
@@ -153,19 +162,6 @@ class Search(Outcome):
             f"seconds={self.seconds:.3f})\nscores, a row for each C and a column for each gamma:\n"
             + np.array2string(self.scores, precision=4, threshold=200, edgeitems=4, max_line_width=100)
         )
-
-    @property
-    def solution(self) -> Solution | SmoothSVM:
-        """The model of the best cell, trained on all examples: a `Solution` of the batch solver, or a `SmoothSVM`.
-
-        Raises
-        ------
-        ValueError
-            If there is none: with ``refit=False``, if no cell has a score, or if the search scaled the features.  The
-            message says what to do.
-        """
-        found: Solution | SmoothSVM = self._solution
-        return found
 
     @property
     def status(self) -> Counter[str]:

@@ -37,20 +37,6 @@ class ClassSearch(Outcome):
     def __repr__(self) -> str:
         return f"ClassSearch({len(self.table)} cells, best={self._best_if_any}, seconds={self.seconds:.3f})"
 
-    @property
-    def solution(self) -> Any:
-        """The model of the best cell, trained on all examples: a `OneVsOne`, which can go on learning.
-
-        It takes arrays and sparse matrices with the columns of X.
-
-        Raises
-        ------
-        ValueError
-            If there is none: with ``refit=False``, if no cell has a score, if the search scaled the features, or if X
-            is a frame.  The message says what to do.
-        """
-        return self._solution
-
 
 def of_classes(kind: Any, binary: Any, setting: Setting, grid: Grid, seeding: str, n_jobs: int | None) -> Found:
     """The cells of a model of this kind, such as a `OneVsOne`, of models like `binary`."""

@@ -33,7 +33,7 @@ def refitted(matrices: Matrices, problem: Problem, alphas: list[np.ndarray]) -> 
     its solution must not depend on a start.
     """
     store, y, lo, hi, options = problem
-    if not is_positive_semidefinite(store.kernel) or not matrices.are_at_hand(store.kernel):
+    if not is_positive_semidefinite(store.kernel) or not matrices.are_at_hand:
         return None
     gram = matrices.of(store.kernel)
     alpha = np.clip(np.sum(alphas, axis=0) / max(1, np.count_nonzero(alphas, axis=0).max()), lo, hi)

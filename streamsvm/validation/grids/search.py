@@ -226,7 +226,7 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
     shared: tuple[Any, ...] = ()
     if on_matrix:
         of_Cs = tuple(examples.problem(problem.store, C) for C in grid.Cs)
-        shared = Matrices(problem.store, len(grid.gammas)), of_Cs
+        shared = Matrices(problem.store), of_Cs
     sharing = max(jobs, SHARES if on_matrix else 1)
     parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [

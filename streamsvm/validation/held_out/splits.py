@@ -29,6 +29,7 @@ from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.options import STEPS_PER_EXAMPLE
 from streamsvm.batch.path.follow import Factor
+from streamsvm.batch.problem import SPARE
 from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
@@ -226,7 +227,7 @@ def _run_part(task: tuple[Plan, np.ndarray | None, range]) -> list[Fold]:
     members = None if ids is None else Members(store, ids)
     factor = plan.factor
     if factor is not None:
-        factor = factor._replace(workspace=_square(len(factor.members) + seeds.exact.SPARE_ROOM))
+        factor = factor._replace(workspace=_square(len(factor.members) + SPARE))
     own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, factor=factor)
     first, *others = run(own, splits)
     rows = first.rows_computed + store.rows_computed - sum(part.rows_computed for part in (first, *others))

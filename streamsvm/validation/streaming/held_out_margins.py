@@ -26,7 +26,6 @@ from streamsvm.core.costs import REMOVED
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.streaming import cost
 
-TINY = 1e-12  # the margin or the lead of an example of which only the sign is known
 Leads = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

@@ -37,12 +37,13 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core.fixed import fixed_parameters
+from streamsvm.core.rounding import DUST
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.ranking import prbep_score
 from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, g_mean_of_errors
-from streamsvm.validation.streaming.held_out_margins import TINY, LeftOut
+from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
 OUTCOMES = 200  # outcomes that measure how good the guesses are
@@ -187,10 +188,10 @@ class _Scores:
     ) -> None:
         self.places, self.signs = model.places, model.signs
         known, wrong, right = ~np.isnan(found), bounds == WRONG, bounds == RIGHT
-        low, high = np.where(right, TINY, -np.inf), np.where(wrong, -TINY, margin + model.slack)
+        low, high = np.where(right, DUST, -np.inf), np.where(wrong, -DUST, margin + model.slack)
         self.low, self.high = np.where(known, found, low), np.where(known, found, high)
-        guess = np.where(wrong, np.minimum(margin - fall, -TINY), margin - fall)
-        guess = np.where(right, np.maximum(guess, TINY), guess)
+        guess = np.where(wrong, np.minimum(margin - fall, -DUST), margin - fall)
+        guess = np.where(right, np.maximum(guess, DUST), guess)
         self.guess = np.where(known, found, guess)
         self.unknown, self.removed = (bounds == UNKNOWN) & ~known, removed
         self.first_guess = guess

@@ -13,7 +13,7 @@ from streamsvm.core.saving import faults
 from streamsvm.core.saving.rows import require_rows
 from streamsvm.core.saving.scale import RANGES, require_scale
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.core.scaling import copy as copy_of_scale
+from streamsvm.core.scaling.state import copy as copy_of_scale
 
 REALS = (0.0, 0.5, -1.0, 3.0, 1e10, 5e29, 1e30, -1e30, 1e37, 1e300, np.nan, np.inf, -np.inf)
 NUMBERS = (0, 1, -1, 2, 3, 7, 2**40, 2**62, 2**62 + 2**60, -(2**63))

@@ -6,19 +6,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.core import scaling
-from streamsvm.core.scaling import ACTIVE, APART, DUE, NORM, OF_FEATURES, OF_PLACES, PLACES, SEEN, SPARSE, SPREAD
+from streamsvm.core.scaling.moments import fill_block, observe_block
+from streamsvm.core.scaling.renewal import AT_ONCE, renewed
+from streamsvm.core.scaling.state import (
+    ACTIVE,
+    APART,
+    DUE,
+    FAR,
+    MEMORY,
+    NORM,
+    OF_FEATURES,
+    OF_PLACES,
+    OLD_ENOUGH,
+    PLACES,
+    SEEN,
+    SPARSE,
+    SPREAD,
+    empty,
+)
+from streamsvm.core.scaling.values import scale_block
 from streamsvm.estimators.inputs import raw_rows
 
-NOT_SHIFTED, WITH_A_NUMBER, WITH_SCALE = (np.inf, 0.0), (scaling.FAR / 0.5, 0.0), (0.0, scaling.FAR)
+NOT_SHIFTED, WITH_A_NUMBER, WITH_SCALE = (np.inf, 0.0), (FAR / 0.5, 0.0), (0.0, FAR)
 KINDS = [(True, NOT_SHIFTED), (False, NOT_SHIFTED), (False, WITH_A_NUMBER), (False, WITH_SCALE)]
 
 
 class Pair:
     """The compiled scale and its twin, which see the same examples."""
 
-    def __init__(self, scales=True, n_features=40, memory=scaling.MEMORY, far=NOT_SHIFTED, apart=()):
-        self.fast = scaling.empty(True, scales, n_features, memory=memory, far=far)
+    def __init__(self, scales=True, n_features=40, memory=MEMORY, far=NOT_SHIFTED, apart=()):
+        self.fast = empty(True, scales, n_features, memory=memory, far=far)
         self.fast.place[list(apart)] = APART
         self.slow = naive.NaiveScale(scales, memory, far, apart)
         self.n_renewed = self.n_filled = 0
@@ -30,7 +47,7 @@ class Pair:
         starts, most, counted = np.zeros(2, np.int64), len(x) + len(self.fast.m), np.array([counts])
         filled = np.empty(most, np.int64), np.empty(most)
         given = (raw.indptr, columns, values, counted, np.array([marked]))
-        assert scaling.fill_block(self.fast, *given, starts, *filled) == 1
+        assert fill_block(self.fast, *given, starts, *filled) == 1
         found = dict(zip(*(part[: starts[1]].tolist() for part in filled), strict=True))
         expected = self.slow.filled(x, marked)
         assert list(found) == list(expected)
@@ -41,7 +58,7 @@ class Pair:
         due = bool(self.fast.counts[DUE])
         assert due == self.slow.due, f"example {self.slow.n_seen}"
         if due:
-            self.fast = scaling.renewed(self.fast, n_members)
+            self.fast = renewed(self.fast, n_members)
             self.slow.renew(n_members)
             self.n_renewed += 1
         return due
@@ -61,7 +78,7 @@ class Pair:
     def check_scaled(self, x):
         """One query, whose columns may be -1; its features as the twin scales them."""
         columns, values = np.array(list(x), np.int64), np.array(list(x.values()), np.float64)
-        q = scaling.scale_block(self.fast, raw_rows.one_row(columns, values))
+        q = scale_block(self.fast, raw_rows.one_row(columns, values))
         expected = self.slow.scaled({d: v for d, v in x.items() if d >= 0})
         assert q.indices.tolist() == list(expected)
         np.testing.assert_allclose(q.values, list(expected.values()), rtol=1e-5, atol=1e-6)
@@ -229,9 +246,9 @@ def test_in_a_sparse_matrix_what_is_lacking_is_0():
         x = missing(rng, t) | {4: -2.0}
         columns, values = np.array(list(x)), np.array(list(x.values()))
         pair.slow.observe(x, may_be_unknown=False)
-        scaling.observe_block(c, np.array([0, len(x)]), columns, values, np.ones(1, bool), False)
+        observe_block(c, np.array([0, len(x)]), columns, values, np.ones(1, bool), False)
         if pair.slow.due:
-            c = scaling.renewed(c, 0)
+            c = renewed(c, 0)
             pair.slow.renew(0)
     pair.fast = c
     pair.check()
@@ -283,7 +300,7 @@ def test_a_late_feature_gets_a_place_and_then_its_scale():
     rng, pair = np.random.default_rng(0), Pair()
     for t in range(500):
         pair.observe(late(rng, t), n_members=30)
-        assert (pair.fast.place[9] >= 0) == (t > 50 + scaling.state.OLD_ENOUGH), t
+        assert (pair.fast.place[9] >= 0) == (t > 50 + OLD_ENOUGH), t
     np.testing.assert_allclose(of(pair, 9), (1000.0, 300.0), rtol=0.2)
 
 
@@ -299,7 +316,7 @@ def test_one_hostile_example_gets_no_places_and_hardly_moves_the_spread():
 
 
 def test_more_features_than_get_a_place_at_once_deserve_theirs():
-    n = scaling.renewal.AT_ONCE + 1
+    n = AT_ONCE + 1
     pair = Pair(n_features=n)
     x = dict.fromkeys(range(n), 2.0)
     pair.observe(x)
@@ -307,7 +324,7 @@ def test_more_features_than_get_a_place_at_once_deserve_theirs():
     np.testing.assert_allclose(pair.fast.totals[SPREAD], 4.0 * n)
     while pair.fast.counts[PLACES] == 0:
         pair.observe(x)
-    assert (pair.fast.counts[PLACES], pair.fast.counts[SEEN]) == (n, scaling.state.OLD_ENOUGH + 1)
+    assert (pair.fast.counts[PLACES], pair.fast.counts[SEEN]) == (n, OLD_ENOUGH + 1)
 
 
 def test_a_scale_that_is_not_due_is_not_renewed():
@@ -343,8 +360,8 @@ def test_the_order_of_features_does_not_matter():
 
 
 def test_a_scale_that_tracks_nothing_stays_as_it_is():
-    c = scaling.empty(False, False)
-    scaling.observe_block(c, np.array([0, 1]), np.array([0]), np.array([5.0]), np.ones(1, bool), False)
+    c = empty(False, False)
+    observe_block(c, np.array([0, 1]), np.array([0]), np.array([5.0]), np.ones(1, bool), False)
     assert c.counts[SEEN] == 0
 
 

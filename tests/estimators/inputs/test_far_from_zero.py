@@ -12,7 +12,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsO
 from streamsvm.active import MaxLabels, label_pool
 from streamsvm.batch.kernels.features import Features
 from streamsvm.core.kernels import RBF, Linear
-from streamsvm.core.scaling import FAR, PLACES, SEEN, TRACKS
+from streamsvm.core.scaling.state import FAR, PLACES, SEEN, TRACKS
 from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.validation import cross_validate

@@ -17,7 +17,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.kernels import kernel_values
 from streamsvm.core.saving.snapshot import pack, unpack
-from streamsvm.core.scaling import CUT, FAR, PLACES, SEEN, SPREAD
+from streamsvm.core.scaling.state import CUT, FAR, PLACES, SEEN, SPREAD
 from streamsvm.estimators.learner.advice import StreamWarning
 from tests.helpers.states import binaries_of, state_of
 
