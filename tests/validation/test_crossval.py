@@ -615,6 +615,13 @@ def test_giving_up_is_said():
     assert not any(part.converged for part in result.per_fold)
 
 
+@pytest.mark.filterwarnings("ignore:the solver gave up")
+@pytest.mark.parametrize("seeding", ["auto", "none", "top"])
+def test_no_fold_takes_more_steps_than_allowed(seeding):
+    result = cross_validate(LASVM(C=100.0), *noisy(), seeding=seeding, options=SolverOptions(max_iterations=3))
+    assert max(part.iterations for part in result.per_fold) == 3
+
+
 def test_a_bar_is_for_terminals_only(capfd):
     X, y = noisy(40)
     cross_validate(LASVM(C=1.0), X, y, k=2, progress=True)
