@@ -119,7 +119,8 @@ def cross_validate(
     Each step of ``"ato"`` solves a least squares problem of all free examples.  The solver then has steps left to do,
     where ``"chained"`` leaves none: 167 and 0 for a fold of ten of ionosphere, and 380 from 0.
 
-    If the solver gave up on the full problem, it gives up on each fold after a twentieth of the usual steps, or after `max_iterations` of them.
+    If the solver gave up on the full problem, it gives up on each fold after a twentieth of the usual steps, or after
+    `max_iterations` of them.
 
     A `OneVsOne` with ``"skip"`` copies the pairs that lose no support vector.  With ``"auto"``, it does so if all
     splits leave out at most 2 in 100 examples; otherwise it uses ``"none"``.
