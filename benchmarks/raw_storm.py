@@ -120,7 +120,7 @@ def outcome(folder):
         log.seek("dlq", 0, 0)
         letters = {dict(r.headers)["sv-dlq-offset"]: dict(r.headers)["sv-dlq-reason"] for r in log.poll(0, 10**7)}
     counters = {name: n for name, n in stored.checkpoint.counters.items() if name != "seconds"}
-    return stored.models.digest(), counters, letters, stored.models.records(None)
+    return stored.models.digest(), counters, letters, stored.models.trained(None).records
 
 
 def main():

@@ -7,10 +7,9 @@ import numpy as np
 
 from streamsvm.core.guesses import ERROR_OF_LAST, MEAN, N
 from streamsvm.features.field import JUDGED, OWN_VALUES, Field
-from streamsvm.features.values import CATEGORY, EPOCHS, ID, IGNORE, LIST, TEXT
+from streamsvm.features.values import CATEGORY, EPOCHS, ID, IGNORE, KEPT, LIST, TEXT
 
 HEADS = ("field", "kind", "present", "missing", "unfit", "remark")
-LONGEST = 40  # characters of a name that a table shows
 DIGITS_OF_TEXT = 0.35  # mean share of digits from which texts are rather times or codes
 
 
@@ -44,7 +43,7 @@ class Summary(tuple[FieldSummary, ...]):
 
     def __str__(self) -> str:
         """A table with a line for each field."""
-        rows = [HEADS, *((str(f.name)[:LONGEST], f.kind or "-", *map(str, f[2:5]), f.remark) for f in self)]
+        rows = [HEADS, *((str(f.name)[:KEPT], f.kind or "-", *map(str, f[2:5]), f.remark) for f in self)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from numbers import Number
 from typing import Any
 from uuid import UUID
@@ -88,20 +89,15 @@ def time_of(v: Any) -> Any:
     return v if v.tzinfo else v.replace(tzinfo=UTC)
 
 
-def epoch_reader(kind: str) -> Callable[[Any], Any]:
-    """The reader of times that are numbers since 1970, in the unit of this kind."""
-    unit = EPOCHS[kind]
-
-    def epoch_of(v: Any) -> Any:
-        number = number_of(v)
-        if number is None or number is UNFIT:
-            return number
-        try:
-            return EPOCH + timedelta(seconds=number / unit)
-        except OverflowError:
-            return UNFIT
-
-    return epoch_of
+def epoch_of(v: Any, unit: int) -> Any:
+    """A time from a number since 1970; there are so many of it in a second."""
+    number = number_of(v)
+    if number is None or number is UNFIT:
+        return number
+    try:
+        return EPOCH + timedelta(seconds=number / unit)
+    except OverflowError:
+        return UNFIT
 
 
 def word_of(v: Any) -> Any:
@@ -154,7 +150,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     TIME: time_of,
     TEXT: text_of,
     LIST: list_of,
-    **{kind: epoch_reader(kind) for kind in EPOCHS},
+    **{kind: partial(epoch_of, unit=unit) for kind, unit in EPOCHS.items()},
 }
 
 

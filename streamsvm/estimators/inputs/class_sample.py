@@ -70,7 +70,7 @@ class ClassSample:
             self.narrow()
         while len(kept) > self.room:
             del kept[self._last().id]
-        if len(self._oldest) > 2 * self.room:
+        if max(len(self._largest), len(self._oldest)) > 2 * self.room:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
             self._oldest = sorted((other.born, other.id) for other in kept.values())
         self.limit = self.most if len(kept) < self.room else self._last().priority if kept else 0

@@ -62,10 +62,9 @@ class ClassStack:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `dump` gave, or raise a SnapshotError."""
-        found = (require_array(arrays, f"stack.{name}", np.float64, (K + 1,) * d) for name, d in (("w", 1), ("S", 2)))
-        self.w, self.S = (np.array(array) for array in found)
-        require_finite(arrays, "stack.w")
-        require_finite(arrays, "stack.S")
+        names = ("stack.w", "stack.S")
+        self.w, self.S = (require_array(arrays, name, np.float64, (K + 1,) * d) for d, name in enumerate(names, 1))
+        require_finite(arrays, *names)
 
 
 def _inputs(logits: np.ndarray, joint: Sequence[float]) -> np.ndarray:

@@ -56,9 +56,7 @@ class Latest:
 
     def widen(self, d: int) -> None:
         """Make room for more columns."""
-        X = np.full((BUFFER, d), np.nan)
-        X[:, : self.X.shape[1]] = self.X
-        self.X = X
+        self.X = np.pad(self.X, ((0, 0), (0, d - self.X.shape[1])), constant_values=np.nan)
 
     def in_order(self) -> tuple[np.ndarray, np.ndarray]:
         """The records and their labels, from the oldest to the newest."""

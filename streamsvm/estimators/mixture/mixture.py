@@ -48,7 +48,7 @@ class Mixture(Asking):
 
     **Label.**  The more probable label is predicted, so the `threshold` and the weights of the model do not decide it.
 
-    **Memory** is bounded but for the model's: about 3 MB with few features, and 6 MB with 128.  Each further class
+    **Memory** is bounded but for the model's: about 1.5 MB with few features, and 4 MB with 128.  Each further class
     takes 0.3 to 0.7 MB.
 
     **Several classes.**  ``Mixture(OneVsRest(AutoLASVM()))`` has experts for each class.  One softmax, which learns

@@ -138,6 +138,14 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, span, max_values):
                 assert [own.room for own in fast._classes] == slow.rooms
 
 
+@pytest.mark.parametrize("span", [None, 5])
+def test_what_has_left_takes_no_memory(span):
+    sample = Reservoir(40, span)
+    for t in range(2000):
+        sample.note(t, t, t, t - (span or t), t % 2 == 0, 1.0, np.zeros(1, np.int64), np.ones(1))
+    assert all(len(heap) <= 40 for own in sample._classes for heap in (own._largest, own._oldest))
+
+
 def test_priorities_are_those_of_split_mix():
     numbers = np.array([0, 1, 2, 255, 256, 2**40, 2**62])
     expected = [naive.split_mix(int(number)) for number in numbers]
