@@ -25,6 +25,7 @@ from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import Setting
+from streamsvm.validation.results import mean_of_tests
 from streamsvm.validation.scores import OF_CLASSES
 
 MAX_PASSES = 100  # over the examples of a pair, as the working-set solver has it: some ten are usual
@@ -129,12 +130,7 @@ class ClassResult:
 
         They are those of `OneVsOne.decision_function_many`: the votes for each class, and a fraction of a vote.
         """
-        sums, counts = np.zeros((len(self.y), len(self.classes))), np.zeros((len(self.y), 1))
-        for part in self.per_fold:
-            np.add.at(sums, part.test, part.decision_values)
-            np.add.at(counts, part.test, 1.0)
-        with np.errstate(invalid="ignore"):
-            return sums / counts
+        return mean_of_tests(self.per_fold, "decision_values", len(self.y))
 
     @property
     def recalls(self) -> np.ndarray:
