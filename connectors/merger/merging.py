@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import streamsvm
 
-from ..records.models import ServedModel, pack_model, unpack_model
+from ..records.models import pack_model, unpack_model
 from ..records.published import Snapshot
 from ..scorer.committee import misfit, total, version_of
 from ..settings.sections import Settings
@@ -41,7 +41,7 @@ def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
     """
     ordered = [snapshots[name] for name in sorted(snapshots, key=lambda name: int(name[1:]))]
     unpacked = {snapshot.name: unpack_model(snapshot.blob) for snapshot in ordered}
-    left_out = {name: why for name, served in unpacked.items() if (why := _misfit(served, settings))}
+    left_out = {name: why for name, served in unpacked.items() if (why := misfit(served, settings))}
     ordered = [snapshot for snapshot in ordered if snapshot.name not in left_out]
     if not ordered:
         raise ValueError("; ".join(f"model {name!r} is left out: {why}" for name, why in left_out.items()))
@@ -58,10 +58,6 @@ def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
         "of": versions_of(snapshots),
     }
     return Merged(pack_model(model, None, {}), meta, model.n_support, left_out)
-
-
-def _misfit(served: ServedModel, settings: Settings) -> str:
-    return misfit(served.model, settings, is_raw=served.records is not None)
 
 
 class Work:

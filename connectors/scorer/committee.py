@@ -1,23 +1,20 @@
 """The models that a scorer predicts with: how they arrive, and which of them predict an event."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm import WarmupScaler
-from streamsvm.conformal import ConformalClassifier
+from streamsvm.core.newest import Newest
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.features import Records
 from streamsvm.online.outputs.sigmoid import on_side_of
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.decisions import union
 from ..records.formats.base import BadRecord
-from ..records.models import MULTICLASS, Model, mean, rows_of, scores, unpack_model
+from ..records.models import MULTICLASS, ServedModel, mean, rows_of, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions, with_verdict
 from ..records.published import Shelf, Snapshot, Withdrawn, count_in
 from ..runtime.numbers import MAX_INT64
@@ -29,12 +26,9 @@ from ..trainer.rows import unusable_rows
 class Member(NamedTuple):
     """A model that was published, unpacked."""
 
-    model: Model
-    scaler: WarmupScaler | None
+    served: ServedModel
     version: ModelVersion
     created: float  # seconds since the epoch
-    records: Records | None = None
-    decider: ConformalClassifier | None = None
 
 
 def total(numbers: Iterable[int]) -> int:
@@ -62,8 +56,8 @@ class Committee:
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
-        self._members = tuple(members)
-        if len({isinstance(member.model, MULTICLASS) for member in members}) > 1:
+        self._served = [member.served for member in members]
+        if len({isinstance(served.model, MULTICLASS) for served in self._served}) > 1:
             raise ValueError("models of two classes and models of more cannot predict an event together")
         versions = [member.version for member in members]
         names = "+".join(sorted({v.name for v in versions if v.name}))
@@ -74,20 +68,20 @@ class Committee:
 
         `untaught` is the prediction of a committee without members.
         """
-        if not self._members:
+        if not self._served:
             return [untaught] * len(events)
-        shared = events if self._members[0].records else NamedRows.of(events)  # all of them have records, or none
-        scaled = [rows_of(shared, member.scaler, member.records) for member in self._members]
+        shared = events if self._served[0].records else NamedRows.of(events)  # all of them have records, or none
+        scaled = [rows_of(shared, each.scaler, each.records) for each in self._served]
         unusable: dict[int, BadRecord] = {}
-        for member, own in zip(self._members, scaled, strict=True):
-            unusable = unusable_rows(own, member.model) | unusable  # the first member's reason counts
+        for each, own in zip(self._served, scaled, strict=True):
+            unusable = unusable_rows(own, each.model) | unusable  # the first member's reason counts
         good = [i for i in range(len(events)) if i not in unusable]
         means = iter(self._means([own.take(good) for own in scaled]) if good else ())
         return [unusable[i] if i in unusable else next(means) for i in range(len(events))]
 
     def _means(self, rows: list[NamedRows]) -> Iterator[Said]:
         """The means of the members' margins and probabilities; each member has its own rows."""
-        models: list[Any] = [member.model for member in self._members]
+        models: list[Any] = [served.model for served in self._served]
         if isinstance(models[0], MULTICLASS):
             found = [scores(model, own) for model, own in zip(models, rows, strict=True)]
             return self._decided(class_predictions(mean(found)), list(map(class_predictions, found)))
@@ -101,13 +95,13 @@ class Committee:
 
     def _decided(self, means: Sequence[Said], of_members: Sequence[Sequence[Said]]) -> Iterator[Said]:
         """The mean predictions, with what the members decide on their own ones."""
-        if any(member.decider is None for member in self._members):
+        if any(served.decider is None for served in self._served):
             return iter(means)
         verdicts = (
             [
                 each.verdict
-                for member, said in zip(self._members, row, strict=True)
-                if (each := with_verdict(said, member.decider)).verdict
+                for served, said in zip(self._served, row, strict=True)
+                if (each := with_verdict(said, served.decider)).verdict
             ]
             for row in zip(*of_members, strict=True)
         )
@@ -197,7 +191,7 @@ class KeyModels:
         self._device = device
         self._max_unpacked = max_unpacked
         self._packed: dict[str, Snapshot] = {}
-        self._unpacked: OrderedDict[str, Committee] = OrderedDict()
+        self._unpacked: Newest[str, Committee] = Newest(max_unpacked)
 
     def __bool__(self) -> bool:
         return bool(self._packed)
@@ -221,8 +215,6 @@ class KeyModels:
         if name not in self._unpacked:
             self._unpacked[name] = Committee([unpack(self._packed[name], self._device)])
         self._unpacked.move_to_end(name)
-        if len(self._unpacked) > self._max_unpacked:
-            self._unpacked.popitem(last=False)
         return self._unpacked[name]
 
 
@@ -245,8 +237,7 @@ def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
     created = snapshot.manifest.get("created")
     if not isinstance(created, int | float) or isinstance(created, bool) or not 0 <= created <= MAX_INT64:
         raise ValueError(f"'created' must be seconds since 1970 in a manifest, got {created!r:.60}")
-    model, scaler, _, records, decider = unpack_model(snapshot.blob, device)
-    return Member(model, scaler, version, created, records, decider)
+    return Member(unpack_model(snapshot.blob, device), version, created)
 
 
 def version_of(snapshot: Snapshot) -> ModelVersion:
@@ -255,12 +246,12 @@ def version_of(snapshot: Snapshot) -> ModelVersion:
     return ModelVersion(*numbers, str(snapshot.manifest.get("model", "")))
 
 
-def misfit(model: Model, settings: Settings, *, is_raw: bool = False) -> str:
+def misfit(served: ServedModel, settings: Settings) -> str:
     """Why a published model cannot be one of these settings; empty if it can.
 
     Models of two classes and of more say different things about an event, so [label] decides which of them count.
-    `is_raw` says whether it comes with the `Records` that make its features.
     """
+    model, is_raw = served.model, served.records is not None
     is_multiclass, wants_several = isinstance(model, MULTICLASS), settings.label.vocabulary is not None
     if is_multiclass != wants_several:
         has, wanted = ("more than two", "two") if is_multiclass else ("two", "more than two")

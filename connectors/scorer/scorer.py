@@ -179,8 +179,8 @@ class Scorer(Loop[int]):
         name, version = snapshot.name, snapshot.manifest["ver"]
         try:
             member = unpack(snapshot, self._device)
-            reason = misfit(member.model, self._settings, is_raw=member.records is not None)
-            if self._settings.decide.error and member.decider is None:
+            reason = misfit(member.served, self._settings)
+            if self._settings.decide.error and member.served.decider is None:
                 reason = (
                     reason or "it does not decide, and the configuration has decide.error: its trainer needs it, too"
                 )

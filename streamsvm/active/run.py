@@ -17,12 +17,12 @@ from streamsvm.active.choosing.kernel_width import GammaTuner
 from streamsvm.active.choosing.pool import ArrayPool
 from streamsvm.active.choosing.rows import dicts_of, indexable, picked
 from streamsvm.active.choosing.selection import Selection
+from streamsvm.active.choosing.space import LABELLED
 from streamsvm.active.choosing.stopping import StoppingRule
 from streamsvm.active.loop import LabellingLoop
 from streamsvm.core import arguments
 
 ORACLE = "oracle"  # the annotator
-SMALL = 1000  # members up to which a model is finished after each answer
 
 
 class Step(NamedTuple):
@@ -231,7 +231,7 @@ class _Course:
 def finish_if_small(model: Any) -> None:
     """Solve the model's problem exactly, if that costs little: a question is then about what the labels say."""
     learner = learner_of(model)
-    if hasattr(learner, "finish") and getattr(learner, "n_members", SMALL) < SMALL:
+    if hasattr(learner, "finish") and getattr(learner, "n_members", LABELLED) < LABELLED:
         learner.finish()
 
 

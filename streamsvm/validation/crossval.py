@@ -122,8 +122,8 @@ def cross_validate(
     If the solver gave up on the full problem, it gives up on each fold after a twentieth of the usual steps, or after
     `max_iterations` of them.
 
-    A `OneVsOne` with ``"skip"`` copies the pairs that lose no support vector.  With ``"auto"``, it does so if all
-    splits leave out at most 2 in 100 examples; otherwise it uses ``"none"``.
+    A `OneVsOne` with ``"skip"`` copies the pairs that lose no support vector.  With ``"auto"``, it does so if each
+    split leaves out one example; otherwise it uses ``"none"``, which then is faster.
 
     For a `SmoothSVM`, `streamsvm.validation.smooth` describes the starts.
 

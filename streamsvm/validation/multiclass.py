@@ -1,7 +1,7 @@
 """Cross-validation and grid search of a `OneVsOne`: the problem of each pair of classes, without each split.
 
 All pairs, splits and values of C share one kernel matrix, if it fits into `cache_mb`; one is computed for each gamma.
-If a split leaves out few examples, only the pairs that lose a support vector are solved again.  The solutions of the
+If a split leaves out one example, only the pairs that lose a support vector are solved again.  The solutions of the
 other pairs stay as they are.
 """
 
@@ -25,10 +25,10 @@ from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.parallel import in_parts, in_processes, workers
 from streamsvm.validation.held_out.problem import Setting
+from streamsvm.validation.results import mean_of_tests
 from streamsvm.validation.scores import OF_CLASSES
 
-FEW_LEFT_OUT = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
-MAX_PASSES = 100
+MAX_PASSES = 100  # over the examples of a pair, as the working-set solver has it: some ten are usual
 SEEDINGS = ("auto", "none", "skip")
 
 
@@ -130,12 +130,7 @@ class ClassResult:
 
         They are those of `OneVsOne.decision_function_many`: the votes for each class, and a fraction of a vote.
         """
-        sums, counts = np.zeros((len(self.y), len(self.classes))), np.zeros((len(self.y), 1))
-        for part in self.per_fold:
-            np.add.at(sums, part.test, part.decision_values)
-            np.add.at(counts, part.test, 1.0)
-        with np.errstate(invalid="ignore"):
-            return sums / counts
+        return mean_of_tests(self.per_fold, "decision_values", len(self.y))
 
     @property
     def recalls(self) -> np.ndarray:
@@ -303,7 +298,8 @@ def validated(
         The problems, the label of each example, the classes, and what each split tests and leaves out.
     seeding
         ``"none"``: each split solves all pairs.  ``"skip"``: it solves those that lose a support vector, and the others
-        are copied from the solution over all examples.  ``"auto"``: that, if the splits leave out few examples.
+        are copied from the solution over all examples.  ``"auto"``: that, if each split leaves out one example;
+        with more, most pairs lose one, and to solve all together is faster.
     n_jobs
         Number of workers, as for `cross_validate`; each computes a kernel matrix of its own.
     """
@@ -312,8 +308,7 @@ def validated(
     jobs = workers(n_jobs)
     for split, out in enumerate(splits.left_out):
         _require_all(np.unique(problems._without(out)), classes, split)
-    few = all(len(out) <= FEW_LEFT_OUT * splits.n for out in splits.left_out)
-    copied = seeding == "skip" or (seeding == "auto" and few)
+    copied = seeding == "skip" or (seeding == "auto" and all(len(out) == 1 for out in splits.left_out))
     shared = problems.on_one_matrix() if copied or jobs == 1 else problems
     full = shared.solve(np.zeros(0, np.int64)) if copied else []
     every = _Part(shared, classes, splits.tests, splits.left_out, full)

@@ -1,6 +1,7 @@
 """What a cross-validation returns, and the comparison of two results over the same splits."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,7 @@ class Result:
     @property
     def decision_values(self) -> np.ndarray:
         """Mean decision value of each example over the splits that test it, (n,); NaN if no split does."""
-        return self._mean([part.decision_values for part in self.per_fold])
+        return mean_of_tests(self.per_fold, "decision_values", len(self.y))
 
     @property
     def predictions(self) -> np.ndarray:
@@ -103,16 +104,10 @@ class Result:
         ValueError
             If no split tests some of the examples.
         """
-        share = self._mean([part.predictions for part in self.per_fold])
+        share = mean_of_tests(self.per_fold, "predictions", len(self.y))
         if np.isnan(share).any():
             raise ValueError(f"no split tests {np.isnan(share).sum()} of the examples; per_fold has the others")
         return np.asarray(self.classes[(share > 0.5).astype(int)])
-
-    def _mean(self, values: list[np.ndarray]) -> np.ndarray:
-        ids = np.concatenate([part.test for part in self.per_fold])
-        total = np.bincount(ids, np.concatenate(values).astype(float), minlength=len(self.y))
-        times = np.bincount(ids, minlength=len(self.y))
-        return np.asarray(np.divide(total, times, out=np.full(len(self.y), np.nan), where=times > 0))
 
     @property
     def accuracy(self) -> float:
@@ -200,6 +195,15 @@ class Result:
     def _require_values(self, metric: Any) -> None:
         if needs_values(metric) and any(np.isnan(part.decision_values).any() for part in self.per_fold):
             raise ValueError(f"metric={metric!r} needs decision values that were not computed; use values=True")
+
+
+def mean_of_tests(per_fold: Sequence[Any], name: str, n: int) -> np.ndarray:
+    """The mean of what each split says of an example, by its name in the folds, (n, ...); NaN if no split tests it."""
+    ids, values = (np.concatenate([getattr(part, what) for part in per_fold]) for what in ("test", name))
+    total, times = np.zeros((n, *values.shape[1:])), np.bincount(ids, minlength=n)
+    np.add.at(total, ids, values)
+    total[times == 0] = np.nan
+    return total / np.maximum(times, 1).reshape(-1, *[1] * (total.ndim - 1))
 
 
 def frame(columns: dict[str, Any]) -> Any:

@@ -8,12 +8,14 @@ import json
 import logging
 import re
 import sys
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
 from tqdm import tqdm
+
+from streamsvm.core.newest import Newest
 
 from ...logs.reading import POLL_RECORDS, read, read_one
 from ...logs.segments import LogCorruption
@@ -197,7 +199,7 @@ class _Replay:
             if name
             for number in log.start_offsets(name)
         }
-        self._seen: OrderedDict[tuple[str, ...], None] = OrderedDict()  # a restarted trainer refuses a record again
+        self._seen: Newest[tuple[str, ...], None] = Newest(_SEEN)  # a restarted trainer refuses a record again
         self.n_replayed = self.n_homeless = self.n_impossible = 0
 
     def run(self, first: int | None) -> None:
@@ -223,8 +225,6 @@ class _Replay:
             if letter.source in self._seen:
                 continue
             self._seen[letter.source] = None
-            if len(self._seen) > _SEEN:
-                self._seen.popitem(last=False)
             yield letter
 
     def _put_back_all(self, partition: int, letters: Iterator[DeadLetter], replayed: Replayed) -> None:

@@ -125,7 +125,7 @@ class Predictor(LogThread):
             return
         try:
             member = unpack(found)
-            reason = misfit(member.model, self._settings, is_raw=member.records is not None)
+            reason = misfit(member.served, self._settings)
         except ValueError as error:
             reason = str(error)
         if reason:

@@ -1,13 +1,12 @@
 """Questions and answers as the page's scripts expect them: numbers and texts only."""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...records.class_changes import ClassChange
 from ...records.classes import ClassLabel
-from ...records.people.questions import FOUND, RECHECK, Question
+from ...records.people.questions import FOUND, RECHECK, Question, is_finite
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
 from ..answer import Given
@@ -131,9 +130,4 @@ def _name(who: str) -> str:
 
 
 def _is_series(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
-
-
-def _is_number(value: Any) -> bool:
-    """Whether JavaScript can read this number: it has only floats, and takes no NaN from JSON."""
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    return isinstance(value, list) and bool(value) and all(map(is_finite, value))

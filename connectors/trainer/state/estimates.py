@@ -4,14 +4,13 @@ When the trainer makes an estimate, and how many support vectors it leaves out, 
 repetition after a restart has the same estimates.  The model does not depend on them.
 """
 
-import json
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from streamsvm import validation
 from streamsvm.core.saving.snapshot import SnapshotError
@@ -43,16 +42,8 @@ class Estimate(NamedTuple):
 
     def encode(self, partition: int) -> bytes:
         """The estimate as the value of a record."""
-        fields = {"partition": partition, "kind": self.kind, "offset": self.offset, "n": self.n}
-        scores = {
-            name: {bound: _number(value) for bound, value in score._asdict().items()}
-            for name, score in (("error", self.error), ("g_mean", self.g_mean), ("prbep", self.prbep))
-        }
-        return json.dumps(fields | scores | {"seconds": self.seconds}, allow_nan=False).encode()
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+        fields = {name: v._asdict() if isinstance(v, Interval) else v for name, v in self._asdict().items()}
+        return orjson.dumps({"partition": partition, **fields})  # null where a bound is not known
 
 
 class Estimates:

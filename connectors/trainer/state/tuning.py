@@ -17,7 +17,8 @@ import numpy as np
 from streamsvm.active import LabellingLoop
 from streamsvm.active.choosing.cut import LOWEST, PoolCut, cut_of, objective_of
 from streamsvm.active.choosing.kernel_width import GammaTuner
-from streamsvm.active.run import SMALL, finish_if_small
+from streamsvm.active.choosing.space import LABELLED
+from streamsvm.active.run import finish_if_small
 from streamsvm.estimators.leave_one_out import left_out_positives
 
 from ...records.models import Model
@@ -144,7 +145,7 @@ class Tuning:
 
 def finished(model: Model) -> Model:
     """A finished copy to choose by, if the model is small; the model itself learns as without questions."""
-    if model.n_members >= SMALL:
+    if model.n_members >= LABELLED:
         return model
     model = copy.deepcopy(model)
     finish_if_small(model)

@@ -28,7 +28,7 @@ from streamsvm.core import sparse as sp
 from streamsvm.core.kernels import RBF_KIND, Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows
 
-LABELLED = 1000  # labelled examples; when there are more, the older half is forgotten
+LABELLED = 1000  # labelled examples, or members, that an answer may go through; of more, the older half is forgotten
 LARGEST_ROWS = 20_000_000  # values of kernel rows, 80 MB
 NEEDED = ("support_ids", "dual_coef", "bias", "support_vectors_of", "feature_names", "scale_of", "gamma_in_use")
 

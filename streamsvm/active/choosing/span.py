@@ -8,7 +8,7 @@ repeat.  The Cholesky factor L of K + lambda I grows by one row for each label: 
 
 import numpy as np
 
-RIDGE = 0.01
+RIDGE = 0.01  # lambda
 
 
 class Factor:

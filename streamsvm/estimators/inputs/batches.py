@@ -7,12 +7,12 @@ import numpy as np
 
 from streamsvm.core import blocks
 from streamsvm.core import sparse as sp
+from streamsvm.core.costs import FEW_FEATURES
 from streamsvm.core.inputs import csr_of_frame, floats_of, has_sparse_columns, without_duplicates
 from streamsvm.estimators.inputs.checks import frame_of, named_columns, table_of, values_of
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
-# Of examples with fewer features, so many times as many make a block: it costs more to prepare than to compute.
-NARROW_BELOW, NARROW = 64, 4
+NARROW = 4  # so many times as many examples of few features make a block, which costs more to prepare than to compute
 
 
 def is_sparse(X: Any) -> bool:
@@ -38,7 +38,7 @@ def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = blocks
             yield _of_dicts(X[b : b + at_once], b, takes_gaps)
     else:
         names, values = named_columns(X)
-        at_once *= NARROW if len(names) < NARROW_BELOW else 1
+        at_once *= NARROW if len(names) < FEW_FEATURES else 1
         for b in range(0, len(values), at_once):
             yield NamedRows.table(names, np.asarray(values[b : b + at_once], np.float64))
 
@@ -46,7 +46,7 @@ def named_blocks(X: Any, learning: bool, takes_gaps: bool, at_once: int = blocks
 def _of_sparse(X: Any, columns: tuple | None, learning: bool, at_once: int) -> Iterator[NamedRows]:
     """Blocks of a sparse matrix, whose columns have names or are numbers."""
     data = floats_of(X.data)
-    if learning and X.nnz < NARROW_BELOW * X.shape[0]:
+    if learning and X.nnz < FEW_FEATURES * X.shape[0]:
         at_once *= NARROW
     for b in range(0, X.shape[0], at_once):
         starts = X.indptr[b : b + at_once + 1].astype(np.int64)

@@ -20,11 +20,11 @@ from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import RUN, THRESHOLD
 from streamsvm.online.outputs.sigmoid import probability
-from streamsvm.online.removal.bounded import MERGE
+from streamsvm.online.removal.bounded import AT_ONCE, MERGE
 
 EQUAL_PREDICTIONS = 2 * LOOK_EVERY  # so many in a row, while both classes occur: from two looks on it is no chance
 LARGEST_RATIO = 100.0  # of two features' standard deviations: the smaller then has 1e-4 of a squared distance
-FULL = 0.9  # of a budget: a twentieth of the members leaves at once
+FULL = 1.0 - 2.0 / AT_ONCE  # of a budget: one that is reached loses half as much at once
 CAUTIOUS_C = 1.0  # the largest that loses little to wrong labels with a budget: see docs/bounded.md
 SURE = 0.65  # share of the examples at the margin that have the predicted label; where labels are right, over 0.7
 LOOKS = 3  # in a row: after a sudden drift, two have it

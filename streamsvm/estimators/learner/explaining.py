@@ -91,7 +91,7 @@ class Explanation(NamedTuple):
     features: list[Sensitivity]
 
 
-OWN, RIVALS, NEITHERS = 0, 1, -1  # a member of the predicted label, of its rival, of neither: places in `labels` below
+NEITHERS, OWN, RIVALS = range(-1, 2)  # whose a member is, the predicted label's, its rival's: places in `labels` below
 
 
 class Part(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
+from streamsvm.core.scaling.moments import WARM
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.prediction import Predictor
@@ -23,7 +24,7 @@ from streamsvm.estimators.tuned.tuning import STARTS, Promotion, Setting
 from streamsvm.estimators.tuned.weights import WeighedScale, stored_weights
 
 ACCURACY, GMEAN = "accuracy", "gmean"
-LEAST_MEMORY = 20  # examples: the deviation of fewer is wrong by a sixth or more
+LEAST_MEMORY = int(WARM)  # examples: the deviation of fewer is wrong by a sixth or more
 
 
 @fixed_parameters

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core.blocks import BLOCK
 from streamsvm.estimators.tuned.plain_state import LATER
 from streamsvm.online.outputs.threshold import BINS, PER_UNIT
 
@@ -16,12 +17,12 @@ CHECK = 50  # records between two checks
 WARM_UP, RECENT, LAST = 1000 // CHECK, 300 // CHECK, 500 // CHECK  # checks: in all, that show who predicts, who wins
 BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
 RINGS = 4.0  # standard errors
-SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has
+SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has; the first window has as many as the shortest
 FIRST = 2000  # the same around the first champion, which 500 records chose, hardly more than by chance
 FOR_A_LAG = 4  # lags that a tuning challenger has, at least
 LONGEST_LAG = LONGEST // (2 * FOR_A_LAG)  # records that err together, at most
 FIRST_VERDICT = 200  # records after which a tuning challenger may win or leave early
-WINS, WINS_EARLY, HOPELESS = 1.5, 2.55, -2.5  # standard deviations of a tuning challenger's lead
+WINS, CERTAIN = 1.5, 2.55  # standard deviations of a tuning challenger's lead: at its end, and before, either way
 SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
 PREDICTS, REPLACES, CAUTION = 0.875, 1.25, 4  # standard deviations of a fresh challenger's lead, and records
 DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
@@ -30,8 +31,7 @@ LEAST_AGE = RECENT * CHECK  # records of a fresh challenger below which the alar
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
 LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, 64.0
-FIRST_WINDOW, SHRINKS = 500, 4  # The windows are 125, 500, 2000, and none.
-SAMPLE = 256  # members from which weights of the features are learned
+SHRINKS = 4  # The windows are 125, 500, 2000, and none.
 
 
 class Setting(NamedTuple):
@@ -74,9 +74,9 @@ class Setting(NamedTuple):
             if LEAST_C <= c <= LARGEST_C and 1 / LARGEST_GAMMA <= g <= LARGEST_GAMMA
         ]
         if window is None:
-            return [self._replace(window=FIRST_WINDOW), *found] if drifts else found
-        shorter = [self._replace(window=window // SHRINKS)] if window >= FIRST_WINDOW else []
-        longer = self._replace(window=window * SHRINKS if window <= FIRST_WINDOW else None)
+            return [self._replace(window=SHORTEST), *found] if drifts else found
+        shorter = [self._replace(window=window // SHRINKS)] if window >= SHORTEST else []
+        longer = self._replace(window=window * SHRINKS if window <= SHORTEST else None)
         return [*shorter, *found, longer]
 
 
@@ -189,13 +189,13 @@ class TuningChallenger:
     def wins(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger becomes champion."""
         surplus, by_chance = candidate.lead(0.25, lag)
-        wanted = WINS if candidate.age >= self.life(lag) else WINS_EARLY
+        wanted = WINS if candidate.age >= self.life(lag) else CERTAIN
         return candidate.age >= FIRST_VERDICT and surplus > wanted * by_chance
 
     def ends(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger leaves without having won."""
         surplus, by_chance = candidate.lead(0.25, lag)
-        hopeless = surplus < HOPELESS * by_chance
+        hopeless = surplus < -CERTAIN * by_chance
         return candidate.age >= self.life(lag) or (candidate.age >= FIRST_VERDICT and hopeless)
 
     def next_setting(self, champion: Setting, drifts: bool, n_seen: int, weighs: bool = False) -> Setting | None:
@@ -284,8 +284,8 @@ def work_of_check(n_members: int) -> int:
 
 
 def work_of_weighing(n_members: int) -> int:
-    """What it costs to learn weights of the features from so many members: values and slopes at a sample."""
-    return 2 * SAMPLE * n_members
+    """What it costs to learn weights of the features from so many members: values and slopes at a block of them."""
+    return 2 * BLOCK * n_members
 
 
 def work_of_beginning(n_members: int) -> int:

@@ -22,7 +22,6 @@ from streamsvm.core.scaling.state import PLACES, Scaling
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.state import State, rescaled
-from streamsvm.estimators.tuned.tuning import SAMPLE
 
 EQUAL = 0.1  # m; with 0, a feature that is not used once is lost
 ROUNDS = 2
@@ -102,7 +101,7 @@ def slope_weights(state: State) -> np.ndarray:
     """The weights by place that follow from a model's slopes at its latest members, (P,)."""
     s, c = state.expansion, state.scale.state
     slots, columns = storage.live_slots(s), c.feature[: c.counts[PLACES]]
-    Z = _features(state, slots[-SAMPLE:])
+    Z = _features(state, slots[-BLOCK:])
     G = np.zeros_like(Z)  # df / dz / 2 gamma at the members of the sample
     for part in np.array_split(slots, -(-len(slots) // BLOCK)):
         X = _features(state, part)

@@ -16,7 +16,7 @@ from states import state_of
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
-from streamsvm.connectors.records.models import pack_model
+from streamsvm.connectors.records.models import ServedModel, pack_model
 from streamsvm.connectors.records.predictions import HEADERS, ModelVersion
 from streamsvm.connectors.records.published import Publisher, Snapshot
 from streamsvm.connectors.runtime.folders import AlreadyInUse
@@ -412,7 +412,7 @@ def test_a_committee_s_label_and_score_agree():
         model = LASVM(C=C, gamma=1.0)
         model.learn_many([x, {"u": -1.0}], [label, not label])
         state_of(model).sigmoid[[0, 2]] = slope
-        members.append(Member(model, None, ModelVersion(1, 1), 0.0))
+        members.append(Member(ServedModel(model, None, {}), ModelVersion(1, 1), 0.0))
     (said,) = Committee(members).predict([x])
     assert said.margin > 0.0
     assert said.score > 0.5
@@ -610,7 +610,7 @@ def test_a_scorer_says_why_it_has_no_model(tmp_path):
 
 
 def test_no_committee_has_models_of_two_kinds():
-    members = [Member(taught(kind), None, (1, 1), 0.0) for kind in ("two", "more")]
+    members = [Member(ServedModel(taught(kind), None, {}), (1, 1), 0.0) for kind in ("two", "more")]
     with pytest.raises(ValueError, match="two classes and models of more cannot predict an event together"):
         Committee(members)
 

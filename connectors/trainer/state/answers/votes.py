@@ -13,12 +13,13 @@ The outcome depends on the sequence of calls alone.  The answers to the last 10,
 1,000 answers for statistics.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from streamsvm.active import majority
+from streamsvm.core.newest import Newest
 
 from ....records.classes import RESERVED, ClassLabel
 from ....records.labels import Label, as_set
@@ -50,7 +51,7 @@ class Votes:
 
     def __init__(self, answers: int) -> None:
         self.answers = answers
-        self._votes: OrderedDict[int, dict[str, Vote]] = OrderedDict()  # by event and person
+        self._votes: Newest[int, dict[str, Vote]] = Newest(MEMORY)  # by event and person
         self._recent: deque[Answer] = deque(maxlen=RECENT)
         self._has_news = False
 
@@ -78,16 +79,13 @@ class Votes:
         self._has_news = True
         if self.answers == 1:
             return as_set(label)
-        votes = self._votes.setdefault(label.key, {})
-        self._votes.move_to_end(label.key)
+        votes = self._votes[label.key] = self._votes.get(label.key, {})
         before = votes[who].rev if who in votes else 0
         rev = before if label.rev is None else label.rev  # without a revision, a record is newer than those before it
         if rev < before:
             return None
         word = None if label.op == "retract" else label.op if label.y is None else label.y
         votes[who] = Vote(word, rev)
-        while len(self._votes) > MEMORY:
-            self._votes.popitem(last=False)
         return self._together(label, votes, holding, is_decision=has_decided(who))
 
     def _remember(self, label: Label, who: str, time: int) -> None:
