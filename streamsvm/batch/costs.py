@@ -17,6 +17,7 @@ EVENTS_OF_FREE        events of a path, for each free support vector that leaves
 EVENTS_OF_BOUNDED     events of a path, for the root of the bounded support vectors that leave
 UNITS_PER_ELEMENT     a pair step, for each active example, in units of a number of a linear system
 UNITS_PER_SYSTEM      a linear system, for m^3 and for m^2, in the same units
+WORTH                 another start, or a move of the active examples, as a share of what it saves
 ===================== =========================================================================
 """
 
@@ -30,6 +31,7 @@ SECONDS_PER_SHARE = 0.4e-9
 EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0
 UNITS_PER_ELEMENT = 3.0
 UNITS_PER_SYSTEM = 1.0 / 12.0, 4.0
+WORTH = 0.8
 
 
 def events_of(r_free: float, r_bounded: float) -> float:

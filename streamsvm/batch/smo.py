@@ -50,6 +50,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.batch.costs import WORTH
 from streamsvm.batch.kernels.cache import NO_ROWS, Cache
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
@@ -75,7 +76,6 @@ from streamsvm.core.kernels import make_kernel
 from streamsvm.core.rounding import SUM_ROUNDING
 
 MIN_CHUNK = 200  # pair steps before the first look at the free set, which a start from 0 has not yet
-WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
 
 # ------------------------------------------------------------------------------------------------------- the active set
 
@@ -135,7 +135,7 @@ class _Training:
         view = self.view
         may_rise = (view.up == 0.0) & (view.g >= view.extremes[BOTTOM])
         active = may_rise | ((view.down == 0.0) & (view.g <= view.extremes[TOP]))
-        if np.count_nonzero(active) > WORTH_SHRINKING * len(active):
+        if np.count_nonzero(active) > WORTH * len(active):
             return
         self._write_back()
         self.outer.append((view.members[~active], self.alpha.copy()))

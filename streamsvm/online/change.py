@@ -31,7 +31,7 @@ from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.rounding import SUM_ROUNDING
 
 FIRST = 100  # values that give the edges, about four for each bin
-EDGES = 23
+EDGES = 23  # an odd number, so that the median is one
 BINS = 2 * EDGES + 1
 SUMS = 6  # of a feature: three for values that become larger, three for smaller ones
 STEP, MIX, MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

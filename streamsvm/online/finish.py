@@ -20,12 +20,14 @@ Source: the LASVM paper, see `lasvm`, and those that `batch.smo` names.  Deviati
 
 import numpy as np
 
+from streamsvm.batch.costs import WORTH
+from streamsvm.batch.options import MIN_EXAMPLES, STEPS_PER_EXAMPLE
 from streamsvm.batch.problem import penalties, settled
 from streamsvm.batch.seeding.repair import repair
-from streamsvm.batch.smo import WORTH_SHRINKING
 from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
 from streamsvm.batch.steps.newton import MAX_FREE, Newton
 from streamsvm.batch.steps.pairs import newton_partner, update
+from streamsvm.batch.working_set.members import AT_ONCE
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
@@ -35,10 +37,6 @@ from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.storage import at_least, copy, find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, gap_steps, lasvm
 
-# Pair steps between two looks at what may be shrunk: a look costs as much as 700 among 100 members.  A small model may
-# need as many near a solution, too.
-MIN_CHUNK = 1000
-MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
 STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough near a solution, and cheaper than to move rows for shrinking
 
 
@@ -235,7 +233,7 @@ class _ActiveSet:
         """Move the members that cannot be part of a violating pair behind the others, if they are many."""
         s, n = self.s, int(self.s.counts[SLOTS])
         active = self.problem.may_move(s)
-        if np.count_nonzero(active) > WORTH_SHRINKING * n:
+        if np.count_nonzero(active) > WORTH * n:
             return
         order = np.concatenate([np.flatnonzero(active), np.flatnonzero(~active)])
         for _, alpha in self.outer:
@@ -265,13 +263,13 @@ class _ActiveSet:
 def optimise(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve over the members of the expansion until the violation is at most `tol`.
 
-    It gives up after `MAX_STEPS` per member, and where no step moves anything; the violation tells.  Returns the
-    expansion, its slots without holes, and the number of steps.
+    It gives up after `STEPS_PER_EXAMPLE` for each member, and where no step moves anything; the violation tells.
+    Returns the expansion, its slots without holes, and the number of steps.
     """
     active, newton, steps = _ActiveSet(keep(s, live_slots(s)), kernel, problem), Newton(problem.fixed_sum), 0
-    limit = MAX_STEPS * max(100, int(active.s.counts[SLOTS]))
+    limit = STEPS_PER_EXAMPLE * max(MIN_EXAMPLES, int(active.s.counts[SLOTS]))
     while steps < limit:
-        chunk = max(MIN_CHUNK, int(active.s.counts[SLOTS]) // 2)
+        chunk = max(AT_ONCE, int(active.s.counts[SLOTS]) // 2)
         done = problem.solve(active.s, kernel, tol, chunk)
         steps += done
         if done == chunk and problem.violation(active.s) > tol:
@@ -299,7 +297,7 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
 
 def solve_again(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve from near a solution until the violation is at most `tol`; the expansion, and the number of steps."""
-    steps = problem.solve(s, kernel, tol, max(MIN_CHUNK, STEPS_PER_MEMBER * int(s.counts[SLOTS])))
+    steps = problem.solve(s, kernel, tol, max(AT_ONCE, STEPS_PER_MEMBER * int(s.counts[SLOTS])))
     problem.note(s)
     if problem.violation(s) <= tol:
         return s, steps

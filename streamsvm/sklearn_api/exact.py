@@ -28,10 +28,10 @@ from streamsvm.batch.problem import members_of
 from streamsvm.batch.solution import Solution
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import Kernel, kernel_values
+from streamsvm.core.rounding import SINGULAR
 
 LARGEST = 256  # examples of a small training set, and steps: one frees or binds an example
 ROUNDING = 1e-11  # of the gradient, as a share of the largest kernel value times coefficient, or of 1
-RIDGE = 1e-10  # share of the kernel's largest value that makes the steps' matrix regular
 
 
 def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
@@ -84,7 +84,7 @@ def solved_on(
     if not (lo.any() and hi.any()):
         return None
     alpha, free = alpha.copy(), (lo < alpha) & (alpha < hi)
-    ridge = RIDGE * (float(np.abs(K).max()) or 1.0)
+    ridge = SINGULAR * (float(np.abs(K).max()) or 1.0)
     for _ in range(LARGEST):
         g = y - K @ alpha
         bias = _bias(alpha, g, lo, hi, free)

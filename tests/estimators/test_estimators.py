@@ -786,7 +786,7 @@ def test_an_interrupted_finish_changes_nothing(algorithm, calls, monkeypatch):
     keep = storage.keep
     with monkeypatch.context() as patch:
         patch.setattr(finishing, "keep", interrupt)
-        patch.setattr(finishing, "MIN_CHUNK", 20)  # few steps between two looks at what may be shrunk
+        patch.setattr(finishing, "AT_ONCE", 20)  # few steps between two looks at what may be shrunk
         with pytest.raises(KeyboardInterrupt):
             model.finish(1e-7)
     assert model.digest() == expected.digest()

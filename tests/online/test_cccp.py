@@ -317,7 +317,7 @@ def test_it_gives_up_with_a_finish_that_does():
     model.learn_many(X, X[:, 0] * X[:, 1] > 0)
     rounds = mock.patch.object(cccp, "finish_without_bias", wraps=cccp.finish_without_bias)
     warns = pytest.warns(RuntimeWarning, match="violation")
-    with mock.patch.object(finish, "MAX_STEPS", 0), rounds as called, warns:
+    with mock.patch.object(finish, "STEPS_PER_EXAMPLE", 0), rounds as called, warns:
         model.sparsify()
     assert called.call_count == 2
 

@@ -13,7 +13,7 @@ sigma is the distance from the span of the labelled examples in feature space (`
 the margin only sigma decides.  d is Euclidean because with a narrow kernel all kernel distances are 1.
 
 Until both classes are labelled, questions are of the third kind.  Between texts all distances are alike, and then the
-farthest of 20 random examples takes turns with it: the first positive comes after 11 labels instead of 19.  Until three
+farthest of 59 random examples takes turns with it: the first positive comes after 11 labels instead of 19.  Until three
 of each class are labelled, 30 % of the questions are still of the start (`loop`).
 
 When no example of the pool lies inside the margin, three other kinds take turns: the example with the largest f below 0
@@ -45,7 +45,6 @@ from streamsvm.active.choosing.space import Space
 from streamsvm.core import arguments
 
 STARTS = ("distance", "random")
-FEW = 20  # random examples, of which a start among flat distances takes the farthest
 FLAT = 1.5  # times the median: 99 % of squared distances below; texts have 1.0 to 1.25, digits 1.4 to 2, tables 3 to 70
 WORK = 2_000_000  # kernel values that a question may cost where kernel rows are not kept
 
@@ -63,11 +62,11 @@ class MixedSelection(Selection):
         pool.  "novel": of `candidates` random ones, the one that is farthest from what is labelled and uncertain.
         "explore": drawn in proportion to the squared distance from the nearest labelled example.
     candidates
-        Number of random candidates of a novel question; at least 1.
+        Number of random candidates of a novel question, and of one where all distances are alike; at least 1.
     start
         How questions are chosen until both classes are labelled.  ``"distance"``: as for "explore", which finds a class
         far from the others much sooner; where all distances are alike, as between texts, in turn with the farthest of
-        20 random examples.  ``"random"``: any example.
+        `candidates` random examples.  ``"random"``: any example.
     rare_first
         Whether "boundary" questions are more often about classes with few examples; needs a model of several classes,
         see `ActiveSelection`.
@@ -125,7 +124,7 @@ class MixedSelection(Selection):
         places = self._look(pool, model)
         near = self._space.distances(places)
         if self._space.n_labelled % 2 == 0 and _are_flat(near):
-            some = rng.choice(len(places), min(FEW, len(places)), replace=False)
+            some = rng.choice(len(places), min(self.candidates, len(places)), replace=False)
             i = int(some[np.argmax(near[some])])
         else:
             i = _in_proportion(near, rng)

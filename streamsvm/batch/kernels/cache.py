@@ -35,7 +35,7 @@ from streamsvm.core.compiling._simd import rounded_product
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row
 from streamsvm.core.rows import add_columns
 
-FILLED, CLOCK, COMPUTED, COUNTS = 0, 1, 2, 3
+FILLED, CLOCK, COMPUTED, COUNTS = range(4)
 NO_ROW = np.int64(-1)  # a literal -1 would make numba compile everything twice
 
 

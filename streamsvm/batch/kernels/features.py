@@ -38,16 +38,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.blocks import BLOCK, expansion_sum
 from streamsvm.core.centring import centre_of, centred
 from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.inputs import narrow, without_duplicates
 from streamsvm.core.kernels import Kernel, map_row, self_products
 from streamsvm.core.rows import add_columns, add_lists
 
 MIN_DENSITY_OF_BLAS = 0.1  # of non-zero features, below which vector additions are faster than BLAS
 MAX_COLUMNS = 4096  # features; a matrix of more columns would not stay in the cache
-BLOCK_ROWS, BLOCK_COLUMNS = 256, 512  # of P, which then stays in the second-level cache
+BLOCK_COLUMNS = SECOND_LEVEL // (2 * 4 * BLOCK)  # of P, which then fills half of the second-level cache
 NO_COLUMNS = np.zeros((0, 0), np.float32)
 
 
@@ -115,7 +116,7 @@ class Features:
         X, _ = narrow(X)
         self.n, self.n_features = X.shape
         self.kernel_evaluations = 0
-        self._memory = np.empty(BLOCK_ROWS * BLOCK_COLUMNS, np.float32)
+        self._memory = np.empty(BLOCK * BLOCK_COLUMNS, np.float32)
         self._X = NO_COLUMNS
         if sp.issparse(X):
             X = without_duplicates(sp.csr_matrix(X))
@@ -160,7 +161,7 @@ class Features:
         """
         parts = [(c, ids[c : c + BLOCK_COLUMNS]) for c in range(0, len(ids), BLOCK_COLUMNS)]
         tiles = [(c, self._others(part), self.sq[part]) for c, part in parts]
-        at_once = BLOCK_ROWS * max(1, BLOCK_COLUMNS // max(len(ids), 1))  # narrow blocks may be long
+        at_once = BLOCK * max(1, BLOCK_COLUMNS // max(len(ids), 1))  # narrow blocks may be long
         for b in range(0, len(rows), at_once):
             part = rows[b : b + at_once]
             X = self._X[part] if len(self._X) else None

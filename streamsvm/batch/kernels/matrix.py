@@ -28,9 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.kernels.features import BLOCK_ROWS, Features
+from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.kernels.square import put_square, subtract_rows
+from streamsvm.core.blocks import BLOCK
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.exponentials import exp32
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row, self_products
@@ -101,8 +102,8 @@ class Gram:
 
     def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
-        for b in range(0, len(rows), BLOCK_ROWS):
-            part = rows[b : b + BLOCK_ROWS]
+        for b in range(0, len(rows), BLOCK):
+            part = rows[b : b + BLOCK]
             P = np.empty((len(part), len(ids)), np.float32)
             _gather(self.K, part, ids, P)
             yield b, 0, P
@@ -191,8 +192,8 @@ def _shared_part(store: RowStore) -> np.ndarray:
     X, sq, n = store.examples, store.data.sq, len(store)
     S = np.empty((n, n), np.float32)
     with one_blas_thread():
-        for b in range(0, n, BLOCK_ROWS):
-            e = min(b + BLOCK_ROWS, n)
+        for b in range(0, n, BLOCK):
+            e = min(b + BLOCK, n)
             P = X[b:e] @ X[:e].T
             P = P if isinstance(P, np.ndarray) else P.toarray()
             _put_block(P, sq, b, store.kernel.kind == RBF_KIND, S)

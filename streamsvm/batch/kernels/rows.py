@@ -31,7 +31,7 @@ from streamsvm.batch.kernels.cache import (
 )
 from streamsvm.core import arguments, inputs
 from streamsvm.core import sparse as sp
-from streamsvm.core.blocks import by_fours
+from streamsvm.core.blocks import MIN_QUERIES, by_fours
 from streamsvm.core.device.choice import Device, is_worth_it, require_device
 from streamsvm.core.device.gpu import Gpu
 from streamsvm.core.device.gram import Gram
@@ -41,7 +41,6 @@ from streamsvm.core.products import products
 from streamsvm.core.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time
-LEAST_OF_PRODUCT = 8  # features, and rows; with fewer, a product of blocks gains nothing over single rows
 DENSITY_FOR_PRODUCT = 0.5  # below it, single rows, which skip zeros, are faster
 ROWS_AT_ONCE = 64  # of a product
 NO_LISTS = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
@@ -94,7 +93,7 @@ class RowStore:
         self_products(kernel, starts, values, sq, diagonal)
         _require_small(sq, kernel)
         dense = len(values) >= DENSE_ENOUGH * n * D
-        self._multiplies = D >= LEAST_OF_PRODUCT and len(values) >= DENSITY_FOR_PRODUCT * n * D
+        self._multiplies = D >= MIN_QUERIES and len(values) >= DENSITY_FOR_PRODUCT * n * D
         lists, list_slots, list_values = (
             NO_LISTS if dense else _lists(sp.csr_matrix((values, indices, starts), shape=matrix.shape))
         )
@@ -172,7 +171,7 @@ class RowStore:
         missing = missing[: max(0, self.capacity - len(np.unique(rows[there])))]
         if self._fill_on_device(missing):
             return
-        if len(missing) < LEAST_OF_PRODUCT or not self._multiplies:
+        if len(missing) < MIN_QUERIES or not self._multiplies:
             compute_rows(self.data, missing)
             return
         columns = self.data.columns
@@ -238,7 +237,7 @@ class RowStore:
         Values are copied from rows.  Of examples with few features, only missing values are computed, and no row.
         """
         columns = self.data.columns
-        if self.on_cpu and len(columns) and self._width < LEAST_OF_PRODUCT:
+        if self.on_cpu and len(columns) and self._width < MIN_QUERIES:
             columns = columns.take(ids, axis=1)  # columns[:, ids] would not lie in C order
         else:
             columns = columns[:0]

@@ -8,11 +8,10 @@ import numpy as np
 from streamsvm.batch.kernels.cache import NO_ROW, places_of, row_at, rows_of
 from streamsvm.batch.path.factor import add_multiple
 from streamsvm.core.compiling._jit import inner, inner_fma, shared
+from streamsvm.core.rounding import SINGULAR
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
-END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3
-
-NO_RATE = 1e-10  # a gradient that changes by less over the whole way meets nothing
+END, MET_BOUND, BECAME_FREE, ENTERED = range(4)
 
 
 @inner_fma
@@ -71,7 +70,7 @@ def _first_gradient(g, rate, place, tabu, mu, d_mu, above, below, share):
             speed, room = d_mu - rate[i], g[i] - mu + below
         else:
             continue
-        if speed > NO_RATE and room < share * speed:
+        if speed > SINGULAR and room < share * speed:
             share, first = max(room, 0.0) / speed, i
     return share, first
 
@@ -85,7 +84,7 @@ def _first_entering(g, rate, driven, d, place, tabu, mu, d_mu, above, below, sha
         if place[i] != DRIVEN or tabu[i]:
             continue
         speed, room = (d_mu - rate[i], g[i] - mu - above) if d[c] > 0.0 else (rate[i] - d_mu, mu - below - g[i])
-        if speed > NO_RATE and room < share * speed:
+        if speed > SINGULAR and room < share * speed:
             share, first = max(room, 0.0) / speed, c
     return share, first
 

@@ -28,10 +28,10 @@ import numpy as np
 
 from streamsvm.batch.kernels.cache import add_four, dot
 from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum, shared
+from streamsvm.core.rounding import SINGULAR
 from streamsvm.core.threads import one_blas_thread
 
 OWN_LOOP = 200  # members; up to so many, to call LAPACK and to hold its threads takes longer than it gains
-NO_COMPLEMENT = 1e-10  # an example with a smaller Schur complement depends on those of M
 
 
 @inner_fma
@@ -170,7 +170,7 @@ def enter(F, w, members, m, s, row, diagonal):
         v[p] = row[members[p]]
     forward(F, m, v)
     complement = diagonal - dot(v, v)
-    if not complement > NO_COMPLEMENT:
+    if not complement > SINGULAR:  # the example depends on those of M
         return False
     for p in range(m):
         F[p, m] = v[p]

@@ -67,7 +67,7 @@ from streamsvm.batch.path.factor import add_multiple, directions, enter, leave
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.rounding import DUST
 
-COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
+COMPLETE, TOO_LONG, SINGULAR, STUCK = range(4)
 
 PATH_JITTER = 1e-5  # over C, on the diagonal: an error of the path that the end of it takes back
 

@@ -10,6 +10,7 @@ from streamsvm.batch.costs import (
     SECONDS_PER_FOLD,
     SECONDS_PER_SHARE,
     SECONDS_PER_SYSTEM,
+    WORTH,
     events_of,
     path_seconds,
     step_seconds,
@@ -17,7 +18,6 @@ from streamsvm.batch.costs import (
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import SPARED
 
-WORTH = 0.8  # a seed must cost less than this share of a cold start
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
 MOST_OF_STEPS, SHARE_OF_STEPS, DECAY = 0.9, 1.3, 0.27  # that a seed leaves to do, if a quarter of all is free
 IF_BOUNDED, IF_FREE = 0.67, 2.0  # times as much, if none is free and if all are

@@ -6,7 +6,6 @@ its source prints, which follows such a path roughly.
 
 import numpy as np
 
-from streamsvm.batch.kernels.rows import LEAST_OF_PRODUCT
 from streamsvm.batch.path import follow as exact
 from streamsvm.batch.path.factor import factorise
 from streamsvm.batch.problem import SPARE, survey
@@ -15,6 +14,7 @@ from streamsvm.batch.seeding.start import Start, entering, settled_start
 from streamsvm.batch.smo import view_of
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.steps.pairs import kernel_among
+from streamsvm.core.blocks import MIN_QUERIES
 from streamsvm.core.compiling._jit import compiled
 
 
@@ -79,7 +79,7 @@ def _followed(previous, factor: exact.Factor, lo, hi, max_events: int | None):
     target[V] = np.where(previous.y[V] > 0.0, hi[V], lo[V])
     limit = 4 * len(driven) + 50 if max_events is None else max_events
     beginning = factor.beginning(min(len(factor.members) + limit, len(alpha)) + 2, mu)
-    if len(driven) >= LEAST_OF_PRODUCT:
+    if len(driven) >= MIN_QUERIES:
         store.fill(driven)
     state = exact.State(True, alpha, g, lo, hi, place)
     outcome, events = exact.follow(store.data, state, exact.Way(driven, target[driven], limit), beginning)

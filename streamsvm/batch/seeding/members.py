@@ -37,7 +37,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamsvm.batch import smo
-from streamsvm.batch.costs import events_of, path_seconds, step_seconds
+from streamsvm.batch.costs import WORTH, events_of, path_seconds, step_seconds
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.problem import SPARE, solution_of, survey, violations
@@ -69,7 +69,7 @@ class Members:
         self.all_rows, self.store = all_rows, all_rows
         self.ids = np.zeros(0, np.int64)
         self._K = np.empty((0, 0))
-        if len(ids) < smo.WORTH_SHRINKING * len(all_rows) and self.has_room(len(ids)):
+        if len(ids) < WORTH * len(all_rows) and self.has_room(len(ids)):
             self._add(ids)
         else:
             self.ids = np.arange(len(all_rows))

@@ -35,6 +35,7 @@ import numpy as np
 from streamsvm.batch.costs import UNITS_PER_ELEMENT, system_units
 from streamsvm.batch.kernels.square import square_of
 from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.rounding import SINGULAR
 from streamsvm.core.threads import one_blas_thread
 
 MAX_FREE = 1500  # a larger system costs more than the steps it saves
@@ -42,7 +43,6 @@ MAX_TRIES, MAX_ROUNDS = 5, 12  # linear systems: with a step to the first bound 
 OUTSIDE = 0.65  # of the largest share of a step that is outside the box; from there on, coefficients get their bounds
 SHORT = 0.5  # of a step; a shorter one helps little
 MIN_WAIT = 20  # pair steps between two tries
-JITTER = 1e-10  # on the diagonal, relative to it
 MIN_PATIENCE, MAX_PATIENCE = 0.25, 64.0
 
 
@@ -73,7 +73,7 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
 
     m = len(g_F)
     A, sides = K_F.copy(), np.ones((2, m))
-    A.reshape(-1)[:: m + 1] += JITTER * (1.0 + np.abs(K_F.diagonal()))
+    A.reshape(-1)[:: m + 1] += SINGULAR * (1.0 + np.abs(K_F.diagonal()))
     sides[0] = g_F
     # A.T and sides.T are as LAPACK wants them: nothing is copied.
     _, z, failed = lapack.dposv(A.T, sides.T, lower=True, overwrite_a=True, overwrite_b=True)

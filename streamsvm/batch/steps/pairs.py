@@ -54,8 +54,8 @@ from streamsvm.core.rounding import NO_CURVATURE
 
 ETA = 0.9  # the source's
 BLOCK = 64  # examples; the search for an extreme's place covers one block
-TOP, BOTTOM = 0, 1
-STEPS, PLANNED, KINDS = 0, 1, 2
+TOP, BOTTOM = range(2)
+STEPS, PLANNED, KINDS = range(3)
 MAX_PLANNING = 3  # recent sets; more gain nothing
 
 

@@ -5,7 +5,7 @@
 
 1. The gradients of the support vectors, and of all examples within a tolerance of a violation, are computed anew.
 2. The largest change tells how much rounding there was, and a bound how much there may be elsewhere.  If both are at
-   most FRACTION of the tolerance, no other example violates, and the others keep their gradients.
+   most NEGLIGIBLE tolerances, no other example violates, and the others keep their gradients.
 3. Otherwise all gradients are computed anew.
 
 A grid has its own solutions in single precision, see `validation.grids.on_matrix`; `checked` does the same for them.
@@ -28,13 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch.kernels.features import BLOCK_COLUMNS, BLOCK_ROWS, MAX_COLUMNS, Features
+from streamsvm.batch.kernels.features import BLOCK_COLUMNS, MAX_COLUMNS, Features
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, FEW_STEPS, SolverOptions
-from streamsvm.batch.problem import FRACTION, violations
+from streamsvm.batch.problem import violations
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import LOOSE, optimum
 from streamsvm.core import sparse as sp
+from streamsvm.core.blocks import BLOCK
 from streamsvm.core.kernels import is_positive_semidefinite, kernel_values
 from streamsvm.core.rounding import PRECISION
 from streamsvm.core.threads import one_blas_thread
@@ -42,6 +43,7 @@ from streamsvm.core.threads import one_blas_thread
 WORTH_TWICE = 2000  # examples; with fewer, `smo` alone takes about as long
 ZEROS = 200  # of an example; with more, `smo` alone is as fast (mnist, w8a), with fewer it is not (usps, a9a)
 ROWS_AT_HAND = 0.1  # of all kernel rows, that fit into the cache; with fewer, `smo` computes some again and again
+NEGLIGIBLE = 0.2  # rounding that was seen, as a share of the tolerance: elsewhere it may be twice as large
 CLOSER = 0.9  # share of the tolerance: what rounding adds must not make `smo` take a step
 METHOD = ("planning", "over_step", "newton", "shrinking")  # options of the pair steps of `smo`
 
@@ -105,7 +107,7 @@ def checked(store: RowStore, rough: Solution, options: SolverOptions) -> Solutio
     before, g[near] = g[near], exact(near)
     anew = len(near)
     rounding = max(_rounding(store, alpha), float(np.nanmax(np.abs(g[near] - before), initial=0.0)))
-    if len(others) and not rounding <= FRACTION * options.tol:
+    if len(others) and not rounding <= NEGLIGIBLE * options.tol:
         g[others] = exact(others)
         anew = len(y)
     return replace(rough, store=store, g=g, values_computed=rough.values_computed + anew * len(support))
@@ -120,10 +122,10 @@ def _sums(store: RowStore, X: Any, rows: np.ndarray, ids: np.ndarray, c: np.ndar
             others = X[part].T
             if sp.issparse(others) and others.shape[0] <= MAX_COLUMNS:  # a product with a dense matrix is faster
                 others = others.toarray()
-            for t in range(0, len(rows), BLOCK_ROWS):
-                block = rows[t : t + BLOCK_ROWS]
+            for t in range(0, len(rows), BLOCK):
+                block = rows[t : t + BLOCK]
                 P = X[block] @ others
                 P = P if isinstance(P, np.ndarray) else P.toarray()
                 K = kernel_values(store.kernel, P, sq[part], sq[block][:, np.newaxis])
-                out[t : t + BLOCK_ROWS] += K @ c[s : s + BLOCK_COLUMNS]
+                out[t : t + BLOCK] += K @ c[s : s + BLOCK_COLUMNS]
     return out

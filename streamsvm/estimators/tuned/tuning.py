@@ -17,17 +17,16 @@ CHECK = 50  # records between two checks
 WARM_UP, RECENT, LAST = 1000 // CHECK, 300 // CHECK, 500 // CHECK  # checks: in all, that show who predicts, who wins
 BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
 RINGS = 4.0  # standard errors
-SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has; the first window has as many as the shortest
+SHORTEST, LONGEST = 500, 8000  # records that a challenger has; the first window has as many as the shortest
 FIRST = 2000  # the same around the first champion, which 500 records chose, hardly more than by chance
 FOR_A_LAG = 4  # lags that a tuning challenger has, at least
 LONGEST_LAG = LONGEST // (2 * FOR_A_LAG)  # records that err together, at most
-FIRST_VERDICT = 200  # records after which a tuning challenger may win or leave early
 WINS, CERTAIN = 1.5, 2.55  # standard deviations of a tuning challenger's lead: at its end, and before, either way
-SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
-PREDICTS, REPLACES, CAUTION = 0.875, 1.25, 4  # standard deviations of a fresh challenger's lead, and records
+SHORT_LIFE = 100  # records that a fresh challenger has at first
+LEADS, CAUTION = 1.0, 4  # standard deviations of a fresh challenger's lead, and records until the stream drifts
 DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
 AHEAD = 5  # examples of one class that count beyond those of the other, if both are to count alike
-LEAST_AGE = RECENT * CHECK  # records of a fresh challenger below which the alarm does not replace it
+LEAST_AGE = RECENT * CHECK  # records of a challenger before it wins or leaves early, and the alarm replaces it
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
 LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, 64.0
@@ -190,13 +189,13 @@ class TuningChallenger:
         """Whether the challenger becomes champion."""
         surplus, by_chance = candidate.lead(0.25, lag)
         wanted = WINS if candidate.age >= self.life(lag) else CERTAIN
-        return candidate.age >= FIRST_VERDICT and surplus > wanted * by_chance
+        return candidate.age >= LEAST_AGE and surplus > wanted * by_chance
 
     def ends(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger leaves without having won."""
         surplus, by_chance = candidate.lead(0.25, lag)
         hopeless = surplus < -CERTAIN * by_chance
-        return candidate.age >= self.life(lag) or (candidate.age >= FIRST_VERDICT and hopeless)
+        return candidate.age >= self.life(lag) or (candidate.age >= LEAST_AGE and hopeless)
 
     def next_setting(self, champion: Setting, drifts: bool, n_seen: int, weighs: bool = False) -> Setting | None:
         """What to try next; None while all neighbours have been tried: then it rests, and gives them longer."""
@@ -233,17 +232,17 @@ class FreshChallenger:
     def predicts(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger predicts, on probation."""
         surplus, by_chance = candidate.lead(0.5, lag)
-        return candidate.age >= SHORT_LIFE and surplus > PREDICTS * by_chance
+        return candidate.age >= SHORT_LIFE and surplus > LEADS * by_chance
 
     def replaces(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger becomes champion."""
         surplus, by_chance = candidate.lead(0.5, lag)
         caution = 0 if self.drifts else CAUTION
-        return candidate.age >= SHORT_LIFE and surplus > REPLACES * by_chance + caution
+        return candidate.age >= SHORT_LIFE and surplus > LEADS * by_chance + caution
 
     def grow_older(self) -> None:
         """Let the next challenger live longer."""
-        self.life = min(2 * self.life, LONG_LIFE)
+        self.life = min(2 * self.life, LONGEST)
 
 
 def alarm(wrong: list[int]) -> bool:

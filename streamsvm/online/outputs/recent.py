@@ -23,7 +23,7 @@ import numpy as np
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.rounding import DUST
 
-N = 6
+N = 6  # numbers in x
 W, H, B, E, L, SIZE = 0, N, N + N * N, N + N * N + 2, N + N * N + 4, N + N * N + 8
 FAST, SLOW, MEMORY = 0.1, 0.01, 0.9995  # rates of the means; how slowly the curvature forgets
 LOSS_RATE, BETTER = 0.005, 0.97  # over some 200 labels of a class; a smaller gain may be chance

@@ -166,7 +166,8 @@ def test_settings_stay_within_bounds():
         (10, 10, 9, False, False),
         (10, 10, 10, False, True),  # its time is over
         (2, 0, 3, False, False),  # too young
-        (4, 1, 5, True, False),
+        (4, 1, 5, False, False),  # too young, too
+        (4, 1, 6, True, False),
         (12, 10, 10, False, True),
         (14, 10, 10, True, True),
         (3, 8, 6, False, True),  # hopeless
