@@ -105,7 +105,7 @@ class RowStore:
         self._has_warned = False
         self.data = Store(
             kernel=kernel,
-            columns=_feature_major(matrix) if dense else np.zeros((0, 0)),
+            columns=feature_major(matrix) if dense else np.zeros((0, 0)),
             starts=starts,
             indices=indices,
             values=values,
@@ -355,10 +355,10 @@ def _form(names: dict | None) -> str:
     return "rows of numbers" if names is None else "dicts"
 
 
-def _feature_major(matrix: Any) -> np.ndarray:
+def feature_major(matrix: Any, dtype: type = np.float64) -> np.ndarray:
     """(D, N) with D a multiple of 4, N an odd multiple of 64: one example's features must not share a cache set."""
     n, D = matrix.shape
-    columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64))
+    columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64), dtype)
     columns[:D, :n] = inputs.dense(matrix.T)
     return columns
 
