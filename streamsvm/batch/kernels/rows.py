@@ -92,7 +92,7 @@ class RowStore:
         starts, indices, values = _entries_of(matrix)
         sq, diagonal = np.empty(n), np.empty(n)
         self_products(kernel, starts, values, sq, diagonal)
-        _require_small(sq, kernel)
+        require_small(sq, kernel)
         dense = len(values) >= DENSE_ENOUGH * n * D
         self._multiplies = D >= LEAST_OF_PRODUCT and len(values) >= DENSITY_FOR_PRODUCT * n * D
         lists, list_slots, list_values = (
@@ -265,7 +265,7 @@ class RowStore:
         csr = inputs.compressed(matrix)
         starts, sq, out = csr.indptr.astype(np.int64), np.empty(csr.shape[0]), np.empty(csr.shape[0])
         self_products(self.kernel, starts, csr.data, sq, out)
-        _require_small(sq, self.kernel)
+        require_small(sq, self.kernel)
         known = inputs.in_columns(csr[:, : self.shape[1]] if unknown else csr, self._used)
         if self._pays(csr.shape[0]):
             values = self._attempt(lambda gram: gram.expand(known, sq, alpha))
@@ -308,7 +308,7 @@ class RowStore:
 
     def with_kernel(self, kernel: Kernel) -> RowStore:
         """A store of the same examples for another kernel, without rows; both share the memory of the examples."""
-        _require_small(self.data.sq, kernel)
+        require_small(self.data.sq, kernel)
         other = object.__new__(RowStore)
         other.__dict__.update(self.__dict__)
         sq, diagonal = np.empty(len(self)), np.empty(len(self))
@@ -386,7 +386,7 @@ def _matrix_of(X: Any, columns: dict) -> tuple[Any, dict | None]:
     return inputs.matrix_of_dicts(X, columns) if inputs.are_dicts(X) else (inputs.matrix_of(X), None)
 
 
-def _require_small(sq: np.ndarray, kernel: Kernel) -> None:
+def require_small(sq: np.ndarray, kernel: Kernel) -> None:
     """Raise a ValueError for features that are not finite, or whose kernel values are too large to add up."""
     bad = ~np.isfinite(sq)
     if bad.any():
