@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import IO
 from zlib import crc32
 
-from ..runtime.folders import lock_folder, naming, sync_folder
+from streamsvm.core.saving import snapshot
+
+from ..runtime.folders import lock_folder, naming
 from .transport import Headers, OffsetOutOfRange, Record
 
 logger = logging.getLogger(__name__)
@@ -294,7 +296,8 @@ class Appender:
             logger.warning("%s: cutting %d bytes of an unfinished record at offset %d", path, rest, self._offset)
             os.truncate(path, self._size)
         for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
-            sync_folder(folder)
+            with naming(folder):
+                snapshot.sync_folder(folder)
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
 

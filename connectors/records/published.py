@@ -101,7 +101,7 @@ class Publisher:
         """
         self._places |= places
 
-    def publish(self, name: str, blob: bytes, meta: Mapping[str, Any], partition: int = 0) -> None:
+    def publish(self, name: str, blob: bytes, meta: Mapping[str, Any]) -> None:
         """Publish a blob; readers use it as soon as they have read it completely.
 
         Parameters
@@ -113,8 +113,6 @@ class Publisher:
         meta
             Further fields of the manifest, as JSON holds them.  The integers `epoch` and `ver` must be among them; the
             pair must be larger than the last publication's.
-        partition
-            Partition to write to; a name must stay in one.
 
         Raises
         ------
@@ -129,23 +127,23 @@ class Publisher:
         if len(chunks) > MAX_CHUNKS:
             raise TooLarge(f"blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
         manifest = _write_manifest(name, slot, len(chunks), blob, meta)
-        self._produce(partition, [(f"{name}/{slot}/{number}", chunk) for number, chunk in enumerate(chunks)])
-        self._produce(partition, [(f"{name}/manifest", manifest)])
+        self._produce([(f"{name}/{slot}/{number}", chunk) for number, chunk in enumerate(chunks)])
+        self._produce([(f"{name}/manifest", manifest)])
         left_over = range(len(chunks), place.lengths[slot])
-        self._produce(partition, [(f"{name}/{slot}/{number}", None) for number in left_over])
+        self._produce([(f"{name}/{slot}/{number}", None) for number in left_over])
         lengths = (len(chunks), place.lengths[1]) if slot == 0 else (place.lengths[0], len(chunks))
         self._places[name] = Place(slot, lengths)
 
-    def withdraw(self, name: str, partition: int = 0) -> None:
+    def withdraw(self, name: str) -> None:
         """Withdraw what was published under a name, if anything was."""
         place = self._places.pop(name, None)
         if place is not None:
             chunks = [f"{name}/{slot}/{number}" for slot in (0, 1) for number in range(place.lengths[slot])]
-            self._produce(partition, [(key, None) for key in (*chunks, f"{name}/manifest")])
+            self._produce([(key, None) for key in (*chunks, f"{name}/manifest")])
 
-    def _produce(self, partition: int, items: list[tuple[str, bytes | None]]) -> None:
+    def _produce(self, items: list[tuple[str, bytes | None]]) -> None:
         for key, value in items:
-            self._log.produce(self._topic, value, key=key.encode(), partition=partition)
+            self._log.produce(self._topic, value, key=key.encode(), partition=0)
 
 
 def _canonical(fields: Mapping[str, Any]) -> bytes:

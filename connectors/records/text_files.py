@@ -120,9 +120,9 @@ def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = (), separat
         raise FileError(f"{path}, line {begins}: {what}") from None
 
 
-def csv_header(path: Path, separator: str = ",") -> list[str]:
+def csv_header(path: Path) -> list[str]:
     """The names of a CSV file's columns."""
-    return next(csv.reader((line for _, line in lines(path)), delimiter=separator), [])
+    return next(csv.reader(line for _, line in lines(path)), [])
 
 
 def separator_of(path: Path) -> str:

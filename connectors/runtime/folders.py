@@ -76,40 +76,6 @@ def replace_private(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Like `snapshot.write_atomic`, for content that is written in parts: the file is replaced when the block ends.
-
-    An exception inside the block leaves the file as it was.
-
-    Parameters
-    ----------
-    path
-        File to create or replace; its folder must exist.
-    """
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the entries of new and renamed files in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with naming(folder):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Add the file's name to system errors without one, such as that of a full disk."""
     try:

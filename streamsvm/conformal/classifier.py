@@ -101,10 +101,6 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return bool(self.model._multiclass)
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
-
     @classmethod
     def _unit_test_params(cls) -> Any:
         yield {"model": LASVM()}

@@ -8,7 +8,7 @@ Adding 1.5 * 2^23 (2^52 in float64) rounds k to an integer in the low bits of th
 
 import math
 import sys
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from streamsvm.core.rounding import DUST
 
 def _split(bits: int) -> tuple[float, float]:
     """ln 2 rounded to so many bits, and the rest."""
-    exact = Decimal(2).ln()
-    high = round(exact * 2**bits) / 2**bits
-    return high, float(exact - Decimal(high))
+    with localcontext(Context(prec=40)):  # that of the user's program may have few digits
+        exact = Decimal(2).ln()
+        high = round(exact * 2**bits) / 2**bits
+        return high, float(exact - Decimal(high))
 
 
 LOG2_E = 1 / math.log(2.0)

@@ -1,4 +1,7 @@
-"""Hashes of examples.  Equal examples have equal hashes, and the order of the hashes is a shuffle."""
+"""Hashes of examples and of numbers.
+
+Equal examples have equal hashes, and the order of the hashes is a shuffle.
+"""
 
 from typing import Any
 
@@ -8,6 +11,18 @@ import scipy.sparse as sp
 from streamsvm.core.compiling._jit import compiled
 
 FACTOR, SHIFT = np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
+STEP, MIX, MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def spread(numbers):
+    """Numbers of 64 bits, (n,) uint64, spread over all 64 bits, each to another one.
+
+    Of the multiples of `STEP`, this is the sequence of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).  Compiled code
+    takes `inner(spread)`, which is for one number.
+    """
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * MIX
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * MIX_AGAIN
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Numbers that are written as strings, perhaps with a sign between thousands."""
+"""Numbers that are written as strings with a sign between thousands."""
 
 import re
 from typing import Any
@@ -6,25 +6,14 @@ from typing import Any
 GROUPED = r"[+-]?\d{{1,3}}(?:{0}\d{{2,3}})*{0}\d{{3}}(?:\.\d*)?"  # a number with this sign between thousands
 
 
-class Numerals:
-    """Reads numbers.
+def require_thousands(sign: str | None) -> None:
+    """Raise a ValueError unless this is a sign between thousands, or None."""
+    if sign is not None and (not isinstance(sign, str) or len(sign) != 1 or sign.isalnum() or sign in "+-."):
+        raise ValueError(f"thousands={sign!r} must be None or one sign, such as ','; '.' is the decimal point")
 
-    Parameters
-    ----------
-    thousands
-        The sign between thousands, or None.
-    """
 
-    def __init__(self, thousands: str | None) -> None:
-        if thousands is not None and (
-            not isinstance(thousands, str) or len(thousands) != 1 or thousands.isalnum() or thousands in "+-."
-        ):
-            raise ValueError(f"thousands={thousands!r} must be None or one sign, such as ','; '.' is the decimal point")
-        self._thousands = thousands
-
-    def ungrouped(self, v: Any) -> Any:
-        """The value without the sign between thousands."""
-        sign = self._thousands
-        if sign is None or not isinstance(v, str) or sign not in v:
-            return v
-        return v.replace(sign, "") if re.fullmatch(GROUPED.format(re.escape(sign)), v.strip()) else v
+def ungrouped(v: Any, sign: str | None) -> Any:
+    """The value without the sign between thousands; None: there is none."""
+    if sign is None or not isinstance(v, str) or sign not in v:
+        return v
+    return v.replace(sign, "") if re.fullmatch(GROUPED.format(re.escape(sign)), v.strip()) else v

@@ -21,7 +21,7 @@ from streamsvm.features.field import JUDGED, LONGEST_TEXT, Field
 from streamsvm.features.given import given_kind, require_kinds, unknown_names
 from streamsvm.features.nesting import NAMES, flat, order_of, rows_of, wrong_name
 from streamsvm.features.notices import LONGEST_NAME, warn_of_fields, warn_of_unfit, warn_of_unknown
-from streamsvm.features.numerals import Numerals
+from streamsvm.features.numerals import require_thousands, ungrouped
 from streamsvm.features.summary import Summary, summary_of
 from streamsvm.features.values import (
     CATEGORY,
@@ -121,6 +121,7 @@ class Records(Saved, base.Transformer):
         embed: dict[Hashable, str | Embedder] | None = None,
     ) -> None:
         require_kinds(kinds)
+        require_thousands(thousands)
         arguments.require_count("max_fields", max_fields, 1)
         arguments.require_count("width", width, 1)
         self.kinds = kinds
@@ -129,7 +130,6 @@ class Records(Saved, base.Transformer):
         self.max_fields = max_fields
         self.width = width
         self.embed = embed
-        self._numerals = Numerals(thousands)
         self._embeddings = embeddings_of(embed, kinds)
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
@@ -265,7 +265,7 @@ class Records(Saved, base.Transformer):
         if out is not None:
             self._write(f, value, out)
         if not f.is_fixed:
-            if f.judge(self._numerals.ungrouped(v)):
+            if f.judge(ungrouped(v, self.thousands)):
                 self._plan = None
             value = self._read(f, v)
         if f.kind in (ID, IGNORE):
@@ -296,7 +296,7 @@ class Records(Saved, base.Transformer):
         if kind in LEFT_OUT:
             return UNFIT if kind is None and READERS[NUMBER](v) is UNFIT else None
         if kind == NUMBER or kind in EPOCHS:
-            v = self._numerals.ungrouped(v)
+            v = ungrouped(v, self.thousands)
         value = READERS[kind](v)
         if f.embedding is not None and isinstance(value, str):
             return UNFIT if f.embedding.columns(value[:LONGEST_TEXT]) is None else value

@@ -28,13 +28,15 @@ import numpy as np
 from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
+from streamsvm.core.hashing import STEP, spread
 from streamsvm.core.rounding import SUM_ROUNDING
 
 FIRST = 100  # values that give the edges, about four for each bin
 EDGES = 23  # an odd number, so that the median is one
 BINS = 2 * EDGES + 1
 SUMS = 6  # of a feature: three for values that become larger, three for smaller ones
-STEP, MIX, MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+_spread = inner(spread)
 
 
 @by_reference
@@ -64,10 +66,7 @@ def nothing(n: int) -> Watched:
 @inner
 def _uniform(number):
     """A random number above 0, below 1 or 1 itself, from its number in the sequence (SplitMix64)."""
-    z = (np.uint64(number) + np.uint64(1)) * STEP
-    z = (z ^ (z >> np.uint64(30))) * MIX
-    z = (z ^ (z >> np.uint64(27))) * MIX_AGAIN
-    z ^= z >> np.uint64(31)
+    z = _spread((np.uint64(number) + np.uint64(1)) * STEP)
     return (np.float64(z >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 

@@ -16,9 +16,10 @@ import numpy as np
 from streamsvm.batch import RowStore
 from streamsvm.batch.kernels.features import Features
 from streamsvm.batch.kernels.matrix import Gram, KernelSource
+from streamsvm.batch.kernels.rows import require_small
 from streamsvm.batch.multiclass.class_pairs import PairOptimum, optima_along, solved_pair
 from streamsvm.core import arguments, storage
-from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
+from streamsvm.core.inputs import matrix_of, squared_lengths
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.online.outputs.votes import best_classes, class_values
@@ -229,26 +230,24 @@ def problems_of(setting: Setting, Cs: list[float], X: Any, y: Any, sample_weight
     Raises
     ------
     ValueError
-        If y has fewer than two classes, or if X, y and the weights do not match.
+        If y has fewer than two classes, if X is not finite, or if X, y and the weights do not match.
+    TypeError
+        If X does not hold numbers.
     """
     if isinstance(X, RowStore):
         raise ValueError("X is a RowStore, which two classes can share; give the features for several classes")
     if setting.pos_weight != 1.0:
         raise ValueError(f"pos_weight={setting.pos_weight!r} is not offered for several classes; use sample_weight")
     kernel = make_kernel(setting.kernel, gamma=setting.gamma, degree=setting.degree, coef0=setting.coef0)
-    features = Features(rows_of(X), kernel)
+    rows = matrix_of(X).astype(np.float64, copy=False)
+    require_small(squared_lengths(rows).astype(np.float32), kernel)
+    features = Features(rows, kernel)
     classes, places = np.unique(arguments.classes_of(y, features.n), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of at least two classes are needed")
     weights = arguments.weights_of(sample_weight, features.n, "sample_weight")
     arguments.boxes_of(max(Cs), weights, np.ones(features.n), "sample_weight")
     return Problems(features, places, weights, setting, Cs), classes
-
-
-def rows_of(X: Any) -> Any:
-    """The examples as a sparse matrix, if they are one, or else as an array of float64."""
-    X = csr_of_frame(X) if has_sparse_columns(X) else X
-    return X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, np.float64)
 
 
 def _shared(features: KernelSource, cache_mb: float) -> KernelSource:

@@ -37,7 +37,8 @@ def resolve_scaling(
     Raises
     ------
     TypeError, ValueError
-        As `require_solvable`, and if the model would have to scale the features of a `RowStore`.
+        As `require_solvable`, and if the model would have to scale features that are not finite, or those of a
+        `RowStore`.
     """
     require_solvable(model)
     scaling = getattr(model, "scaling", None)
@@ -64,6 +65,9 @@ def standardised(X: Any, apart: np.ndarray | None = None) -> Any:
     Z = np.array(X, np.float64)
     if Z.ndim != 2 or not len(Z):
         return Z
+    is_bad = ~np.isfinite(Z).all(axis=1)
+    if is_bad.any():  # scaled, all rows would be
+        raise ValueError(f"X holds NaN or infinity in row {int(np.argmax(is_bad))}")
     scaled = ~np.isin(Z, (0.0, 1.0)).all(axis=0)
     if apart is not None:
         scaled &= ~apart
@@ -83,4 +87,4 @@ def _gamma_of(model: Any, X: Any, apart: np.ndarray | None) -> float:
         Z = np.asarray(X, np.float64)
         apart = np.zeros(Z.shape[1], bool) if apart is None else apart
         spread = float(Z[:, ~apart].var(axis=0).sum() + np.square(Z[:, apart]).sum() / max(len(Z), 1))
-    return 1.0 / spread if spread > 0.0 else 1.0
+    return 1.0 / spread if 0.0 < spread < np.inf else 1.0  # infinite features are refused later

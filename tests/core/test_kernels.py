@@ -1,5 +1,6 @@
 """Kernel values: the vectorised float32 maps against the formulas in float64."""
 
+import decimal
 import math
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
+from streamsvm.core import exponentials
 from streamsvm.core.kernels import (
     FORMULAS,
     NAMES,
@@ -108,6 +110,12 @@ def test_the_exponential_is_accurate_to_float32(exponent):
     exponent = np.float32(exponent)  # as a squared distance, for gamma = 1
     value = mapped(RBF(1.0), np.zeros(1, np.float32), np.zeros(1, np.float32), exponent)[0]
     assert value == pytest.approx(math.exp(-float(exponent)), rel=4e-7)
+
+
+def test_the_exponential_does_not_depend_on_the_precision_that_a_program_has_set():
+    with decimal.localcontext(prec=5):
+        assert exponentials._split(16) == (exponentials.LN2_HIGH, exponentials.LN2_LOW)
+    assert math.log(2.0) == exponentials.LN2_HIGH + exponentials.LN2_LOW
 
 
 def test_rbf_stays_between_0_and_1_at_the_extremes():

@@ -141,6 +141,36 @@ def test_the_model_scales_the_features_if_it_is_told():
     assert cross_validate(OneVsOne(LASVM()), raw, Y, k=4).accuracy > 0.7
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("scaling", ["standard", None])
+def test_features_that_are_not_finite_are_refused(bad, form, scaling):
+    Z = X.copy()
+    Z[7, 1] = bad
+    model = OneVsOne(LASVM(scaling=scaling))
+    if bad == 1e30 and scaling and form is np.asarray:
+        assert cross_validate(model, form(Z), Y, k=3).accuracy > 0.5  # an outlier is clipped
+        return
+    with pytest.raises(ValueError, match=r"X holds NaN.* in row 7"):
+        cross_validate(model, form(Z), Y, k=3)
+    with pytest.raises(ValueError, match=r"X holds NaN.* in row 7"):
+        grid_search(model, form(Z), Y, Cs=[1.0], gammas=[0.5], k=3)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (X[:, 0], "it must be 2-D"),
+        (np.ma.array(X, mask=X > 1.0), "X is a masked array"),
+        (X.astype(str), "features must be numbers"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers_is_refused(bad, why):
+    with pytest.raises((TypeError, ValueError), match=why):
+        cross_validate(OneVsOne(LASVM(gamma=0.4, scaling=None)), bad, Y, k=3)
+
+
 def test_what_is_not_offered_is_named():
     with pytest.raises(ValueError, match=r"OneVsOne\(LASVM\(...\)\)"):
         cross_validate(OneVsRest(LASVM()), X, Y)

@@ -9,9 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
+from streamsvm.core.saving import snapshot
+
 from ...records.parquet import require_pyarrow, write_rows
 from ...records.people.label_files import PARQUET
-from ...runtime.folders import replacing, require_folder
+from ...runtime.folders import require_folder
 from ...runtime.text import plural
 from ...settings.sections import ConfigError
 
@@ -45,7 +47,7 @@ def write_table(path: Path, columns: Iterable[str], rows: Iterable[Row], noun: s
     """
     n_rows = count()
     counted = (row for row, _ in zip(rows, n_rows, strict=False))
-    with replacing(path) as file:
+    with snapshot.replacing(path) as file:
         if path.suffix == PARQUET:
             assert isinstance(columns, Mapping)
             write_rows(file, columns, counted)

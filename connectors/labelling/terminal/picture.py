@@ -2,13 +2,12 @@
 
 import json
 import math
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...records.classes import ClassLabel
-from ...records.people.questions import FOUND, RECHECK, Question
+from ...records.people.questions import FOUND, RECHECK, Question, is_series
 from ...runtime.text import plural
 from ...settings.sections import Settings
 from ..answer import Given
@@ -120,9 +119,7 @@ def _fields(shown: Question, settings: Settings, width: int) -> list[str]:
 
 def _bars(value: Any, width: int) -> str | None:
     """A list of numbers as a row of bars; None for anything else, and for numbers too large for floats."""
-    if not isinstance(value, list) or not value:
-        return None
-    if not all(type(item) in (int, float) and abs(item) <= sys.float_info.max for item in value):
+    if not is_series(value):
         return None
     numbers = [float(item) for item in value]
     step = -(-len(numbers) // width)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...records.class_changes import ClassChange
 from ...records.classes import ClassLabel
-from ...records.people.questions import FOUND, RECHECK, Question, is_finite
+from ...records.people.questions import FOUND, RECHECK, Question, is_series
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import LabelSettings
 from ..answer import Given
@@ -31,7 +31,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "text": text if isinstance(text, str) and text else None,
         "image": image,
         "refused_image": address if image is None else None,
-        "series": series if _is_series(series) else None,
+        "series": series if is_series(series) else None,
         "fields": _fields(shown, labelling),
         "margin": None if shown.reason in (FOUND, RECHECK) else shown.margin,
         "score": shown.score,
@@ -127,7 +127,3 @@ def _name(who: str) -> str:
     """The annotator's name for people: without the front end, and without the tab."""
     front_end, _, name = who.partition(":")
     return name.partition("#")[0] if front_end in ("page", "terminal") else who
-
-
-def _is_series(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(is_finite, value))

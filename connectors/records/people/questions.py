@@ -252,13 +252,18 @@ def _check_field(found: Fields, name: str, is_right: Is, wanted: str) -> None:
 # --- what a field may be ----------------------------------------------------------------------------------------------
 
 
-def is_finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     """Whether this is a number that every JSON parser reads as a finite one."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
+def is_series(value: Any) -> bool:
+    """Whether this is a list of such numbers, at least one."""
+    return isinstance(value, list) and bool(value) and all(map(_is_finite, value))
+
+
 def _is_share(value: Any) -> bool:
-    return is_finite(value) and 0 <= value <= 1
+    return _is_finite(value) and 0 <= value <= 1
 
 
 def _is_count(value: Any) -> bool:
@@ -271,7 +276,7 @@ def _is_time(value: Any) -> bool:
 
 def are_numbers(value: Any) -> bool:
     """Whether this is an object of finite numbers."""
-    return type(value) is dict and all(map(is_finite, value.values()))
+    return type(value) is dict and all(map(_is_finite, value.values()))
 
 
 def _is_query_id(value: Any) -> bool:
@@ -337,7 +342,7 @@ def _object(**members: Is) -> Is:
     )
 
 
-_IS_ID, _IS_TEXT, _IS_RATE = _is_of(str, int), _is_of(str), _or_null(is_finite)
+_IS_ID, _IS_TEXT, _IS_RATE = _is_of(str, int), _is_of(str), _or_null(_is_finite)
 _IS_POINT = _row(_is_count, _is_count, _or_null(_is_share), _or_null(_is_share))  # a `CurvePoint`
 _IS_AGREEMENT = _object(n_shared=_is_count, share=_IS_RATE, kappa=_IS_RATE, measure=_IS_TEXT)
 _COUNTED = {name: _is_count for name in Annotator._fields if name.startswith("n_")}
@@ -351,7 +356,7 @@ _QUESTION: dict[str, _Check] = {
     "query_id": (_is_query_id, f"1 to {MAX_QUERY_ID} characters"),
     "id": (_IS_ID, "a text or a whole number"),
     "x": _NUMBERS,
-    "margin": (is_finite, "a finite number"),
+    "margin": (_is_finite, "a finite number"),
     "score": (_or_null(_is_share), "a number from 0 to 1, or null"),
     "reason": (_IS_TEXT, "a text"),
     "asked_at": _TIME,

@@ -21,7 +21,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.learner.snapshots import by_prefix
 
 from ...logs.transport import TakenOver, made_again
-from ...runtime.folders import make_private, naming, sync_folder, write_private
+from ...runtime.folders import make_private, naming, write_private
 from ...settings.sections import ConfigError
 from . import journal
 from .journal import Cut, Journal
@@ -356,7 +356,8 @@ def _claim(folder: Path, least: int) -> int:
             continue
         if _newest_epoch(folder) > epoch:  # it was the epoch of an owner that was replaced
             continue
-        sync_folder(folder)
+        with naming(folder):
+            snapshot.sync_folder(folder)
         for older, path in _epochs(folder).items():
             if older < epoch:
                 path.unlink(missing_ok=True)

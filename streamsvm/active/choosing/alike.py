@@ -18,6 +18,8 @@ from heapq import nsmallest
 
 import numpy as np
 
+from streamsvm.core.hashing import STEP, spread
+
 LIKENESS = 0.8  # share of the pieces that two texts have in common
 MOST = 100  # texts that one answer may be for
 
@@ -25,7 +27,7 @@ _PIECE = 4  # characters: a wrong letter in a text of 40 leaves 80 % of the piec
 _PIECES = 256  # of a text that are kept, those with the smallest hashes
 _STEP = 0.05  # between two grey values, as a share of the image's range, that is a rise or a fall
 _BANDS, _ROWS = 8, 3  # texts with a likeness of 0.8 agree in one of 8 bands with a probability of 0.997
-_SEEDS = np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+_SEEDS = np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64) * STEP
 _COMPARED = 5 * MOST  # texts that are compared with one
 _WORD = re.compile(r"\w+")
 _MARKS = ".,;:!"  # after a word, they change no label; "?", "%" and ":(" may
@@ -195,7 +197,7 @@ def _pieces_of(text: str) -> np.ndarray:
     hashed = np.zeros(n, np.uint64)
     for place in range(length):
         hashed = hashed * np.uint64(0x100000001B3) ^ code[place : place + n]  # FNV
-    return np.unique(_mixed(hashed))[:_PIECES]
+    return np.unique(spread(hashed))[:_PIECES]
 
 
 def _digest_of(text: str | Sequence[float], rest: str) -> bytes:
@@ -211,19 +213,12 @@ def _steps_of(values: Sequence[float]) -> np.ndarray:
     steps, place = np.diff(grey), np.arange(len(grey) - 1, dtype=np.uint64) << np.uint64(1)
     least = _STEP * np.ptp(grey) if len(grey) else 0.0
     rising, falling = place[steps > least], place[steps < -least] | np.uint64(1)
-    return np.unique(_mixed(np.concatenate([rising, falling])))[:_PIECES]
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Spread numbers over 64 bits, as splitmix64 does."""
-    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    return np.unique(spread(np.concatenate([rising, falling])))[:_PIECES]
 
 
 def _bands_of(pieces: np.ndarray) -> list[bytes]:
     """What texts that are alike probably have in common: the smallest of their pieces in three orders."""
-    least = _mixed(pieces ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)
+    least = spread(pieces ^ _SEEDS[:, np.newaxis]).min(axis=1).reshape(_BANDS, _ROWS)
     return [bytes([number]) + band.tobytes() for number, band in enumerate(least)]
 
 

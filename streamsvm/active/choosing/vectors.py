@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from river.utils import dataframe
 
+from streamsvm.batch.kernels.rows import feature_major
 from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import BLOCK, LARGEST_SQUARED_NORM, MIN_QUERIES
 from streamsvm.core.inputs import is_apart, squared_lengths, without_duplicates
@@ -187,7 +188,7 @@ class Table:
         if sp.issparse(matrix):
             self.sq = squared_lengths(without_duplicates(matrix))
         else:
-            self._columns = _feature_major(matrix)
+            self._columns = feature_major(matrix, np.float32)
             self.sq = np.add.reduce(np.square(self._columns, dtype=np.float64), axis=0)[: len(matrix)]
 
     def __len__(self) -> int:
@@ -217,14 +218,6 @@ class Table:
     def distances(self, others: Table) -> np.ndarray:
         """Squared Euclidean distances, (len(others), len(self))."""
         return np.maximum(others.sq[:, None] + self.sq - 2.0 * self.products(others), 0.0)
-
-
-def _feature_major(matrix: np.ndarray) -> np.ndarray:
-    """(D, N) with N an odd multiple of 64: one example's features must not share a cache set."""
-    n, d = matrix.shape
-    columns = np.zeros((d, (n // 64 + 1 | 1) * 64), np.float32)
-    columns[:, :n] = matrix.T
-    return columns
 
 
 def _wide(matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:

@@ -91,7 +91,7 @@ class RowStore:
         starts, indices, values = _entries_of(matrix)
         sq, diagonal = np.empty(n), np.empty(n)
         self_products(kernel, starts, values, sq, diagonal)
-        _require_small(sq, kernel)
+        require_small(sq, kernel)
         dense = len(values) >= DENSE_ENOUGH * n * D
         self._multiplies = D >= MIN_QUERIES and len(values) >= DENSITY_FOR_PRODUCT * n * D
         lists, list_slots, list_values = (
@@ -104,7 +104,7 @@ class RowStore:
         self._has_warned = False
         self.data = Store(
             kernel=kernel,
-            columns=_feature_major(matrix) if dense else np.zeros((0, 0)),
+            columns=feature_major(matrix) if dense else np.zeros((0, 0)),
             starts=starts,
             indices=indices,
             values=values,
@@ -264,7 +264,7 @@ class RowStore:
         csr = inputs.compressed(matrix)
         starts, sq, out = csr.indptr.astype(np.int64), np.empty(csr.shape[0]), np.empty(csr.shape[0])
         self_products(self.kernel, starts, csr.data, sq, out)
-        _require_small(sq, self.kernel)
+        require_small(sq, self.kernel)
         known = inputs.in_columns(csr[:, : self.shape[1]] if unknown else csr, self._used)
         if self._pays(csr.shape[0]):
             values = self._attempt(lambda gram: gram.expand(known, sq, alpha))
@@ -307,7 +307,7 @@ class RowStore:
 
     def with_kernel(self, kernel: Kernel) -> RowStore:
         """A store of the same examples for another kernel, without rows; both share the memory of the examples."""
-        _require_small(self.data.sq, kernel)
+        require_small(self.data.sq, kernel)
         other = object.__new__(RowStore)
         other.__dict__.update(self.__dict__)
         sq, diagonal = np.empty(len(self)), np.empty(len(self))
@@ -354,10 +354,10 @@ def _form(names: dict | None) -> str:
     return "rows of numbers" if names is None else "dicts"
 
 
-def _feature_major(matrix: Any) -> np.ndarray:
+def feature_major(matrix: Any, dtype: type = np.float64) -> np.ndarray:
     """(D, N) with D a multiple of 4, N an odd multiple of 64: one example's features must not share a cache set."""
     n, D = matrix.shape
-    columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64))
+    columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64), dtype)
     columns[:D, :n] = inputs.dense(matrix.T)
     return columns
 
@@ -385,7 +385,7 @@ def _matrix_of(X: Any, columns: dict) -> tuple[Any, dict | None]:
     return inputs.matrix_of_dicts(X, columns) if inputs.are_dicts(X) else (inputs.matrix_of(X), None)
 
 
-def _require_small(sq: np.ndarray, kernel: Kernel) -> None:
+def require_small(sq: np.ndarray, kernel: Kernel) -> None:
     """Raise a ValueError for features that are not finite, or whose kernel values are too large to add up."""
     bad = ~np.isfinite(sq)
     if bad.any():

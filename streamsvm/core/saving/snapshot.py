@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -266,18 +266,31 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     OSError
         If the folder is missing or cannot be written, or if the path is a folder.
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(target))
-    temporary = target.with_name(f".{target.name}.tmp")
-    with open(temporary, "wb") as file:
+    with replacing(Path(path)) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, target)
-    _sync_folder(target.parent)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Like `write_atomic`, for content that is written in parts: the file is replaced when the block ends.
+
+    An exception inside the block leaves the file as it was.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(path))
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
@@ -308,8 +321,8 @@ def read(path: str | os.PathLike[str]) -> bytes:
     return data
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in the folder durable; only POSIX systems can open a folder for this."""
+def sync_folder(folder: Path) -> None:
+    """Make the entries of new and renamed files durable; only POSIX systems can open a folder for this."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from streamsvm.core.blocks import BLOCK
+from streamsvm.core.hashing import STEP, spread
 from streamsvm.estimators.inputs.sample import Kept
 
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
@@ -15,10 +16,7 @@ ANY = int(np.iinfo(np.uint64).max)  # an upper limit of priorities that keeps no
 
 def priorities(numbers: np.ndarray) -> np.ndarray:
     """The priority of each number, (n,) uint64: SplitMix64, which gives different numbers different ones."""
-    z = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return spread((numbers.astype(np.uint64) + np.uint64(1)) * STEP)
 
 
 def priority_of(number: int) -> int:

@@ -66,10 +66,6 @@ class Storable(Saved):
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
         self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
-
     @classmethod
     def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
         """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import arguments
+from streamsvm.core.inputs import matrix_of
 from streamsvm.validation.grids.grid import Cell, Found, Grid, Outcome
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting
-from streamsvm.validation.multiclass import problems_of, rows_of, validated
+from streamsvm.validation.multiclass import problems_of, validated
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ def _refitted(kind: Any, binary: Any, grid: Grid, setting: Setting, C: float) ->
     """The model of this kind whose pairs are solved over all examples."""
     labels, given = np.asarray(grid.y), grid.sample_weight
     used = np.flatnonzero(arguments.weights_of(given, len(labels), "sample_weight") > 0.0)
-    X = rows_of(grid.X)[used]
+    X = matrix_of(grid.X)[used]
     weights = None if given is None else np.asarray(given, np.float64)[used]
     problems, classes = problems_of(setting, [C], X, labels[used], weights)
     (found,) = problems.solve(np.zeros(0, np.int64))

@@ -116,10 +116,6 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """A label as it is remembered, or an error: with several classes, its place among them."""
         return self.model.labels.index(y) if self._is_several else arguments.label_of(y)
 
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
-
     def __copy__(self) -> Self:
         """A copy that shares neither the model nor the remembered examples."""
         return copy.deepcopy(self)
