@@ -25,7 +25,7 @@ GIVEN = (NUMBER, CATEGORY, TIME, TEXT, LIST, IGNORE, *EPOCHS)  # kinds that a us
 LEFT_OUT = (None, IGNORE, ID)  # kinds without columns; None before the first value that is present
 
 UNFIT: Any = object()
-LONGEST_LIST = 4096
+LONGEST_LIST = 4096  # numbers, each of which is a column
 LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
 LONGEST_BITS = 4 * LONGEST_WORD  # of an integer as a category's value; Python refuses to write very long ones
 ABSENT = frozenset(  # in the place of a number or a time

@@ -20,7 +20,7 @@ A gap moves neither the moments nor the guesses.  No gap is filled before it is 
 from streamsvm.core.compiling._jit import inner
 from streamsvm.core.scaling.state import CLIP, JUDGED_AFTER, PLACES, SCALES, SEEN, SPARSE, ZEROS
 
-RATE = 1.0 / 200.0
+RATE = 1.0 / 200.0  # of a guess's running error: about the last 200 values count
 
 
 @inner

@@ -33,7 +33,7 @@ from streamsvm.online.mixture.spans import BLOCK, Span, new_span
 
 SIZE = BLOCK  # records of a basis: with 96 to 250 as often right, in the mean of 21 streams
 BUFFER = 2048  # latest records
-RIDGES = (0.1, 1.0, 10.0)
+RIDGES = (0.1, 1.0, 10.0)  # the one with the smallest errors is used
 MIXED_IN = 0.01  # of the identity, in a metric and beside K
 
 

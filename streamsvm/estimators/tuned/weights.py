@@ -24,7 +24,7 @@ from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.state import State, rescaled
 
 EQUAL = 0.1  # m; with 0, a feature that is not used once is lost
-ROUNDS = 2
+ROUNDS = 2  # the second begins from slopes that depend less on noise
 STEPS = 1024  # of a weight: how a library adds up does not matter
 
 
