@@ -12,6 +12,9 @@ from streamsvm.estimators.learner.state import State
 from streamsvm.online.removal import bounded
 from streamsvm.online.removal.window import let_old_leave
 
+PREPARED = 16  # With a budget, prepare this many examples together: compiled code then runs for longer than the call,
+PREPARED_FOR_EACH = 2  # or this many for each member that there is still room for: about half become members.
+
 NO_SLOTS = np.empty(0, np.int64)
 
 
@@ -102,3 +105,10 @@ def make_way(state: State, now: int) -> None:
         engine = (state.kernel, state.problem, state.tol)
         bounds = (int(state.budget), state.on_budget, len(state.features))
         state.expansion = bounded.reduce_members(state.expansion, *engine, *bounds)
+
+
+def fitting(state: State, n: int) -> int:
+    """How many of n examples to prepare: until there may be too many members."""
+    if state.budget is None:
+        return n
+    return min(n, max(PREPARED, PREPARED_FOR_EACH * (int(state.budget) - state.n_members)))

@@ -321,7 +321,8 @@ def learn_queries(
                     forget_slots(state, eviction.replaced_by(state, block, done))
                 eviction.make_way(state, int(now[done]))
                 # 3. The part ends before the next one that lets a member leave, and at the next look.
-                end = min(len(margins), done + state.next_look - state.n_seen)
+                end = done + eviction.fitting(state, len(margins) - done)
+                end = min(end, done + state.next_look - state.n_seen)
                 end = eviction.until_replaced(state, block, done, end, returning)
                 # 4. Compiled code learns it, or as much as there is room for.
                 more = _part_of(told, slice(done, end))
@@ -356,8 +357,7 @@ def _learn_part(
     before: np.ndarray | None,
 ) -> int:
     """Learn a part of a block as far as there is room; return the number of examples learned."""
-    a_product = values_of is None and blocks.prefers_product(state.expansion, part.q, within=True)
-    if a_product or state.budget is not None:  # members that leave have been prepared in vain
+    if values_of is None and blocks.prefers_product(state.expansion, part.q, within=True):
         margins = margins[: blocks.BLOCK]
         part = part.part(0, len(margins))
     state.expansion = arrival.make_room(state.expansion, part.q, len(state.features))
