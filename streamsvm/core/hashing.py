@@ -6,8 +6,8 @@ Equal examples have equal hashes, and the order of the hashes is a shuffle.
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from streamsvm.core import sparse as sp
 from streamsvm.core.compiling._jit import compiled
 
 FACTOR, SHIFT = np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
