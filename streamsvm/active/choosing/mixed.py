@@ -13,7 +13,7 @@ sigma is the distance from the span of the labelled examples in feature space (`
 the margin only sigma decides.  d is Euclidean because with a narrow kernel all kernel distances are 1.
 
 Until both classes are labelled, questions are of the third kind.  Between texts all distances are alike, and then the
-farthest of 59 random examples takes turns with it: the first positive comes after 11 labels instead of 19.  Until three
+farthest of 59 random examples takes turns with it: the first positive comes sooner.  Until three
 of each class are labelled, 30 % of the questions are still of the start (`loop`).
 
 When no example of the pool lies inside the margin, three other kinds take turns: the example with the largest f below 0
