@@ -187,7 +187,8 @@ class Experts:
             yield from ((f"span{i}.block", fit.span.block[: self.latest.n - self.n_taken]), (f"span{i}.A", fit.A))
         for c, (line, pair, rule) in enumerate(zip(self.lines, self.pairs, self.rules, strict=True)):
             prefix = f"class{c}." if c else ""
-            for part, state in {"lines": line, "pairs": pair, "rule": rule}.items():
+            states: dict[str, Any] = {"lines": line, "pairs": pair, "rule": rule}
+            for part, state in states.items():
                 own = {f"{part}.{name}": array for name, array in state._asdict().items()}
                 shown = {name: array.reshape(_shape(name, array)) for name, array in own.items()}
                 yield from ((prefix + name, array) for name, array in shown.items() if not (c and name in SHARED))
