@@ -62,7 +62,6 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     """
 
     model: Any
-    k: int = 10
     every: int = 1000
     memory: int = 500
     keep: str = "recent"
