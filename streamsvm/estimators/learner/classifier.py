@@ -209,9 +209,8 @@ class OnlineSVM(Predictor, Learner):
         taken in otherwise than it is predicted.
         """
         known = self._state.features.columns
-        is_plain = not self._state.keeps_all and self.device == "cpu"
         is_table = isinstance(X, NamedRows) and X.is_table and len(X.names) == len(known)
-        return is_plain and is_table and all(name in known for name in X.names)
+        return self.device == "cpu" and is_table and all(name in known for name in X.names)
 
     def _calibrations(self) -> dict[None, list[np.ndarray]]:
         return {None: [self._state.calibration]}
