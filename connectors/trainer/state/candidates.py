@@ -44,7 +44,6 @@ from .answers.rechecks import Rechecks
 from .answers.votes import Votes
 from .join import Join
 from .lesson import Lesson
-from .models import SingleModel
 from .tuning import MOST_LEFT_OUT, Tuning, finished
 from .undecided import OPEN, Undecided, audits
 
