@@ -19,7 +19,8 @@ Arrays = dict[str, np.ndarray]
 
 def model_bytes(model: Any) -> bytes:
     """A snapshot of the model."""
-    if not isinstance(model, tuple(KINDS.values())):
+    kinds: Any = tuple(KINDS.values())
+    if not isinstance(model, kinds):
         raise SnapshotError(f"the model {model!r} cannot be saved; learners of this package can, as LASVM()")
     data: bytes = model.to_bytes()
     return data

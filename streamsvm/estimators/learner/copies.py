@@ -12,7 +12,7 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 
-Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a snapshot: plain values, and arrays by name
+Content = tuple[dict[str, Any], dict[str, Any]]  # of a snapshot: plain values, and arrays or bytes by name
 
 
 class Saved:
