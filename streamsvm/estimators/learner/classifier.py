@@ -24,7 +24,7 @@ from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.before import Before
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.prediction import Predictor
-from streamsvm.estimators.learner.state import COUNTED, MODEL, State
+from streamsvm.estimators.learner.state import State
 from streamsvm.online.arrival import NOTHING_SAID
 from streamsvm.online.finish import Problem
 from streamsvm.online.removal.leave_one_out import LeaveOut
@@ -447,8 +447,8 @@ class OnlineSVM(Predictor, Learner):
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def _content(self) -> Content:
-        meta, arrays = snapshots.dump(self._state, self._get_params())
-        return meta, arrays | self._state.scale.dump(len(self._state.features))
+        meta = snapshots.described(self._state, self._get_params())
+        return meta, snapshots.arrays_of(self._state) | self._state.scale.dump(len(self._state.features))
 
     def _learned_content(self) -> Content:
         meta, arrays = self._content()
@@ -465,11 +465,3 @@ class OnlineSVM(Predictor, Learner):
     def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         snapshots.restore_columns(self._state, meta, arrays)
         snapshots.restore(self._state, meta, arrays)
-
-    def __setstate__(self, stored: dict) -> None:
-        """Take over a pickle, also one of version 0.5, which had everything in the model itself."""
-        super().__setstate__(stored)
-        if "_state" not in stored:
-            of_state = {name: self.__dict__.pop(f"_{name}", None) for name in (*MODEL, *COUNTED)}
-            type(self).__init__(self, **{name: stored[name] for name in _parameters_of(type(self))})
-            self._state.__setstate__({name: value for name, value in of_state.items() if value is not None})

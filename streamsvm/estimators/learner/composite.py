@@ -1,7 +1,7 @@
 """What models made of several models share: the table of features, the count of examples, and the checks of input."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
-from streamsvm.estimators.learner import finishing, forgetting, late
+from streamsvm.estimators.learner import finishing, forgetting, late, snapshots
 from streamsvm.estimators.learner.base import Learner
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, in_parts, number_of
@@ -213,3 +214,26 @@ class CompositeModel(Learner):
         """Those of these numbers that a member of at least one model has, each once."""
         known = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *known]))
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def _content_with(self, parameters: Mapping[str, Any]) -> Content:
+        """What all models have learned, by these parameters, and what they share."""
+        meta = snapshots.described(self._common, parameters)
+        own, arrays = self._states()
+        scale = self._common.scale.dump(len(self._features))
+        return meta | own, arrays | {f"common.{name}": array for name, array in scale.items()}
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        parts = snapshots.by_prefix(arrays)
+        snapshots.restore_counts(self._common, meta)
+        snapshots.restore_columns(self._common, meta, parts.get("common", {}))
+        self._restore_states(meta, parts)
+
+    @abstractmethod
+    def _states(self) -> Content:
+        """What the models have learned; the names of their arrays begin with the numbers of the models."""
+
+    @abstractmethod
+    def _restore_states(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over what `_states` gave, with the arrays of each model by its number."""

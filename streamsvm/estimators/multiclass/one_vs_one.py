@@ -297,7 +297,7 @@ class OneVsOne(MulticlassSVM):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def _restore_states(self, states: Any, parts: Any) -> None:
-        super()._restore_states(states, parts)
+    def _restore_models(self, states: Any, parts: Any) -> None:
+        super()._restore_models(states, parts)
         self._labels = list(dict.fromkeys(label for key in states for label in key))
         self._models = self._made

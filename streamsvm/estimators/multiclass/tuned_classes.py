@@ -198,19 +198,18 @@ class TunedClasses(BinaryModels):
         self._settle()
         states, arrays = [], dict[str, np.ndarray]()
         for k, model in enumerate(self._models.values()):
-            state, own = model._models_content()
+            state, own = model._states()
             states.append(state | {"class_counts": list(model._common.class_counts)})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
         return {"states": states}, arrays
 
-    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
-        """Take over what `_states` gave, by label, with the arrays of each class by its number."""
+    def _restore_models(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
         counted = {"n_seen": self.n_seen, "next_id": self.next_id}
         for k, (label, state) in enumerate(states.items()):
             self._models[label] = model = self.model.clone()
             restore_counts(model._common, counted | {"class_counts": snapshot.field(state, "class_counts", list)})
             model._join(self._common, model._common.class_counts)
-            model._restore_models(state, by_prefix(parts.get(str(k), {})))
+            model._restore_states(state, by_prefix(parts.get(str(k), {})))
 
     def _learned_content(self) -> Content:
         self._settle()
