@@ -193,7 +193,7 @@ def test_undoing_is_as_its_rules_say(moves):
 
 
 def told(steps):
-    return [(step.query_id, step.op, step.y, step.who) for step in steps]
+    return [(step.query_id, *step.given.by) for step in steps]
 
 
 def test_the_history_comes_in_pages_the_newest_first(settings):
