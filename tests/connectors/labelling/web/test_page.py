@@ -15,8 +15,8 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 from patience import Patience
 
-from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.answer import Given
+from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.history import Step, Undone
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web import page as labelling_page
