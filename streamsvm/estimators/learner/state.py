@@ -38,9 +38,6 @@ NEVER = LARGEST_COUNT  # of examples in a stream
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
 RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
-MODEL = ("expansion", "kernel", "calibration", "scale", "features", "reservoir", "window")
-TOLD = ("told_of_equal_predictions", "told_of_lost_digits", "unsure_looks")
-COUNTED = ("n_seen", "next_id", "class_counts", "next_look", *TOLD)
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -74,7 +71,11 @@ class State:
         What `finishing` remembers of the reservoir from one removal to the next.
     """
 
-    __slots__ = (*RULES, *MODEL, *COUNTED, "evaluator", "watched")
+    __slots__ = (
+        *(*RULES, "expansion", "kernel", "calibration", "scale", "features", "reservoir", "window"),
+        *("n_seen", "next_id", "class_counts", "next_look", "told_of_equal_predictions", "told_of_lost_digits"),
+        *("unsure_looks", "evaluator", "watched"),
+    )
 
     problem: Problem
     rule: lasvm.Rule | gap.Rule
@@ -146,7 +147,6 @@ class State:
 
     def __setstate__(self, stored: dict) -> None:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        self.unsure_looks = 0  # of older pickles
         for name, value in stored.items():
             setattr(self, name, storage.owned(value))
 
