@@ -1,6 +1,5 @@
 """Reads a state folder for others than its trainer, which may be running: nothing is changed or claimed."""
 
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +14,6 @@ from ...settings.sections import ConfigError
 from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, ModelKind, SingleModel
 from .state import CLASSES, read_classes
-
-_FOLDER = re.compile(r"p(\d+)")
 
 
 class Stored(NamedTuple):
@@ -50,6 +47,15 @@ class Stored(NamedTuple):
         return by_prefix(self.checkpoint.arrays).get(part, {})
 
 
+def partition_folders(folder: Path) -> list[Path]:
+    """The folders of the partitions in a state folder, by number; none if there is no such folder."""
+    return sorted((path for path in folder.glob("p*") if path.name[1:].isdecimal()), key=_number)
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name[1:])
+
+
 def read_state(folder: Path) -> list[Stored]:
     """The partitions of a state folder, by number.
 
@@ -67,9 +73,7 @@ def read_state(folder: Path) -> list[Stored]:
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; name a trainer's daemon.state_dir, which its first run makes")
-    matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
-    read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
-    stored = [item for item in read if item is not None]
+    stored = [item for path in partition_folders(folder) if (item := _read(path)) is not None]
     if not stored:
         raise ConfigError(f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir")
     return stored
@@ -83,16 +87,16 @@ def readable_state(folder: Path) -> list[Stored]:
         return []
 
 
-def _read(folder: Path, number: int) -> Stored | None:
+def _read(folder: Path) -> Stored | None:
     for _ in range(READ_TRIES - 1):
         try:
-            return _read_once(folder / f"p{number}", number)
+            return _read_once(folder)
         except FileNotFoundError:
             continue
-    return _read_once(folder / f"p{number}", number)
+    return _read_once(folder)
 
 
-def _read_once(folder: Path, number: int) -> Stored | None:
+def _read_once(folder: Path) -> Stored | None:
     found = load_newest(folder)
     if found is None:
         return None
@@ -105,7 +109,7 @@ def _read_once(folder: Path, number: int) -> Stored | None:
         scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
         models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
         known = KnownClasses(read_classes(checkpoint))
-    return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler, known)
+    return Stored(_number(folder), path, file.st_mtime, file.st_size, checkpoint, models, scaler, known)
 
 
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:

@@ -23,7 +23,7 @@ from streamsvm.estimators.inputs.checks import (
     too_large,
 )
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import snapshots
+from streamsvm.estimators.learner import late, snapshots
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.explaining import Explanation, Part, of_classes
 from streamsvm.estimators.learner.state import batches
@@ -95,8 +95,8 @@ class MulticlassSVM(ForgettingModels):
     def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
         return labels_of(y, n)
 
-    def _calibrations(self) -> Mapping[Any, list[np.ndarray]]:
-        return {key: [state.calibration] for key, state in self._current().items()}
+    def _said_of(self, margin: Any) -> Mapping[Hashable, float]:
+        return late.by_key(margin)
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
