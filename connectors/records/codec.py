@@ -254,7 +254,7 @@ class Codec:
             op,
             _source(fields.get("source")),
             _source(fields.get("like")),
-            _query_id(fields.get("query_id")),
+            _query_id(fields["query_id"]) if "query_id" in fields else None,
         )
 
     def _value(self, record: Record) -> bytes:
