@@ -226,9 +226,9 @@ class History:
         )  # fmt: skip
         return None if earlier is None or earlier.op == "retract" else earlier
 
-    def newest(self, query_id: str) -> Step | None:
-        """The newest answer to a question, a step or not."""
-        return self._step("answers.query_id = ? ORDER BY rev DESC", query_id)
+    def newest(self, query_id: str) -> list[Step]:
+        """The newest answer to a question, a step or not; none without an answer."""
+        return self._steps("answers.query_id = ? ORDER BY rev DESC LIMIT 1", query_id)
 
     def answers(self, query_id: str) -> list[Step]:
         """The steps about a question, oldest first."""

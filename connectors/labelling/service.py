@@ -304,10 +304,9 @@ class LabellingService(Answering):
         return Found(page, given, len(self._finder), self._finder.is_loaded)
 
     def _said(self, query_id: str) -> Given | None:
-        """The newest answer to a question, from the history if the book has forgotten it."""
+        """The answer to a question that holds, from the history if the book has forgotten it."""
         self._book.recall(query_id)
-        given = self._book.given.get(query_id)
-        return None if given is None or given.op == "retract" else given
+        return self._book.ballots.holding(query_id)
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ Step = tuple[Hashable, int, dict[str, str], Field]
 
 
 @fixed_parameters
+@dataclass(eq=False, repr=False)
 class Records(Saved, base.Transformer):
     """Turn raw records into numbers: tables, events and texts as they come.
 
@@ -110,27 +112,20 @@ class Records(Saved, base.Transformer):
     {'age': 39.0, '~job=smith': 1.0}
     """
 
-    def __init__(
-        self,
-        kinds: dict[Hashable, str] | None = None,
-        *,
-        indicators: bool = False,
-        thousands: str | None = None,
-        max_fields: int = 1000,
-        width: int = 4096,
-        embed: dict[Hashable, str | Embedder] | None = None,
-    ) -> None:
-        require_kinds(kinds)
-        require_thousands(thousands)
-        arguments.require_count("max_fields", max_fields, 1)
-        arguments.require_count("width", width, 1)
-        self.kinds = kinds
-        self.indicators = indicators
-        self.thousands = thousands
-        self.max_fields = max_fields
-        self.width = width
-        self.embed = embed
-        self._embeddings = embeddings_of(embed, kinds)
+    kinds: dict[Hashable, str] | None = None
+    _: KW_ONLY
+    indicators: bool = False
+    thousands: str | None = None
+    max_fields: int = 1000
+    width: int = 4096
+    embed: dict[Hashable, str | Embedder] | None = None
+
+    def __post_init__(self) -> None:
+        require_kinds(self.kinds)
+        require_thousands(self.thousands)
+        arguments.require_count("max_fields", self.max_fields, 1)
+        arguments.require_count("width", self.width, 1)
+        self._embeddings = embeddings_of(self.embed, self.kinds)
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
         self._fields: dict[Hashable, Field] = {}

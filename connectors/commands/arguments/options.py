@@ -1,9 +1,10 @@
-"""Arguments that several commands share, and converters from an option's text to its value.
+"""The parser, arguments that several commands share, and converters from an option's text to its value.
 
 A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 """
 
 import argparse
+import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -21,69 +22,78 @@ FILE_FORMATS = ("auto", "csv", "jsonl", "libsvm", "npz")
 DEVICES = ("cpu", "cuda", "auto")
 MODELS = ("svm", "ssvm")
 MOST_VALUES = 1000  # that a range may have
+_ENTRY = re.compile(r"^(\S+?)(?: (\S+))?: (.+(?:\n    .+)*)", re.MULTILINE)  # an argument, its value, and its help
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
 
 
 class Parser(argparse.ArgumentParser):
-    """Has a verb for each usual kind of argument, and reports wrong ones without repeating a secret among them, such as
-    that of a ``--set`` without its dashes.
+    """Takes its texts from docstrings, and reports wrong arguments without repeating a secret among them, such as that
+    of a ``--set`` without its dashes.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._texts: dict[str, tuple[str, str]] = {}  # what stands for an argument's value, and its help
+
+    def take(self, arguments: Callable[..., None], **options: Any) -> None:
+        """Add the arguments of a function; its docstring's second paragraph has the help of each, such as
+        ``--topic NAME: what is read``.
+
+        The first paragraph is the parser's description, if it has none yet.
+        """
+        about, _, entries = inspect.cleandoc(arguments.__doc__ or "").partition("\n\n")
+        self.description = self.description or " ".join(about.split())
+        texts = {name: (value, " ".join(text.split())) for name, value, text in _ENTRY.findall(entries)}
+        self._texts = texts | self._texts
+        arguments(self, **options)
+
+    def add(self, name: str, *, group: Any = None, **options: Any) -> None:
+        """Add an argument to this parser, or to a group of its arguments."""
+        value, text = self._texts.get(name, ("", None))
+        options = {"help": text, **({"metavar": value} if value else {}), **options}
+        (group or self).add_argument(name, **options)
+
+    def flag(self, name: str, **options: Any) -> None:
+        self.add(name, action="store_true", **options)
+
+    def file(self, name: str, **options: Any) -> None:
+        self.add(name, type=Path, **options)
 
     def error(self, message: str) -> NoReturn:
         super().error(re.sub(r"((?:password|secret|token|proxy)\w*\s*=\s*)\S+", r"\1...", message, flags=re.IGNORECASE))
 
-    add = argparse.ArgumentParser.add_argument
 
-    def flag(self, name: str, *, help: str) -> None:
-        self.add(name, action="store_true", help=help)
+def config(command: Parser, nargs: str | None = None) -> None:
+    """The configuration, and settings that override it.
 
-    def file(self, name: str, metavar: str = "FILE", **options: Any) -> None:
-        self.add(name, type=Path, metavar=metavar, **options)
-
-    def column(self, name: str, **options: Any) -> None:
-        self.add(name, metavar="COLUMN", **options)
-
-
-def add_config(command: Parser, nargs: str | None = None) -> None:
-    """Add the configuration file and ``--set``."""
-    command.file("config", "CONFIG.toml", nargs=nargs, help="the configuration")
-    command.add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="override a setting; may be given several times",
-    )
+    config CONFIG.toml: the configuration
+    --set SECTION.KEY=VALUE: override a setting; may be given several times
+    """
+    command.file("config", nargs=nargs)
+    command.add("--set", action="append", default=[])
 
 
-def add_check(command: Parser) -> None:
-    """Add ``--check``."""
-    command.flag("--check", help="check the configuration, list every problem and exit")
+def examples(command: Parser) -> None:
+    """A file of examples, and the columns of its labels and ids.
+
+    --format: format of the file (default: by its suffix)
+    --label COLUMN: column of the label (CSV, flat JSON lines)
+    --id COLUMN: column of the id, which is not a feature (default: NAME:LINE)
+    --positive VALUE: label of the positive class; the other one is negative
+    --rest: with --positive: all other labels are negative, not only a second one
+    """
+    command.file("file")
+    command.add("--format", choices=FILE_FORMATS, default="auto")
+    command.add("--label")
+    command.add("--id")
+    command.add("--positive")
+    command.flag("--rest")
 
 
-def add_out(command: Parser, kinds: str = "") -> None:
-    """Add ``--out``, the file that the command writes, with what its name may end with."""
-    command.file("--out", required=True, help=f"the file to write{kinds}")
-
-
-def add_file(command: Parser, what: str) -> None:
-    """Add a file of examples, and the columns of its labels and ids."""
-    command.add("file", type=Path, help=what)
-    command.add("--format", choices=FILE_FORMATS, default="auto", help="format of the file (default: by its suffix)")
-    command.column("--label", help="column of the label (CSV, flat JSON lines)")
-    command.column("--id", help="column of the id, which is not a feature (default: NAME:LINE)")
-    command.add("--positive", metavar="VALUE", help="label of the positive class; the other one is negative")
-    command.flag("--rest", help="with --positive: all other labels are negative, not only a second one")
-
-
-def add_device(command: Parser, what: str) -> None:
-    """Add ``--device``."""
-    command.add(
-        "--device",
-        choices=DEVICES,
-        default="cpu",
-        help=f"{what}; cuda: on a GPU, with CuPy; auto: on a GPU if there is one and it pays (default: cpu)",
-    )
+def device(command: Parser, what: str, group: Any = None) -> None:
+    """The device of the part of the work that `what` names."""
+    text = f"{what}; cuda: on a GPU, with CuPy; auto: on a GPU if there is one and it pays (default: cpu)"
+    command.add("--device", group=group, choices=DEVICES, default="cpu", help=text)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

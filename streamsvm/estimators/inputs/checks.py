@@ -84,13 +84,21 @@ def values_of(x: Any, takes_gaps: bool = False) -> np.ndarray:
 
     `takes_gaps` tells whether a value may be missing; then it is NaN.
     """
+    return values_and_gaps(x, takes_gaps)[0]
+
+
+def values_and_gaps(x: Any, takes_gaps: bool) -> tuple[np.ndarray, bool]:
+    """The values of one example, and whether one may be missing."""
     if type(x) is not dict and not isinstance(x, Mapping):  # The first is faster, for one record.
         raise TypeError(f"x={x!r} must be a dict of features")
+    given = list(x.values())
     try:
-        values = np.array(list(x.values()))
+        values = np.array(given)
     except ValueError:  # A value is a sequence.
-        return _numbers(x, takes_gaps)
-    return values if values.ndim == 1 and values.dtype.kind in "fiub" else _numbers(x, takes_gaps)
+        values = np.zeros((0, 0))
+    if values.ndim != 1 or values.dtype.kind not in "fiub":
+        return _numbers(x, takes_gaps), takes_gaps
+    return values, takes_gaps and not math.isfinite(math.hypot(*given))  # of few numbers, faster than numpy
 
 
 def _numbers(x: Mapping[Hashable, Any], takes_gaps: bool) -> np.ndarray:

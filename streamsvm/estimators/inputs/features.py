@@ -32,7 +32,7 @@ from streamsvm.estimators.inputs.checks import (
     require_plain,
     shown,
     too_large,
-    values_of,
+    values_and_gaps,
 )
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -182,12 +182,12 @@ class FeatureTable:
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         """The columns and the values of one example: float64, not yet checked to be finite."""
         self.settle()
-        values = values_of(x, self.takes_gaps)
+        values, may_lack = values_and_gaps(x, self.takes_gaps)
         names = tuple(x)
         if learning and not (names == self._last.names and self._last.known):
             self.add(names)
         columns, values = self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
-        if self.takes_gaps and math.isnan(values.dot(values)):
+        if may_lack:
             known = ~np.isnan(values)
             return columns[known], values[known]
         return columns, values

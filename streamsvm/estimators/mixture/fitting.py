@@ -98,6 +98,13 @@ class Fit:
         room: dict[str, Any] = {"mean": more, "factor": more, "metric": of_metric, "basis": (more, (0, 0))}
         self._share(**{name: np.pad(getattr(self.span, name), pads) for name, pads in room.items()})
 
+    def make_room(self, m: int) -> None:
+        """Make room for a basis of m records."""
+        d, n = len(self.span.mean), len(self.spans)
+        self._share(basis=np.zeros((d, m)), squares=np.zeros(m), block=np.zeros((BLOCK, m)))
+        self.spans = [span._replace(coef=np.zeros((len(RIDGES), m))) for span in self.spans]
+        self.A, self.b = np.zeros((m, m), order="F"), np.zeros((n, m))
+
     def _share(self, **arrays: np.ndarray) -> None:
         self.spans = [span._replace(**arrays) for span in self.spans]
 
@@ -153,17 +160,14 @@ class Fit:
         mean, factor, variance = scale_of(X)
         metric = self._learned_metric(X[-(BUFFER // 4) :])  # as many as lie between two solutions
         size = min(SIZE, len(X))
-        self._share(mean=mean, factor=factor, metric=metric, block=np.zeros((BLOCK, size)))
+        self.make_room(size)
+        self._share(mean=mean, factor=factor, metric=metric)
         U = self._placed(X)
         basis = np.ascontiguousarray(U[np.arange(size) * len(X) // size].T)
         self._share(basis=basis, squares=np.square(basis).sum(axis=0))
         gamma = 1.0 / max(variance, 1e-12)
-        self.spans = [
-            span._replace(coef=np.zeros((len(RIDGES), size)), gamma=np.array([gamma, span.gamma[1]]))
-            for span in self.spans
-        ]
+        self.spans = [span._replace(gamma=np.array([gamma, span.gamma[1]])) for span in self.spans]
         self.note_basis()
-        self.A, self.b = np.zeros((size, size), order="F"), np.zeros((len(Y), size))
         for begin in range(0, len(X), BLOCK):
             part = slice(begin, begin + BLOCK)  # its kernel values are in a near memory
             self._add(self._kernel_rows(U[part]), Y[:, part])

@@ -32,6 +32,7 @@ was nearly the same.
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ FEWEST_REMOVED = 10  # support vectors that the smallest estimate leaves out
 
 
 @fixed_parameters
+@dataclass(eq=False, repr=False)
 class StreamingLOO(StreamingEstimate):
     """Leave-one-out estimates of a model, while it learns.
 
@@ -114,16 +116,10 @@ class StreamingLOO(StreamingEstimate):
     (500, 0, True)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        every: int = 1000,
-        memory: int = 500,
-        keep: str = "recent",
-        share: float = 0.1,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(model, every, memory, keep, share, seed)
+    k: int = field(default=0, init=False)  # each example is left out alone
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._slope: float | None = None  # r
         self._surprises: deque[tuple[int, int]] = deque(maxlen=OUTCOMES)  # of L: the class, and error - guessed error
 

@@ -26,6 +26,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -50,6 +51,7 @@ class Tested(NamedTuple):
     smallest: float
 
 
+@dataclass(eq=False, repr=False)
 class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     """What `StreamingLOO` and `StreamingKFold` share.
 
@@ -59,7 +61,16 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         The last estimate.
     """
 
-    def __init__(self, model: Any, every: int, memory: int, keep: str, share: float, seed: int) -> None:
+    model: Any
+    k: int = 10
+    every: int = 1000
+    memory: int = 500
+    keep: str = "recent"
+    share: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        model, every, share, seed = self.model, self.every, self.share, self.seed
         if not hasattr(getattr(model, "model", model), "leave_out"):
             raise TypeError(
                 f"model is {model!r}; it must be an online classifier such as LASVM() or OneVsRest(LASVM()); "
@@ -76,14 +87,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
                 f"share={share!r} must be a share of the cost of learning, at least 0; with 0, estimates are made only "
                 "when asked for"
             )
-        self.model = model
-        self.every = every
-        self.memory = memory
-        self.keep = keep
-        self.share = share
-        self.seed = seed
         arguments.require_seed(seed)
-        self._memory = Memory(memory, keep, int(seed))
+        self._memory = Memory(self.memory, self.keep, int(seed))
         self.latest: Estimate | None = None
         self._work = 0.0  # expected seconds of learning since the last estimate that was due
         self._smallest = 0.0  # expected seconds of the last estimate, had it been the smallest

@@ -13,7 +13,7 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 from logged import read_json
 
-from streamsvm.connectors.labelling import book, history
+from streamsvm.connectors.labelling import ballots, book, history
 from streamsvm.connectors.labelling.answer import Given
 from streamsvm.connectors.labelling.history import FILE, History
 from streamsvm.connectors.labelling.service import LabellingService
@@ -233,7 +233,7 @@ def test_tabs_without_a_name_are_different_people(settings):
 
 def test_any_earlier_answer_can_be_corrected_after_a_restart(settings, monkeypatch):
     monkeypatch.setattr(book, "_KEPT_QUESTIONS", 2)
-    monkeypatch.setattr(book, "_KEPT_ANSWERS", 2)
+    monkeypatch.setattr(ballots, "KEPT_QUESTIONS", 2)
     with asked(settings, 6, event={"text": "hello"}) as trainer:
         with opened(settings) as service:
             first = press(service, "1s1111")[0]

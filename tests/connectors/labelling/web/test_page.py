@@ -51,7 +51,7 @@ class Desk:
 
     def __init__(self, event=()):
         self.shown = Question(
-            "q1", 2**60 + 1, 0, {"a": 1.0}, dict(event), 0.5, 0.6, "seed", 1, 2, {}, {"ver": 1, "n_support": 1}
+            "q1", 2**60 + 1, 0, {"a": 1.0}, dict(event), 0.5, "seed", 1, 2, 0.6, {}, {"ver": 1, "n_support": 1}
         )  # fmt: skip
         self.said, self.released, self.renamed, self.steps = [], [], [], []
         self.trouble = None
