@@ -360,7 +360,7 @@ def _learn(rule, s, kernel, e, own_id, calibration):
     slot = -1
     if e.lo < e.hi and not (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
-            note_margin(calibration, e.y > 0.0, margin)
+            note_margin(calibration, e.y > 0.0, margin if np.isnan(e.said) else e.said)
         # 2. PROCESS: the example becomes a member if it matters.
         seeding = rule.printed and is_seeding(s.y[:n], s.alpha[:n])
         slot, i, j = process(s, kernel, rule, e, f, seeding)
@@ -414,7 +414,7 @@ def keep_block(s, kernel, block, own_ids, P, G, mapped, limit, margins):
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
     for t in range(block.sq.shape[0]):
-        e, n = example_of(block, t, block.lo[t], block.hi[t]), s.counts[SLOTS]
+        e, n = example_of(block, t, block.lo[t], block.hi[t], np.nan), s.counts[SLOTS]
         if not has_room(s, e, limit):
             return t
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)

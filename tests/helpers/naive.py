@@ -40,6 +40,12 @@ def gram(kernel, X, Z):
     return np.array([[kernel_value(kernel, x, z) for z in Z] for x in X]).reshape(len(X), len(Z))
 
 
+def late_margins(n):
+    """What a model said of n examples when it predicted them; NaN for half of them, whose labels were not late."""
+    rng = np.random.default_rng(n)
+    return np.where(rng.random(n) < 0.5, rng.normal(scale=2.0, size=n), np.nan)
+
+
 def compress(x, columns):
     """The non-zero features of a query as {column: float32 value}, in order, and its squared norm.
 
@@ -352,6 +358,7 @@ class NaiveExpansion:
         self.n_seen = self.n_squeezed = self.since_eviction = 0
         self.pair = None, None  # slots of the largest g that may rise and of the smallest that may fall
         self.margins = []  # margin and sign of each example that the sigmoid learns from
+        self.said = np.nan  # of the next example, when it was predicted
 
     @property
     def _problem(self):
@@ -363,6 +370,9 @@ class NaiveExpansion:
             self._squeeze()
         x, self.n_seen = self.n_seen, self.n_seen + 1
         return x, self.dot(self.alpha, self.K[x, self.examples])
+
+    def _note_margin(self, margin, y):
+        self.margins.append((margin if np.isnan(self.said) else self.said, y))
 
     def _box(self, y, w):
         return self.C * w * (self.pos_weight if y > 0 else 1.0)
@@ -402,7 +412,7 @@ class NaiveLASVM(NaiveExpansion):
         box = self._box(y, w)
         if box > 0 and not self._is_member(id):
             if None not in self.pair:
-                self.margins.append((margin, y))
+                self._note_margin(margin, y)
             self._process(x, y, f, box, x if id is None else id)
             self._reprocess()
             self.since_eviction += 1
@@ -489,7 +499,7 @@ class PrintedLASVM(NaiveLASVM):
         if box == 0 or self._is_member(id):
             return margin
         if None not in self.pair:
-            self.margins.append((margin, y))
+            self._note_margin(margin, y)
         seeded = self.alpha.any() or min(np.sum(self.y > 0), np.sum(self.y < 0)) >= SEEDS
         partner = self.pair[1] if y > 0 else self.pair[0]
         self._join(examples=x, ids=x if id is None else id, y=y, g=y - f, lo=min(0.0, box * y), hi=max(0.0, box * y))
@@ -536,13 +546,13 @@ class NaiveTogether:
         self.begin, self.pairs = begin, pairs
         self.classes, self.models, self.told = [], {}, []
 
-    def learn(self, label, w=1.0):
-        """Learn the stream's next example with all models that it concerns."""
+    def learn(self, label, w=1.0, said=None):
+        """Learn the stream's next example with all models that it concerns; `said` is by their keys."""
         x = len(self.told)
         self.told.append((label, w))
         pupils = self._begin(label) if label not in self.classes else []
         for key in self.models:
-            self._learn(key, x, label, w)
+            self._learn(key, x, label, w, (said or {}).get(key, np.nan))
         past = sorted(self._members() - {x})
         for key in pupils:  # what went before is new to them
             for member in past:
@@ -563,10 +573,10 @@ class NaiveTogether:
         """The members of all models, by their places in the stream."""
         return {x for model in self.models.values() for x in model.examples[model.y != 0].tolist()}
 
-    def _learn(self, key, x, label, w):
+    def _learn(self, key, x, label, w, said=np.nan):
         sign = 1 if label == key[0] else -1 if label in key or not self.pairs else 0
         if sign:
-            self.models[key].n_seen = x
+            self.models[key].n_seen, self.models[key].said = x, said
             self.models[key].learn(sign, w)
 
 
@@ -672,7 +682,7 @@ class NaiveGap(NaiveExpansion):
         support = self.y[self.alpha != 0]
         both = bool((support > 0).any() and (support < 0).any())
         if both:
-            self.margins.append((f, y))
+            self._note_margin(f, y)
         active = self.rule.ramp != CONVEX and both and self.n_admitted >= self.rule.ramp_warmup
         noise = active and y * f < self.rule.ramp_s
         if self.rule.ramp == IGNORE and (noise or y * f > 1):

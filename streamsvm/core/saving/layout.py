@@ -56,10 +56,12 @@ def _refused(name: str, dtype: str) -> str:
     return f"array {name!r} has dtype {dtype!r}; a snapshot holds bool, integers, float32 and float64"
 
 
-def raw_of(name: str, array: np.ndarray) -> np.ndarray:
+def raw_of(name: str, array: np.ndarray | bytes) -> np.ndarray:
     """The array in C order and little-endian, copied only if it is not so already."""
     if type(array) is np.ndarray and array.dtype in _AS_STORED and array.flags.c_contiguous:
         return array
+    if isinstance(array, bytes):
+        return np.frombuffer(array, np.uint8)
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
         raise SnapshotError(_refused(name, dtype.str))

@@ -12,6 +12,7 @@ from river.utils import dataframe
 
 from streamsvm.core import arguments, blocks
 from streamsvm.core.inputs import floats_of
+from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError
 
 PLAIN = (str, int, float, bool)  # types of names and labels that a snapshot holds
@@ -180,6 +181,17 @@ def require_plain(what: str, values: Iterable[Hashable]) -> None:
     for value in values:
         if type(value) not in PLAIN:
             raise SnapshotError(f"{what} {value!r} is a {type(value).__name__}; str, int, float and bool can be saved")
+
+
+def plain_names(meta: Mapping[str, Any], what: str) -> list[Any]:
+    """The names or labels in a snapshot's meta, which `require_plain` let pass, each once; or a SnapshotError."""
+    names: list[Any] = snapshot.field(meta, what, list)
+    for name in names:
+        if type(name) not in PLAIN or (type(name) is float and not math.isfinite(name)):
+            raise SnapshotError(f"{shown(name)} among the {what} of a snapshot is not a string, a number or a boolean")
+    if len(set(names)) < len(names):
+        raise SnapshotError(f"the {len(names)} {what} of a snapshot are {len(set(names))} different ones")
+    return names
 
 
 def shown(name: Hashable) -> str:

@@ -95,10 +95,10 @@ def solve_with_all(state: State, tol: float, examples: Sample, least_margin: flo
     Where no step moves anything, it is rounding that makes an example violate.
     """
     solver = partial(state.problem.finish, kernel=state.kernel, tol=tol)
-    late = _violators(state, tol, examples, least_margin)
+    late = violators(state, tol, examples, least_margin)
     steps = done = solve_with(state, late, solver)
     for _ in range(ROUNDS):
-        late = _violators(state, tol, examples, least_margin)
+        late = violators(state, tol, examples, least_margin)
         if not done or not late.size:
             return steps
         done = solve_with(state, late, solver)
@@ -110,7 +110,7 @@ def solve_with_all(state: State, tol: float, examples: Sample, least_margin: flo
     return steps
 
 
-def _violators(state: State, tol: float, examples: Sample, least_margin: float | None) -> Sample:
+def violators(state: State, tol: float, examples: Sample, least_margin: float | None = None) -> Sample:
     """Those of these examples that are no members and violate, without noise, shuffled.
 
     They are no more than the budget has room for.

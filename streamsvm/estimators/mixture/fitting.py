@@ -74,12 +74,6 @@ class Fit:
         self.spans = [new_span(is_full)]
         self.A, self.b, self.losses = np.zeros((0, 0), order="F"), np.zeros((1, 0)), np.zeros((1, len(RIDGES)))
 
-    def __setstate__(self, stored: dict) -> None:
-        """Take over a pickle, also an older one, which has a diagonal metric as a matrix."""
-        self.__dict__.update(stored)
-        if not self.is_full and len(self.span.metric) != 1:
-            self._share(metric=np.diagonal(self.span.metric)[np.newaxis].copy())
-
     @property
     def span(self) -> Span:
         """The span of the first class; those of the others differ in `coef`, and in the ridge in use."""
