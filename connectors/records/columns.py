@@ -73,6 +73,8 @@ class Columns:
     ----------
     blanks : Counter
         How often a label was missing, by the text in its place.
+    absent : list of str
+        A line for each field with a name of these that no record of a file has.
     """
 
     label: str | None = None
@@ -90,6 +92,7 @@ class Columns:
     learned: tuple[str, ...] = ()
     rest: bool = False
     blanks: Counter[str] = field(default_factory=Counter, init=False)
+    absent: list[str] = field(default_factory=list, init=False)
     _seen: dict[str, str] = field(default_factory=dict, init=False)  # labels of one class each, as the file has them
     _found_positive: bool = field(default=False, init=False)
 
@@ -187,8 +190,8 @@ class Columns:
         return text in self._seen
 
     def absence(self, path: Path, mistakes: Mistakes) -> list[str]:
-        """What is wrong if a file was read to its end without the positive label, which is probably misspelled."""
-        was_read = bool(self._seen) or not mistakes.n
-        if self.positive is None or self._found_positive or not was_read:
-            return []
-        return [f"{path}: no record has the label {self.positive!r} given as --positive"]
+        """What no record of a file has that was read to its end: fields, and the label that --positive may misspell."""
+        found, was_read = self.absent, bool(self._seen) or not mistakes.n
+        if self.positive is not None and not self._found_positive and was_read:
+            found = [*found, f"no record has the label {self.positive!r} given as --positive"]
+        return [f"{path}: {what}" for what in found]

@@ -16,11 +16,12 @@ from streamsvm.validation import Interval
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
+from ..records.people.questions import OUTCOMES
 from ..runtime.metrics import COUNTED_BY_TRAINERS, METRICS, Metrics
 from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
 from .state.alarms import ERRORS, INPUTS
-from .state.candidates import OUTCOMES, Labelling
+from .state.candidates import Labelling
 from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
@@ -289,7 +290,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
         "events_without_features": {"": decoder.n_empty},
         "tombstones": {"": decoder.n_tombstones},
         "labels": asdict(state.join.counters),
-        "questions": state.labelling.outcomes() if state.labelling else {},
+        "questions": state.labelling.counted(OUTCOMES) if state.labelling else {},
         "alarms": {ERRORS: state.alarms.errors.n_alarms, INPUTS: state.alarms.inputs.n_alarms},
         "odd_times": state.join.odd_times,
         "bad_records": decoder.refused,

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from streamsvm.alarms.alarm import FALSE_ALARM_RATE, Alarm
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require
 from streamsvm.estimators.inputs.checks import values_of
+from streamsvm.estimators.learner.copies import Content
 
-MOST_ALARMS, WITHIN = 3, 10_000  # More alarms in so many records mean that inputs move all the time.
+MOST_ALARMS = 3  # More than that in `WITHIN` records mean that inputs move all the time.
+WITHIN = round(0.001 / FALSE_ALARM_RATE)  # records: a false alarm among them has a chance of 1 in 1000
 
 
 class InputAlarm(Alarm):
@@ -77,11 +79,15 @@ class InputAlarm(Alarm):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def _own_content(self) -> dict[str, Any]:
-        return {"heard": list(self._heard)}
+    def _content(self) -> Content:
+        meta, arrays = super()._content()
+        return meta | {"heard": list(self._heard)}, arrays
 
-    def _take_over(self, meta: dict[str, Any]) -> None:
+    @classmethod
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        alarm = super()._of_content(meta, arrays)
         heard = snapshot.field(meta, "heard", list)
-        require(all(type(n) is int and 0 < n <= self._n_seen for n in heard), "the records of alarms are out of range")
+        require(all(type(n) is int and 0 < n <= alarm._n_seen for n in heard), "the records of alarms are out of range")
         require(len(heard) <= MOST_ALARMS and heard == sorted(heard), "the records of alarms are not in order")
-        self._heard.extend(heard)
+        alarm._heard.extend(heard)
+        return alarm

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from streamsvm.batch.steps.pairs import MAX_PLANNING, Rule
 from streamsvm.core import arguments
 from streamsvm.core.device.choice import require_device
+from streamsvm.core.rounding import ROUNDS
 
 STEPS_PER_EXAMPLE = 20_000  # pair steps, after which only rounding still moves
 FEW_STEPS = 100  # pair steps for each example, after which a fast solver leaves a problem to a careful one
@@ -58,7 +59,7 @@ class SolverOptions:
     newton: bool = True
     shrinking: bool = True
     max_iterations: int | None = None
-    max_passes: int = 100
+    max_passes: int = ROUNDS
 
     def __post_init__(self) -> None:
         arguments.require_positive("tol", self.tol)
