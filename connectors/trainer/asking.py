@@ -26,10 +26,10 @@ from ..records.formats.base import BadRecord
 from ..records.people.questions import LOOP_COUNTS, RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
 from ..settings.sections import Settings
-from .state.answers.rechecks import Recheck
 from .state.candidates import EventId, Labelling
 from .state.join import Join
 from .state.models import SingleModel
+from .state.rechecks import Recheck
 from .state.state import State
 
 logger = logging.getLogger(__name__)

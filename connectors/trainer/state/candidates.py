@@ -38,12 +38,12 @@ from ...records.codec import Codec, Event
 from ...records.labels import Label
 from ...records.models import Model
 from ...records.people.questions import fits_question, is_recheck
+from ...records.people.votes import Votes
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import Settings
-from .answers.rechecks import Rechecks
-from .answers.votes import Votes
 from .join import Join
 from .lesson import Lesson
+from .rechecks import Rechecks
 from .tuning import MOST_LEFT_OUT, Tuning, finished
 from .undecided import OPEN, Undecided, audits
 

@@ -265,7 +265,7 @@ class Challengers:
         return rebuilt
 
     def _new(self, own: ChallengerSettings) -> Challenger:
-        return Challenger(own, SingleModel(*self._kind(own).begun()), self._compared())
+        return Challenger(own, SingleModel(self._kind(own).begun()), self._compared())
 
     def _kind(self, own: ChallengerSettings) -> ModelKind:
         return kind_of(self._settings, own.model)._replace(records=None)
@@ -359,7 +359,7 @@ class Challengers:
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
         if challenger.is_active:
-            challenger.models = SingleModel(*self._kind(own).read(parts[_MODEL]))
+            challenger.models = SingleModel(self._kind(own).read(parts[_MODEL]))
             challenger.said = read_said(parts[_SAID])
 
 

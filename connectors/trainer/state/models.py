@@ -164,8 +164,8 @@ class Models:
 class SingleModel(Models):
     """One model for all records of a partition."""
 
-    def __init__(self, model: Any, records: Records | None = None, decider: ConformalClassifier | None = None) -> None:
-        self._trained = Trained(model, records, decider)
+    def __init__(self, trained: Trained) -> None:
+        self._trained = trained
         self._has_changed = True
 
     @property
@@ -185,7 +185,7 @@ class SingleModel(Models):
 
     def with_records(self, records: Records | None) -> "SingleModel":
         """The same model for events that these records make features of; None: for rows of features."""
-        return SingleModel(*self._trained._replace(records=records))
+        return SingleModel(self._trained._replace(made_by=records))
 
     def replace(self, model: Any) -> None:
         """Go on with this model."""

@@ -200,7 +200,7 @@ class State:
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
-        return rows_of(xs, self.scaler, self.models.trained(entity).records)
+        return rows_of(xs, self.models.trained(entity).made_by or self.scaler)
 
     def standardised(self, x: Mapping[Any, Any], entity: bytes | None) -> dict[Any, float]:
         """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
@@ -223,7 +223,7 @@ class State:
         classes = _known_classes(settings, getattr(model, "labels", []), ClassChanges())
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(*kind_of(settings, settings.model).begun(model))
+            models = SingleModel(kind_of(settings, settings.model).begun(model))
         else:
             models = _keyed(settings, settings.model, store)
         return cls._with(models, settings, number, classes, Challengers(settings, classes))
@@ -280,7 +280,7 @@ class State:
             models: SingleModel | KeyedModels
             if settings.daemon.per == "partition":
                 own = settings.serving(challengers.serving).model
-                models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
+                models = SingleModel(kind_of(settings, own).read(blobs["model"]))
             else:
                 models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
                 models.restore(parts["models"])

@@ -8,7 +8,7 @@ from streamsvm.estimators.learner.snapshots import by_prefix
 from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
-from ...records.models import ServedModel
+from ...records.models import Trained
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
@@ -37,11 +37,10 @@ class Stored(NamedTuple):
         """A setting of the checkpoint's fingerprint, by its dotted name; None if the checkpoint is older than it."""
         return self.checkpoint.fingerprint.get(name)
 
-    def served(self, key: bytes | None) -> ServedModel:
+    def served(self, key: bytes | None) -> Trained:
         """A model with all that it takes to predict by it; `key` is None if the partition has one model."""
-        names = self.setting("label.negative"), self.setting("label.positive")
-        meta = {"names": names} if None not in names else {}
-        return self.models.trained(key).served(self.scaler, meta)
+        names, found = (self.setting("label.negative"), self.setting("label.positive")), self.models.trained(key)
+        return found._replace(made_by=found.made_by or self.scaler, names=() if None in names else names)
 
     def arrays(self, part: str) -> dict[str, Any]:
         """The arrays of a part of the state, by name; empty if the state lacks this part."""
@@ -116,14 +115,14 @@ def _read_once(folder: Path) -> Stored | None:
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
     kind = ModelKind(settings, () if CLASSES in checkpoint.blobs else None)
     if "model" in checkpoint.blobs:
-        return SingleModel(*kind.read(checkpoint.blobs["model"]))
+        return SingleModel(kind.read(checkpoint.blobs["model"]))
     arrays = by_prefix(checkpoint.arrays)["models"]
     models = KeyedModels(kind, folder, 0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]), is_owner=False)
     models.restore(arrays)
     return models
 
 
-def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> ServedModel:
+def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> Trained:
     """One of the models of a state folder.
 
     Parameters
