@@ -69,11 +69,21 @@ class StreamingKFold(StreamingEstimate):
     error ...%, g-mean ...%, PRBEP ...%; 500 examples tested after 1000 learned
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        arguments.require_count("k", self.k, 2)
-        if self.k > MOST_FOLDS:
-            raise ValueError(f"k={self.k} must be at most {MOST_FOLDS}; StreamingLOO leaves out single examples")
+    def __init__(
+        self,
+        model: Any,
+        k: int = 10,
+        every: int = 1000,
+        memory: int = 500,
+        keep: str = "recent",
+        share: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, every, memory, keep, share, seed)
+        arguments.require_count("k", k, 2)
+        if k > MOST_FOLDS:
+            raise ValueError(f"k={k} must be at most {MOST_FOLDS}; StreamingLOO leaves out single examples")
+        self.k = k
         self._n_tested = 0  # folds
 
     def fold_of(self, id: int) -> int:

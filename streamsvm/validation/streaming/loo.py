@@ -32,7 +32,6 @@ was nearly the same.
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,6 @@ FEWEST_REMOVED = 10  # support vectors that the smallest estimate leaves out
 
 
 @fixed_parameters
-@dataclass(eq=False, repr=False)
 class StreamingLOO(StreamingEstimate):
     """Leave-one-out estimates of a model, while it learns.
 
@@ -115,8 +113,6 @@ class StreamingLOO(StreamingEstimate):
     >>> estimate.n, estimate.n_undecided, 0.05 < estimate.error.value < 0.15
     (500, 0, True)
     """
-
-    k: int = field(default=0, init=False)  # each example is left out alone
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,11 +31,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from river import base
-from river.utils import dataframe
 
 from streamsvm.core import arguments
-from streamsvm.core import sparse as sp
-from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.validation.streaming import cost
@@ -62,7 +59,6 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     """
 
     model: Any
-    k: int = 10
     every: int = 1000
     memory: int = 500
     keep: str = "recent"
@@ -140,7 +136,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         n = self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
         weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
-        self.learned(Rows(X), list(y), weights, numbers, others.get("t"))
+        rows = X if isinstance(X, Sequence) else list(self.model._features.rows(X, learning=True))
+        self.learned(rows, list(y), weights, numbers, others.get("t"))
 
     def learned(
         self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], t: Any = None
@@ -338,35 +335,3 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
         pass
-
-
-class Rows(Sequence):
-    """The examples of a batch as features by name.
-
-    They are made on demand, because only a few of a large batch are kept.
-    """
-
-    def __init__(self, X: Any) -> None:
-        self._names: Sequence[Any] = ()
-        if sp.issparse(X):
-            X = sp.coo_matrix(X).tocsr()  # Entries of the same cell add up, as in the model.
-        elif isinstance(X, np.ndarray):
-            self._names = range(X.shape[1])
-        elif has_sparse_columns(X):
-            self._names, X = list(X.columns), csr_of_frame(X)
-        elif not isinstance(X, Sequence):
-            frame = dataframe.into_frame(X)
-            self._names, X = list(frame.columns), dataframe.to_numpy(frame)
-        self._X = X
-
-    def __len__(self) -> int:
-        return int(self._X.shape[0]) if hasattr(self._X, "shape") else len(self._X)
-
-    def __getitem__(self, i: Any) -> Any:
-        X = self._X
-        if sp.issparse(X):
-            own = slice(X.indptr[i], X.indptr[i + 1])
-            places = X.indices[own].tolist()
-            names = [self._names[place] for place in places] if len(self._names) else places
-            return dict(zip(names, X.data[own].tolist(), strict=True))
-        return dict(zip(self._names, X[i].tolist(), strict=True)) if len(self._names) else X[i]
