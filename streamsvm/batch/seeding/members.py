@@ -40,12 +40,12 @@ from streamsvm.batch import smo
 from streamsvm.batch.costs import WORTH, events_of, path_seconds, step_seconds
 from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import SPARE, solution_of, survey, violations
+from streamsvm.batch.problem import GROWTH, SPARE, solution_of, survey, violations
 from streamsvm.batch.seeding.exact import path
 from streamsvm.batch.seeding.methods import solved
 from streamsvm.batch.seeding.start import Start
 from streamsvm.batch.solution import CONVERGED, Solution
-from streamsvm.batch.working_set.solver import LOOSE, SPARED, at_once, worst
+from streamsvm.batch.working_set.solver import LOOSE, at_once, worst
 
 
 class Members:
@@ -106,7 +106,7 @@ class Members:
         begin, m = len(self.ids), len(self.ids) + len(ids)
         self.ids = np.concatenate([self.ids, ids])
         if m > len(self._K):
-            room = min(int(SPARED * m) + SPARE, len(self.all_rows))
+            room = min(int(GROWTH * m) + SPARE, len(self.all_rows))
             K, self._K = self._K, np.empty((room, room))
             self._K[:begin, :begin] = K[:begin, :begin]
         self.all_rows.put_square(self.ids, begin, self._K)
@@ -125,7 +125,7 @@ def _nearest(solution: Solution) -> np.ndarray:
     top, bottom, _, _ = survey(solution.dual_coef, solution.g, solution.lo, solution.hi)
     near = violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
     near[solution.support] = np.inf
-    wanted = min(len(near), int(SPARED * len(solution.support)) + SPARE)
+    wanted = min(len(near), int(GROWTH * len(solution.support)) + SPARE)
     return np.sort(np.argpartition(-near, wanted - 1)[:wanted])
 
 

@@ -9,8 +9,8 @@ If the solution is outside the box, the step goes to the first bound that it mee
 system of the others solved again, at most MAX_TRIES times.
 
 With `inside`, the coefficients that are farthest outside are put onto their bounds, and the system of the others is
-solved again, until all are inside.  The box is convex, so the whole way to that point is inside it.  A wrong bound may
-have been chosen.  The step is then short (t < SHORT), and goes to the first bounds instead, as above.
+solved again, until all are inside.  The box is convex, so the whole way to that point is inside it.  Where no such way
+ascends, the step goes to the first bounds instead, as above.
 
 No step lowers the dual objective, so pair steps still converge.
 
@@ -41,9 +41,7 @@ from streamsvm.core.threads import one_blas_thread
 MAX_FREE = 1500  # a larger system costs more than the steps it saves
 MAX_TRIES, MAX_ROUNDS = 5, 12  # linear systems: with a step to the first bound after each, and for one step
 OUTSIDE = 0.65  # of the largest share of a step that is outside the box; from there on, coefficients get their bounds
-SHORT = 0.5  # of a step; a shorter one helps little
-MIN_WAIT = 20  # pair steps between two tries
-MIN_PATIENCE, MAX_PATIENCE = 0.25, 64.0
+MAX_PATIENCE = 64.0  # and one over it is the least
 
 
 class ActiveSet(Protocol):
@@ -89,7 +87,7 @@ def inside_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bo
     if d is not None:
         ascent, curvature = float(g_F @ d), float(d @ K_F @ d)
         t = min(1.0, ascent / curvature) if curvature > 0.0 else 0.0
-        if t > SHORT:
+        if t > 0.0:
             new = alpha + t * d
             if t == 1.0:
                 new[~inside] = np.where(d > 0.0, hi, lo)[~inside]  # exactly, not up to rounding
@@ -183,7 +181,7 @@ class Newton:
         m, n = _count_free(alpha, lo, hi), len(alpha)
         if not 2 <= m <= active.max_free:
             return 2**31
-        return max(MIN_WAIT, int((self._patience * newton_seconds(m, n) - self._work) / (SECONDS_PER_ELEMENT * n)))
+        return max(1, int((self._patience * newton_seconds(m, n) - self._work) / (SECONDS_PER_ELEMENT * n)))
 
     def after(self, active: ActiveSet, steps: int) -> None:
         """Count the pair steps, and take a Newton step if it is due."""
@@ -192,7 +190,7 @@ class Newton:
         self._work += SECONDS_PER_ELEMENT * n * steps
         if not 2 <= len(F) <= active.max_free:
             return
-        if steps < MIN_WAIT or self._work < 0.999 * self._patience * newton_seconds(len(F), n):
+        if self._work < 0.999 * self._patience * newton_seconds(len(F), n):
             return
         K_F, alpha_F = active.kernel_among(F), alpha[F]
         step = inside_step if self._inside else free_step
@@ -201,7 +199,7 @@ class Newton:
         active.move(F, alpha_F)
         self.steps += tries
         self._work = system_seconds(len(F)) - cost  # the wait covered the first system, not the others
-        self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
+        self._patience = min(max(self._patience * (0.5 if full else 2.0), 1.0 / MAX_PATIENCE), MAX_PATIENCE)
 
 
 @compiled
