@@ -757,7 +757,10 @@ def test_a_newton_step_is_taken_when_pair_steps_have_cost_as_much(monkeypatch):
         monkeypatch.setattr(newton, "free_step", lambda *_, result=result: result)
         wait = steps.wait(training)
         assert wait > system > 100
-        steps.after(training, wait - 10)
+        steps.after(training, wait - 30)
+        steps.after(training, 20)
+        assert steps.steps == 0
+        steps.after(training, 19)  # due, but at least 20 pair steps go before
         assert steps.steps == 0
         steps.after(training, 20)
         assert steps.steps == systems

@@ -41,6 +41,7 @@ from streamsvm.core.threads import one_blas_thread
 MAX_FREE = 1500  # a larger system costs more than the steps it saves
 MAX_TRIES, MAX_ROUNDS = 5, 12  # linear systems: with a step to the first bound after each, and for one step
 OUTSIDE = 0.65  # of the largest share of a step that is outside the box; from there on, coefficients get their bounds
+MIN_WAIT = 20  # pair steps between two tries, which cost as much as the calls of one
 MAX_PATIENCE = 64.0  # and one over it is the least
 
 
@@ -181,7 +182,7 @@ class Newton:
         m, n = _count_free(alpha, lo, hi), len(alpha)
         if not 2 <= m <= active.max_free:
             return 2**31
-        return max(1, int((self._patience * newton_seconds(m, n) - self._work) / (SECONDS_PER_ELEMENT * n)))
+        return max(MIN_WAIT, int((self._patience * newton_seconds(m, n) - self._work) / (SECONDS_PER_ELEMENT * n)))
 
     def after(self, active: ActiveSet, steps: int) -> None:
         """Count the pair steps, and take a Newton step if it is due."""
@@ -190,7 +191,7 @@ class Newton:
         self._work += SECONDS_PER_ELEMENT * n * steps
         if not 2 <= len(F) <= active.max_free:
             return
-        if self._work < 0.999 * self._patience * newton_seconds(len(F), n):
+        if steps < MIN_WAIT or self._work < 0.999 * self._patience * newton_seconds(len(F), n):
             return
         K_F, alpha_F = active.kernel_among(F), alpha[F]
         step = inside_step if self._inside else free_step
