@@ -615,3 +615,12 @@ def test_a_corrected_example_has_no_second_chance():
         memory.drop(i)
         memory.add(i, example(i + 1))
     assert sorted(memory.ids) == sorted(before)
+
+
+@pytest.mark.parametrize("kind", [StreamingLOO, StreamingKFold])
+def test_a_missing_value_is_remembered_as_missing(kind):
+    estimate = kind(LASVM(), share=0)
+    for i in range(60):
+        estimate.learn_one({"a": float(i % 7), "b": None if i % 5 == 0 else float(i % 3)}, i % 7 > 3)
+    again = kind.from_bytes(estimate.to_bytes(), estimate.model)
+    assert again.estimate()[:-1] == estimate.estimate()[:-1]

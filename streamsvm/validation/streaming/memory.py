@@ -184,11 +184,13 @@ class Memory:
             "f": np.array([e.f for e in examples], np.float64),
             "starts": np.cumsum([0, *(len(e.x) for e in examples)]),
             "columns": np.array([column_of[name] for e in examples for name in e.x], np.int64),
-            "values": np.array([float(value) for e in examples for value in e.x.values()], np.float64),
+            "values": np.array([value for e in examples for value in e.x.values()], np.float64),
         }
 
     def restore(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `to_arrays` gave; SnapshotError if the arrays are invalid."""
+        n = len(arrays["ids"])
+        arrays = {"born": np.full(n, UNKNOWN_AGE), "f": np.full(n, math.nan), **arrays}  # version 0.1.0 lacks the two
         self._require_valid(names, arrays)
         self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
         self._ids = arrays["ids"].tolist()
@@ -197,31 +199,24 @@ class Memory:
             {names[c]: v for c, v in zip(columns[begin:end], values[begin:end], strict=True)}
             for begin, end in itertools.pairwise(starts)
         ]
-        born = arrays["born"].tolist() if "born" in arrays else [UNKNOWN_AGE] * len(rows)
-        self._oldest = min(born, default=math.inf)
-        f = arrays["f"].tolist() if "f" in arrays else [math.nan] * len(rows)
-        labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), born, f, strict=True)
-        self._examples = dict(zip(self._ids, (Example(*item) for item in labelled), strict=True))
+        self._oldest = int(arrays["born"].min()) if n else math.inf
+        labelled = zip(rows, *(arrays[name].tolist() for name in Example._fields[1:]), strict=True)
+        self._examples = dict(zip(self._ids, itertools.starmap(Example, labelled), strict=True))
 
     def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
-        counts = require_array(arrays, "counts", np.int64, (4,))
-        require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
         n, nnz = len(arrays["ids"]), len(arrays["values"])
-        sizes = {"ids": n, "y": n, "w": n, "starts": n + 1, "columns": nnz, "values": nnz}
-        for name in ("w", "values"):
-            require_array(arrays, name, np.float64, (sizes[name],))
-        for name in ("ids", "starts", "columns"):
-            require_array(arrays, name, np.int64, (sizes[name],))
         is_several = "y" in arrays and arrays["y"].dtype == np.int64
-        y = require_array(arrays, "y", np.int64 if is_several else bool, (sizes["y"],))
-        require((y >= 0).all(), "the place of a class is negative")
-        later: dict[str, type] = {"born": np.int64, "f": np.float64}
-        for name in later.keys() & arrays.keys():  # Version 0.1.0 did not store them.
-            require_array(arrays, name, later[name], (n,))
-        require_finite(arrays, "w", "values")
+        dtypes = {"y": np.int64 if is_several else bool, "w": np.float64, "f": np.float64, "values": np.float64}
+        sizes = {"counts": 4, "starts": n + 1, "columns": nnz, "values": nnz}
+        for name in ("counts", "ids", "starts", "columns", "values", *Example._fields[1:]):
+            require_array(arrays, name, dtypes.get(name, np.int64), (sizes.get(name, n),))
+        counts, starts, columns = arrays["counts"], arrays["starts"], arrays["columns"]
+        require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
+        require((arrays["y"] >= 0).all(), "the place of a class is negative")
         require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")
-        starts, columns = arrays["starts"], arrays["columns"]
         require(starts[0] == 0 and starts[-1] == nnz and (np.diff(starts) >= 0).all(), "'starts' does not rise from 0")
         require(((columns >= 0) & (columns < len(names))).all(), f"a feature is not among {len(names)}")
+        require_finite(arrays, "w")
         require((arrays["w"] > 0.0).all(), "an example has no weight")
-        require(not np.isinf(arrays.get("f", ())).any(), "a decision value is infinite")
+        for name in ("f", "values"):  # NaN: it was not tested, or is missing
+            require(not np.isinf(arrays[name]).any(), f"{name!r} holds infinity")
