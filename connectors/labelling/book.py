@@ -18,7 +18,7 @@ from ..records.class_changes import ClassChange, ClassChanges
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
-from ..records.labels import Place, answered_question
+from ..records.labels import Place
 from ..records.people.annotators import MAX_NAME, agreement
 from ..records.people.questions import (
     COUNTS,
@@ -169,10 +169,12 @@ class Book:
         if change is not None:
             self.note_change(change)
             return
-        query_id = answered_question(record)
-        if query_id is None:
+        if b'"query_id"' not in (record.value or b""):  # most labels; this saves reading them
             return
         label = self._codec.decode_label(record)
+        query_id = label.query_id
+        if query_id is None:
+            return
         who = (label.source or "")[:MAX_NAME]
         rev = label.rev  # those of our own answers are their times
         if rev is None:

@@ -12,7 +12,8 @@ from streamsvm.core.saving.snapshot import require
 from streamsvm.estimators.inputs.checks import values_of
 from streamsvm.estimators.learner.copies import Content
 
-MOST_ALARMS, WITHIN = 3, 10_000  # More alarms in so many records mean that inputs move all the time.
+MOST_ALARMS = 3  # More than that in `WITHIN` records mean that inputs move all the time.
+WITHIN = round(0.001 / FALSE_ALARM_RATE)  # records: a false alarm among them has a chance of 1 in 1000
 
 
 class InputAlarm(Alarm):

@@ -19,7 +19,7 @@ from ..class_changes import ClassChange, ClassChanges, rename_values
 from ..classes import ClassLabel
 from ..codec import Codec, readable
 from ..formats.base import BadRecord
-from ..labels import Label, Place, answered_question, as_set
+from ..labels import Label, Place, as_set
 from ..times import event_time
 from .annotators import person
 from .questions import STATUS, is_recheck, read_question
@@ -39,8 +39,6 @@ class Entry(NamedTuple):
         Its revision; of a record without one, the highest revision before it.
     time
         When it was given, in milliseconds since 1970; None if neither the label nor its record says it.
-    query_id
-        The question that it answers, or None.
     before, after
         The label of the event that held before this record, and after it; None if there was none.
     """
@@ -49,7 +47,6 @@ class Entry(NamedTuple):
     place: Place
     rev: int
     time: int | None
-    query_id: str | None
     before: ClassLabel | None
     after: ClassLabel | None
 
@@ -67,13 +64,11 @@ class _Heard:
         self.votes = Votes(answers)
         self.before: dict[Place, ClassLabel] = {}  # the labels of the events that were asked about again
 
-    def take(
-        self, place: Place, query_id: str | None, label: Label, holding: ClassLabel | None, time: int
-    ) -> Label | None:
+    def take(self, place: Place, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What a label means for an event whose label `holding` holds; None: nothing new, or too few answers so far."""
-        if query_id is None or not label.source:
+        if label.query_id is None or not label.source:
             return as_set(label)
-        if is_recheck(query_id) and self.votes.answers == 1:
+        if is_recheck(label.query_id) and self.votes.answers == 1:
             if label.op == "retract":
                 return label._replace(op="set", y=self.before[place]) if place in self.before else label
             if holding is not None:
@@ -136,15 +131,15 @@ class LabelHistory:
                 self.holding[place] = entry._replace(label=label, after=change.new)
 
     def _enter(self, record: Record) -> Entry:
-        said, query_id = self._codec.decode_label(record), answered_question(record)
+        said = self._codec.decode_label(record)
         heard = self._heard[record.partition]
         label = heard.changes.as_now(said)
         place = Place(record.partition, label.id)
         held = self.holding.get(place)
         before = held.label.y if held else None
         time = event_time(label.time, record.timestamp)
-        decided = heard.take(place, query_id, label, before, label.rev or max(record.timestamp, 0))
-        entry = Entry(said, place, _revision(label, held), time, query_id, before, before)
+        decided = heard.take(place, label, before, label.rev or max(record.timestamp, 0))
+        entry = Entry(said, place, _revision(label, held), time, before, before)
         if decided is None or decided.op not in ("set", "retract"):
             return entry
         rev = _revision(decided, held)

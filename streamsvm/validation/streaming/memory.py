@@ -198,15 +198,14 @@ class Memory:
             arrays = _renewed(arrays)
         self._require_valid(names, arrays)
         self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
-        self._ids = arrays["ids"].tolist()
         starts, columns, values = (arrays[name].tolist() for name in ("starts", "columns", "values"))
         rows = [
             {names[c]: v for c, v in zip(columns[begin:end], values[begin:end], strict=True)}
             for begin, end in itertools.pairwise(starts)
         ]
+        self._ids, *others = (arrays[name].tolist() for name in ("ids", *Example._fields[1:]))
+        self._examples = dict(zip(self._ids, map(Example, rows, *others), strict=True))
         self._oldest = min(arrays["born"].tolist(), default=math.inf)
-        labelled = zip(rows, *(arrays[name].tolist() for name in Example._fields[1:]), strict=True)
-        self._examples = dict(zip(self._ids, itertools.starmap(Example, labelled), strict=True))
 
     def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
         n, nnz = len(arrays["ids"]), len(arrays["values"])
