@@ -110,7 +110,7 @@ def latency() -> None:
         columns = model._features.lookup(tuple(range(d)))
         fresh = range(members, members + 400)
         engine = model._state.scale.state, model._state.kernel, model._state.rule
-        notes = arrival.Notes(model._state.calibration, arrival.NO_CLOCK, np.empty(1))
+        notes = arrival.Notes(model._state.calibration, arrival.NO_CLOCK, np.full(2, np.nan))
 
         def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, notes=notes):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)

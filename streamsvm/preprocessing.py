@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from operator import mul, sub
 from typing import Any, Self
 
@@ -14,10 +14,9 @@ from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
-from streamsvm.estimators.inputs.checks import not_a_number
-from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.checks import not_a_number, plain_names, require_plain
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.learner.copies import Saved
+from streamsvm.estimators.learner.copies import Content, Saved
 
 KINDS = ("standard", "minmax")
 
@@ -155,26 +154,21 @@ class WarmupScaler(Saved, base.MiniBatchTransformer):
             for x in rows
         ]
 
-    def to_bytes(self) -> bytes:
-        """The scaler as a snapshot."""
-        table = FeatureTable.of_names(list(self._statistics))
-        meta = {"kind": self.kind, "warmup": self.warmup, "n_seen": self._n_seen, "features": table.names()}
-        statistics = np.array(list(self._statistics.values()), np.float64).reshape(-1, 5)
-        return snapshot.pack("WarmupScaler", meta, {"statistics": statistics})
+    def _content(self) -> Content:
+        require_plain("the feature name", self._statistics)
+        meta = {"kind": self.kind, "warmup": self.warmup, "n_seen": self._n_seen, "features": list(self._statistics)}
+        return meta, {"statistics": np.array(list(self._statistics.values()), np.float64).reshape(-1, 5)}
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read a scaler that `to_bytes` wrote; a SnapshotError if the data are damaged or of another kind."""
-        meta, arrays = snapshot.unpack(data, "WarmupScaler")
-        with snapshot.reading("WarmupScaler"):
-            scaler = cls(snapshot.field(meta, "kind", str), snapshot.count(meta, "warmup"))
-            scaler._n_seen = snapshot.count(meta, "n_seen")
-            names = FeatureTable.of_names(snapshot.field(meta, "features", list)).columns
-            require_array(arrays, "statistics", np.float64, (len(names), 5))
-            require_finite(arrays, "statistics")
-            for name, statistics in zip(names, arrays["statistics"].tolist(), strict=True):
-                count, _, deviations, smallest, largest = statistics
-                require(count >= 1.0 and deviations >= 0.0 and smallest <= largest, f"statistics of {name!r}")
-                scaler._statistics[name] = statistics
-                scaler._scales[name] = scaler._scale(statistics)
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        scaler = cls(snapshot.field(meta, "kind", str), snapshot.count(meta, "warmup"))
+        scaler._n_seen = snapshot.count(meta, "n_seen")
+        names = plain_names(meta, "features")
+        require_array(arrays, "statistics", np.float64, (len(names), 5))
+        require_finite(arrays, "statistics")
+        for name, statistics in zip(names, arrays["statistics"].tolist(), strict=True):
+            count, _, deviations, smallest, largest = statistics
+            require(count >= 1.0 and deviations >= 0.0 and smallest <= largest, f"statistics of {name!r}")
+            scaler._statistics[name] = statistics
+            scaler._scales[name] = scaler._scale(statistics)
         return scaler

@@ -19,7 +19,7 @@ class Command(NamedTuple):
     """A command of the command line."""
 
     module: str  # whose `run` does the work
-    add_arguments: Callable[[Parser], None]  # whose docstring describes the command
+    arguments: Callable[[Parser], None]  # adds them; its docstring describes the command and each of them
     purpose: str
 
 
@@ -78,9 +78,8 @@ def make_parser() -> Parser:
     parser = Parser(prog="streamsvm", description="Online kernel support vector machines for streams.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {streamsvm.__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for word, (module, add_arguments, purpose) in COMMANDS.items():
-        about = " ".join((add_arguments.__doc__ or "").split())
-        command = subparsers.add_parser(word, help=purpose, description=about)
+    for word, (module, arguments, purpose) in COMMANDS.items():
+        command = subparsers.add_parser(word, help=purpose)
         command.set_defaults(module=module)
-        add_arguments(command)
+        command.take(arguments)
     return parser

@@ -1,7 +1,5 @@
 """An answer to a question, as the labelling service remembers it."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from ..records.classes import ClassLabel
@@ -21,14 +19,13 @@ class Word(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The newest answer to a question."""
+    """An answer to a question."""
 
     op: str
     y: ClassLabel | None
     who: str
     rev: int
     place: Place
-    voices: Mapping[str, ClassLabel] = MappingProxyType({})  # labels since the last retraction, by annotator
     like: str | None = None  # the question that was answered with it, about a near-duplicate
 
     @property
@@ -44,10 +41,6 @@ class Given(NamedTuple):
     def says(self, word: Word) -> bool:
         """Whether an answer repeats this one."""
         return (self.op, self.y) == (word.op, word.y)
-
-    def said(self, word: Word) -> bool:
-        """Whether the person gave this label before; they may not have received the reply."""
-        return word.op == "set" and self.voices.get(word.who) == word.y
 
     def excludes(self, op: str) -> bool:
         """Whether `op` cannot follow: a label is not skipped."""

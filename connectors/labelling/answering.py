@@ -174,7 +174,13 @@ class Answering:
             self._flush()
         with self._changed:
             for query_id, _ in listed:
-                self._history.pass_over(query_id, self._book.given[query_id].rev, who)
+                self._pass_over(query_id, who)
+
+    def _pass_over(self, query_id: str, who: str) -> None:
+        """Let the newest answer to a question be no step of its own."""
+        newest = self._book.ballots.newest(query_id)
+        assert newest is not None  # it was just given
+        self._history.pass_over(query_id, newest.rev, who)
 
     def _replace(self, query_id: str, word: Word) -> Outcome:
         self._tell_others(following(self._book, query_id, word, self._now()), word.who)
@@ -184,8 +190,8 @@ class Answering:
         if last is None or not last.excludes(word.op):
             return self._say(query_id, word, anew=True)
         self._say(query_id, Word("retract", None, word.who))
-        with self._changed:  # this is no step of its own
-            self._history.pass_over(query_id, self._book.given[query_id].rev, word.who)
+        with self._changed:
+            self._pass_over(query_id, word.who)
         self._say(query_id, word)
         return "changed"
 
@@ -207,8 +213,9 @@ class Answering:
             raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, word)
         with self._changed:
-            last, newest, now = self._book.last(query_id, word.who), self._book.given.get(query_id), self._now()
-        if last is not None and (last.says(word) or (last.said(word) and not anew)):
+            last, newest, now = self._book.last(query_id, word.who), self._book.ballots.newest(query_id), self._now()
+            is_said = self._book.ballots.has_said(query_id, word)
+        if last is not None and (last.says(word) or (is_said and not anew)):
             return "repeated"
         if last is not None and (last.excludes(word.op) or (at is not None and at <= last.rev)):
             return "stale"
@@ -237,7 +244,7 @@ class Answering:
         If a question wants the answers of several people and `who` is given, it is their newest answer.
         """
         with self._changed:
-            given = self._book.given.get(query_id) if who is None else self._book.last(query_id, who)
+            given = self._book.ballots.newest(query_id) if who is None else self._book.last(query_id, who)
             return None if given is None else given.by
 
     # --- taking back --------------------------------------------------------------------------------------------------
@@ -285,14 +292,14 @@ class Answering:
             if is_replaced and not is_retracted:
                 self._history.give_up(step)
                 return Undone(step, "replaced")
-        is_decision = step.op == "decide" and self._book.ballots.answers > 1  # beside which the answers stand
+        is_decision = step.given.op == "decide" and self._book.ballots.answers > 1  # beside which the answers stand
         if earlier is not None and not is_decision:
-            self._replace(query_id, Word(earlier.op, earlier.y, who))
+            self._replace(query_id, earlier.given.by._replace(who=who))
         elif not is_retracted:
             self._tell_others(following(self._book, query_id, retraction, self._now()), who)
             self._say(query_id, retraction)
         with self._changed:
-            self._history.pass_over(query_id, step.rev, who)
+            self._history.pass_over(query_id, step.given.rev, who)
             if earlier is None and query_id in self._book.open:  # else its contents are forgotten
                 self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
             self._follower.tell()

@@ -12,14 +12,13 @@ from operator import attrgetter
 from typing import Any
 
 from streamsvm.active import QuestionBook
-from streamsvm.core.newest import Newest
 
 from ..logs.transport import Record
 from ..records.class_changes import ClassChange, ClassChanges
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
-from ..records.labels import Place, answered_question
+from ..records.labels import Place
 from ..records.people.annotators import MAX_NAME, agreement
 from ..records.people.questions import (
     COUNTS,
@@ -32,13 +31,12 @@ from ..records.people.questions import (
 )
 from ..records.times import is_known
 from .answer import Given
-from .ballots import MAX_VOTERS, Ballots
+from .ballots import KEPT_QUESTIONS, Ballots
 from .history import History
 
 logger = logging.getLogger(__name__)
 
 
-_KEPT_ANSWERS = 20_000  # remembered, so that a repetition is recognised
 _KEPT_QUESTIONS = 1_000  # closed questions: a late answer or an undo may come
 _KEPT_BYTES = 16 << 20  # of the records of all closed questions
 _SILENT_SECONDS = 60  # without a reaction of the trainer to an answer
@@ -70,7 +68,6 @@ class Book:
         self.changes = ClassChanges()
         self.ballots = Ballots(answers, lambda word: self.changes.meaning(word))
         self.open: dict[str, Question] = {}
-        self.given: Newest[str, Given] = Newest(_KEPT_ANSWERS)
         self._codec = codec
         self._clock = clock
         self._history = history
@@ -87,7 +84,8 @@ class Book:
         shown = self._shown(query_id)
         if shown is not None:
             return shown.place
-        return self.given[query_id].place if query_id in self.given else None
+        newest = self.ballots.newest(query_id)
+        return None if newest is None else newest.place
 
     def _shown(self, query_id: str) -> Question | None:
         return self.open.get(query_id) or self._closed.get(query_id, (None, 0))[0]
@@ -97,9 +95,8 @@ class Book:
         return self._shown(query_id) or self._history.question(query_id)
 
     def recall(self, query_id: str) -> None:
-        """Take a question that this book has forgotten, and its newest answer, from the history."""
-        if query_id not in self.given and (step := self._history.newest(query_id)) is not None:
-            self.given[query_id] = step.given
+        """Take a question that this book has forgotten, and its answers, from the history."""
+        self._recall_answers(query_id)
         if self._shown(query_id) is None and (shown := self._history.question(query_id)) is not None:
             self.keep(shown)
 
@@ -142,8 +139,9 @@ class Book:
         query_id = shown.query_id
         self._asked[query_id] = record.timestamp
         self.open[query_id] = shown
-        self._recall_votes(query_id)
-        if self._is_answered(query_id):
+        if self.ballots.answers > 1:
+            self._recall_answers(query_id)
+        if self.ballots.is_decided(query_id):
             self.close(query_id)
         else:
             self._closed.pop(query_id, None)
@@ -154,7 +152,7 @@ class Book:
         place = (record.topic, record.partition, record.offset)
         if place not in self._refused:
             logger.warning("%s-%d: passing over offset %d: %s", *place, error)
-        if len(self._refused) < _KEPT_ANSWERS:
+        if len(self._refused) < KEPT_QUESTIONS:
             self._refused.add(place)
 
     # --- answers ------------------------------------------------------------------------------------------------------
@@ -171,10 +169,12 @@ class Book:
         if change is not None:
             self.note_change(change)
             return
-        query_id = answered_question(record)
-        if query_id is None:
+        if b'"query_id"' not in (record.value or b""):  # most labels; this saves reading them
             return
         label = self._codec.decode_label(record)
+        query_id = label.query_id
+        if query_id is None:
+            return
         who = (label.source or "")[:MAX_NAME]
         rev = label.rev  # those of our own answers are their times
         if rev is None:
@@ -193,15 +193,15 @@ class Book:
 
     def last(self, query_id: str, who: str) -> Given | None:
         """The answer that another one of `who` would replace: the newest one, or their own if several are wanted."""
-        if self.ballots.answers == 1:
-            return self.given.get(query_id)
-        self._recall_votes(query_id)
+        if self.ballots.answers > 1:
+            self._recall_answers(query_id)
         return self.ballots.of(query_id, who)
 
-    def _recall_votes(self, query_id: str) -> None:
-        """Take the answers of several people from the history, if none of them is known."""
-        if self.ballots.lacks(query_id):
-            for step in self._history.answers(query_id):
+    def _recall_answers(self, query_id: str) -> None:
+        """Take the answers to a question from the history if none is known; one that no longer counts may be newest."""
+        if self.ballots.newest(query_id) is None:
+            found = self._history.answers(query_id) if self.ballots.answers > 1 else []
+            for step in found or self._history.newest(query_id):
                 self.ballots.note(query_id, step.given)
 
     def assign(self, who: str, now: int) -> str | None:
@@ -216,15 +216,10 @@ class Book:
     def note(self, query_id: str, given: Given) -> None:
         """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
         self._write_down(query_id, given)
-        last = self.given.get(query_id)
-        voices = Newest(MAX_VOTERS, last.voices if last is not None and given.op != "retract" else ())
-        if given.y is not None:
-            voices[given.who] = given.y
-        self.given[query_id] = given._replace(voices=voices)
         if given.op != "retract":  # this may come twice: by our own call, and from the log
             self._back.discard(query_id)
         self.ballots.note(query_id, given)
-        if self._is_answered(query_id):
+        if self.ballots.is_decided(query_id):
             if query_id in self._asked:
                 self._unheard[query_id] = self._clock()
             self.close(query_id)
@@ -236,13 +231,6 @@ class Book:
             self.queue.passed(query_id, self.ballots.voter(given.who))
         if (shown := self._shown(query_id)) is not None:
             self._reopen(shown)
-
-    def _is_answered(self, query_id: str) -> bool:
-        """Whether a question needs no further answer."""
-        if self.ballots.answers > 1:
-            return self.ballots.is_decided(query_id)
-        given = self.given.get(query_id)
-        return given is not None and given.op != "retract"
 
     def close(self, query_id: str) -> None:
         """Stop showing a question."""
@@ -271,7 +259,7 @@ class Book:
     def open_again(self) -> None:
         """After a restart, open the questions whose answers had been taken back."""
         for shown in self._history.opened_again():
-            if shown.query_id not in self.open and not self._is_answered(shown.query_id):
+            if shown.query_id not in self.open and not self.ballots.is_decided(shown.query_id):
                 self._reopen(shown)
 
     def _write_down(self, query_id: str, given: Given) -> None:

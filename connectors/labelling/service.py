@@ -212,7 +212,7 @@ class LabellingService(Answering):
             book, history, found = self._book, self._history, []
             for query_id in history.disputes()[:_LOOKED_AT]:
                 last = last_words(history.answers(query_id))
-                if len({book.changes.meaning(step.y) or step.op for step in last}) > 1:
+                if len({book.changes.meaning(step.given.y) or step.given.op for step in last}) > 1:
                     kind: Literal["tied", "settled"] = "tied" if query_id in book.open else "settled"
                     found.append(Dispute(kind, query_id, book.question(query_id), last))
             for shown in book.open.values():
@@ -304,10 +304,9 @@ class LabellingService(Answering):
         return Found(page, given, len(self._finder), self._finder.is_loaded)
 
     def _said(self, query_id: str) -> Given | None:
-        """The newest answer to a question, from the history if the book has forgotten it."""
+        """The answer to a question that holds, from the history if the book has forgotten it."""
         self._book.recall(query_id)
-        given = self._book.given.get(query_id)
-        return None if given is None or given.op == "retract" else given
+        return self._book.ballots.holding(query_id)
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from .formats.float32 import Float32Format
 from .formats.json import JsonFormat, read_json
 from .formats.registry.client import Place
 from .formats.registry.format import RegistryFormat, pause
-from .labels import GIVING, LABELS, OPERATIONS, Label
+from .labels import GIVING, LABELS, MAX_QUERY_ID, OPERATIONS, Label
 from .raw import Reading
 from .times import read_time
 
@@ -254,6 +254,7 @@ class Codec:
             op,
             _source(fields.get("source")),
             _source(fields.get("like")),
+            _query_id(fields["query_id"]) if "query_id" in fields else None,
         )
 
     def _value(self, record: Record) -> bytes:
@@ -413,6 +414,10 @@ def _source(source: Any) -> str | None:
     if type(source) not in (str, NoneType):
         raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
     return source
+
+
+def _query_id(query_id: Any) -> str | None:
+    return query_id if type(query_id) is str and len(query_id) <= MAX_QUERY_ID else None
 
 
 def _difference(x: Mapping[str, Any], names: Sequence[str]) -> str:

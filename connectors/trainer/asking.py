@@ -9,6 +9,7 @@ is told, whatever the source of the label.  Of the loop's decisions, only questi
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +22,14 @@ from streamsvm.active.answers.register import question_id
 from ..logs.transport import Record, Transport
 from ..records.classes import ClassLabel
 from ..records.codec import Codec, Event
-from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
+from ..records.formats.base import BadRecord
+from ..records.people.questions import LOOP_COUNTS, RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..records.predictions import ClassPrediction, predictions_of
 from ..settings.sections import Settings
-from .state.answers.rechecks import Recheck
 from .state.candidates import EventId, Labelling
 from .state.join import Join
 from .state.models import SingleModel
+from .state.rechecks import Recheck
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -126,7 +128,7 @@ class Asking:
             labelling.offer(event, now)
         self._tell(state, labelling)
         if isinstance(state.models, SingleModel):
-            labelling.tune(state.models)
+            labelling.tuning.step(state.models)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
         if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # refreshing takes time
             self._execute(labelling.refresh(state.model), state, labelling)
@@ -157,10 +159,12 @@ class Asking:
         for key, y in labelling.doubtful(state.model).items():
             value = state.join.event_of(key)
             assert value is not None  # the model has learned it from there
+            if (id_ := self._id_of(key, value, state.join)) is None:
+                continue  # its answer could not say which event it is about
             query_id = recheck_id(question_id(self._name, key))
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
             labelling.rechecks.ask(query_id, Recheck(key, y, question.expires))
-            asked = self._described(question, value, self._id_of(key, value, state.join), state)
+            asked = self._described(question, value, id_, state)
             self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
 
     def _log_verdict(self, loop: LabellingLoop) -> None:
@@ -189,8 +193,9 @@ class Asking:
                 self._publish(asked.id.encode(), None)
             self._execute(actions, state, labelling)
             value = state.join.awaiting(answer.key) if answer.status == "retract" else None
-            if value is not None and labelling.loop.put_back(answer.key, value, now):
-                labelling.know(answer.key, self._id_of(answer.key, value, state.join))
+            id_ = None if value is None else self._id_of(answer.key, value, state.join)
+            if id_ is not None and labelling.loop.put_back(answer.key, value, now):
+                labelling.know(answer.key, id_)
 
     def _execute(self, actions: Iterable[Action], state: State, labelling: Labelling) -> None:
         for action in actions:
@@ -205,8 +210,10 @@ class Asking:
     # --- questions and status -----------------------------------------------------------------------------------------
 
     def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
-        described = self._described(question, labelling.value_of(question.key), labelling.id_of(question.key), state)
-        found, is_almost = labelling.alike(question.key)
+        value = state.join.event_of(question.key)
+        assert value is not None  # the question is open
+        described = self._described(question, value, labelling.id_of(question.key), state)
+        found, is_almost = labelling.alike(question.key, value)
         others = [(question_id(self._name, key), labelling.id_of(key)) for key in found]
         alike = [{"query_id": query_id, "id": id_} for query_id, id_ in others]
         self._publish(question.id.encode(), write_question(replace(described, alike=alike, almost=is_almost)))
@@ -238,10 +245,12 @@ class Asking:
             speaking=self._speaking(x, state),
         )
 
-    def _id_of(self, key: int, value: bytes, join: Join) -> EventId:
-        """The id of an event that is here, as the event has it."""
+    def _id_of(self, key: int, value: bytes, join: Join) -> EventId | None:
+        """The id of an event that is here, as the event has it; None if it was in a header, which is gone."""
         place = (self._events, self._number, join.offset_of(key))
-        return self._codec.decode(Record(*place, join.clock, None, value, ())).id
+        with suppress(BadRecord):
+            return self._codec.decode(Record(*place, join.clock, None, value, ())).id
+        return None
 
     def _speaking(self, x: Mapping[str, Any], state: State) -> list[dict[str, Any]]:
         """The labelled events that speak most for the guess, as far as they are still here."""
@@ -250,8 +259,9 @@ class Asking:
         found = []
         for member in state.model.explain_one(state.rows([x], None)[0], _SPEAKING).members:
             value = state.join.event_of(member.id)
-            if value is not None and member.label is not None:
-                id_, label = self._id_of(member.id, value, state.join), self._codec.name_of(member.label)
+            id_ = None if value is None else self._id_of(member.id, value, state.join)
+            if id_ is not None and member.label is not None:
+                label = self._codec.name_of(member.label)
                 found.append({"id": id_, "label": label, "share": round(member.share, 3)})
         return found
 
@@ -270,25 +280,17 @@ def _score(model: Any, margin: float) -> float:
 def status(state: State, labelling: Labelling) -> dict[str, Any]:
     """How far the labelling is."""
     loop = labelling.loop
-    counts, verdict = loop.counts, loop.verdict()
-    n_labels = dict(counts.of_classes)
+    verdict, n_labels = loop.verdict(), dict(loop.counts.of_classes)
     of_classes = [[y, n_labels.get(y, 0)] for y in state.classes.labels]
     changes = {"changes": list(map(list, state.changes.all))} if state.changes.all else {}
     classes = {} if state.classes.are_two else {"classes": of_classes, **changes}
-    objective = labelling.objective
+    objective = labelling.tuning.objective
     threshold = {"threshold": [objective, state.model.decision_threshold]} if objective else {}
     return {
         **classes,
         **threshold,
         **({"recall": verdict.why} if labelling.promises_recall else {}),
-        **labelling.outcomes(),
-        "open": counts.n_open,
-        "offered": counts.n_offered,
-        "labels": counts.n_labels,
-        "positive": counts.n_positive,
-        "negative": counts.n_negative,
-        "corrected": counts.corrected,
-        "retracted": counts.retracted,
+        **labelling.counted(LOOP_COUNTS),
         "unresolved": len(labelling.disputed()),
         **labelling.rechecks.counts,
         **labelling.votes.statistics(),

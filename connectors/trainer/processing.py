@@ -35,7 +35,7 @@ from ..logs.transport import Record, Transport
 from ..records.class_changes import ClassChange
 from ..records.codec import Codec, Event
 from ..records.formats.base import BadRecord
-from ..records.labels import Label, answered_question, as_set
+from ..records.labels import Label, as_set
 from ..records.predictions import (
     ModelVersion,
     Prediction,
@@ -369,11 +369,10 @@ class Processor:
     def _decided(self, record: Record, label: Label, state: State) -> Label | None:
         """What the answers to a question say together; None: nothing new.  Any other label decides alone."""
         label = state.changes.as_now(label)
-        query_id = answered_question(record) if state.labelling and label.source else None
-        if state.labelling is None or query_id is None:
+        if state.labelling is None or not label.source or label.query_id is None:
             return as_set(label)
         when = label.rev or max(record.timestamp, 0)
-        return state.labelling.hear(query_id, label, state.join.label_of(label.key), when)
+        return state.labelling.hear(label.query_id, label, state.join.label_of(label.key), when)
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
         """What a label means for its event, or else for an example that the model may still hold."""

@@ -16,15 +16,15 @@ from streamsvm.validation import Interval
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
+from ..records.people.questions import OUTCOMES
 from ..runtime.metrics import COUNTED_BY_TRAINERS, METRICS, Metrics
 from ..runtime.process import LOOK_SECONDS
 from .partition import Partition
 from .state.alarms import ERRORS, INPUTS
-from .state.candidates import OUTCOMES, Labelling
+from .state.candidates import Labelling
 from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
-from .state.models import SingleModel
 from .state.quality.arms import Arm
 from .state.quality.multiclass import ClassPrequential, Confusion
 from .state.state import State
@@ -177,7 +177,7 @@ class Telemetry:
 
     def _of_decisions(self, state: State) -> Iterator[Gauge]:
         """How the decisions on each class fared, and how many may be wrong if one model makes them."""
-        decider = state.models.trained(None).decider if isinstance(state.models, SingleModel) else None
+        decider = state.models.single and state.models.single.decider
         tallies = state.decided.tallies
         for label, name in self._names(tallies).items():
             for outcome, n in tallies[label]._asdict().items():
@@ -289,7 +289,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
         "events_without_features": {"": decoder.n_empty},
         "tombstones": {"": decoder.n_tombstones},
         "labels": asdict(state.join.counters),
-        "questions": state.labelling.outcomes() if state.labelling else {},
+        "questions": state.labelling.counted(OUTCOMES) if state.labelling else {},
         "alarms": {ERRORS: state.alarms.errors.n_alarms, INPUTS: state.alarms.inputs.n_alarms},
         "odd_times": state.join.odd_times,
         "bad_records": decoder.refused,

@@ -1,6 +1,6 @@
 """What both alarms share: the bets on each name's values, when an alarm is due, and how all of it is stored."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,9 +9,9 @@ from river import base
 from streamsvm.core.inputs import is_apart
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require, require_array, require_finite
-from streamsvm.estimators.inputs.checks import PLAIN, require_plain
-from streamsvm.estimators.learner.copies import Saved
-from streamsvm.online.change import FIRST, SUMS, Values, Watched, nothing, observe
+from streamsvm.estimators.inputs.checks import PLAIN, plain_names, require_plain
+from streamsvm.estimators.learner.copies import Content, Saved
+from streamsvm.online.change import Values, Watched, nothing, observe
 
 FALSE_ALARM_RATE = 1e-7  # a record: a false alarm in one of a thousand streams of 10 000 records
 MOST_NAMES = 256  # watched, which takes about 30 us a record; later names are not
@@ -84,14 +84,7 @@ class Alarm(Saved, base.DriftDetector):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def to_bytes(self) -> bytes:
-        """The alarm as a snapshot.
-
-        Raises
-        ------
-        SnapshotError
-            If a name is not a str, int, float or bool.
-        """
+    def _content(self) -> Content:
         require_plain("the name", (*self._rows, *(() if self._cause is None else (self._cause,))))
         meta = {
             "false_alarm_rate": float(self.false_alarm_rate),
@@ -100,50 +93,29 @@ class Alarm(Saved, base.DriftDetector):
             "names": list(self._rows),
             "cause": self._cause,
             "drift_detected": self._drift_detected,
-            **self._own_content(),
         }
         n = len(self._rows)
         arrays = {name: getattr(self._state, name)[:n].copy() for name in OF_NAMES}
-        return snapshot.pack(type(self).__name__, meta, arrays | {"drawn": self._state.drawn})
+        return meta, arrays | {"drawn": self._state.drawn}
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` wrote.  The alarm goes on bit for bit as the stored one would.
-
-        Raises
-        ------
-        SnapshotError
-            If the data are damaged or of another kind.
-        """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        with snapshot.reading(cls.__name__):
-            alarm = cls(snapshot.field(meta, "false_alarm_rate", float))
-            alarm._n_seen, alarm._n_alarms = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_alarms")
-            alarm._cause = snapshot.field(meta, "cause", *PLAIN, type(None))
-            alarm._drift_detected = snapshot.field(meta, "drift_detected", bool)
-            names = snapshot.field(meta, "names", list)
-            require(all(type(name) in PLAIN for name in names), "a name is not a string, a number or a boolean")
-            alarm._rows = {name: row for row, name in enumerate(names)}
-            require(len(alarm._rows) == len(names) <= MOST_NAMES, "too many names, or one twice")
-            alarm._state = _state_of(arrays, len(names))
-            alarm._take_over(meta)
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        alarm = cls(snapshot.field(meta, "false_alarm_rate", float))
+        alarm._n_seen, alarm._n_alarms = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_alarms")
+        alarm._cause = snapshot.field(meta, "cause", *PLAIN, type(None))
+        alarm._drift_detected = snapshot.field(meta, "drift_detected", bool)
+        names = plain_names(meta, "names")
+        require(len(names) <= MOST_NAMES, "too many names")
+        alarm._rows = {name: row for row, name in enumerate(names)}
+        alarm._state = _state_of(arrays, len(names))
         return alarm
-
-    def _own_content(self) -> dict[str, Any]:
-        """What else this kind of alarm knows, as plain values."""
-        return {}
-
-    def _take_over(self, meta: dict[str, Any]) -> None:
-        """Take over what `_own_content` gave."""
 
 
 def _state_of(arrays: snapshot.Arrays, n: int) -> Watched:
     """The state that a snapshot holds."""
-    shapes: dict[str, tuple[int | None, ...]] = {"table": (n, FIRST), "seen": (n,), "sums": (n, SUMS), "means": (n,)}
-    dtypes = {"seen": np.int64, "drawn": np.int64}
-    shapes["drawn"] = (1,)
-    found = {name: require_array(arrays, name, dtypes.get(name, np.float64), shapes[name]).copy() for name in shapes}
+    empty = nothing(n)._asdict()
+    found = Watched(*(require_array(arrays, name, own.dtype, own.shape).copy() for name, own in empty.items()))
     require_finite(arrays, "table", "sums", "means")
-    require((found["seen"] >= 0).all() and found["drawn"][0] >= 0, "a count is below 0")
-    require((found["sums"] >= 0.0).all() and (found["means"] >= 0.0).all(), "a bet is below 0")
-    return Watched(**found)
+    require((found.seen >= 0).all() and found.drawn[0] >= 0, "a count is below 0")
+    require((found.sums >= 0.0).all() and (found.means >= 0.0).all(), "a bet is below 0")
+    return found

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require
 from streamsvm.estimators.inputs.checks import values_of
 from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.copies import Content
 
-MOST_ALARMS, WITHIN = 3, 10_000  # More alarms in so many records mean that inputs move all the time.
+MOST_ALARMS = 3  # More than that in `WITHIN` records mean that inputs move all the time.
+WITHIN = round(0.001 / FALSE_ALARM_RATE)  # records: a false alarm among them has a chance of 1 in 1000
 
 
 class InputAlarm(Alarm):
@@ -89,7 +91,7 @@ class InputAlarm(Alarm):
             The place of each record that raises an alarm, before later records are taken in.
         """
         if rows.is_table:
-            yield from self._take_in(rows.names, rows.values.reshape(len(rows), -1))
+            yield from self._take_in(rows.names, rows.values.reshape(len(rows), len(rows.names)))
             return
         for place, x in enumerate(rows):
             for _ in self._take_in(tuple(x), np.array([list(x.values())], np.float64)):
@@ -112,11 +114,15 @@ class InputAlarm(Alarm):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def _own_content(self) -> dict[str, Any]:
-        return {"heard": list(self._heard)}
+    def _content(self) -> Content:
+        meta, arrays = super()._content()
+        return meta | {"heard": list(self._heard)}, arrays
 
-    def _take_over(self, meta: dict[str, Any]) -> None:
+    @classmethod
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        alarm = super()._of_content(meta, arrays)
         heard = snapshot.field(meta, "heard", list)
-        require(all(type(n) is int and 0 < n <= self._n_seen for n in heard), "the records of alarms are out of range")
+        require(all(type(n) is int and 0 < n <= alarm._n_seen for n in heard), "the records of alarms are out of range")
         require(len(heard) <= MOST_ALARMS and heard == sorted(heard), "the records of alarms are not in order")
-        self._heard.extend(heard)
+        alarm._heard.extend(heard)
+        return alarm

@@ -1,13 +1,13 @@
 """`ConformalClassifier`: a classifier that decides alone where that is safe."""
 
 import hashlib
-from collections.abc import Hashable
-from pathlib import Path
+from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
 from river import base
 
+from streamsvm.active.choosing.rows import dicts_of
 from streamsvm.conformal import saving
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import LARGEST_LEVEL, Guard, Tally
@@ -18,14 +18,13 @@ from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.copies import Saved
-from streamsvm.validation.streaming.wrapper import Rows
+from streamsvm.estimators.learner.copies import Computing, Content
 
 RENEWED = 20  # while labels are few, scores by leave-one-out are renewed after each 20th part of them
 
 
 @fixed_parameters
-class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
+class ConformalClassifier(Computing, base.Wrapper, base.MiniBatchClassifier):
     """Decide alone where that is safe, and say where a person must be asked.
 
     For each example it says which labels cannot be excluded.  If one is left, the example is *decided*.  Of the
@@ -151,7 +150,7 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
 
     def decide_many(self, X: Any) -> list[Decision]:
         """What is said about each row; see `decide_one`."""
-        return [self.decide_one(x) for x in Rows(X)]
+        return [self.decide_one(x) for x in dicts_of(X)]
 
     def predict_one(self, x: dict, **kwargs: Any) -> Any:
         """The most probable label; None before there is one."""
@@ -241,7 +240,7 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
             raise ValueError(f"X has {n} rows, and there are {len(labels)} labels; each row needs one label and `said`")
         numbers = None if ids is None else arguments.ids_of(ids, n).tolist()
         weights = None if w is None else arguments.weights_of(w, n).tolist()
-        for i, x in enumerate(Rows(X)):
+        for i, x in enumerate(dicts_of(X)):
             given = ({} if numbers is None else {"id": numbers[i]}) | ({} if weights is None else {"w": weights[i]})
             self.learn_one(x, labels[i], said=None if said is None else said[i], **given, **others)
         self._y_name = getattr(y, "name", None)
@@ -313,33 +312,25 @@ class ConformalClassifier(Saved, base.Wrapper, base.MiniBatchClassifier):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def to_bytes(self) -> bytes:
-        """The wrapper and its model as a snapshot; a `SnapshotError` if the model is not of this package."""
+    def _content(self) -> Content:
+        meta, arrays = self._learned_content()
+        return meta, arrays | {"model": saving.model_bytes(self.model)}
+
+    def _learned_content(self) -> Content:
+        """What the wrapper has learned, without the model."""
         meta, arrays = saving.dumped(self._guard)
-        arrays["model"] = np.frombuffer(saving.model_bytes(self.model), np.uint8)
-        return snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
+        return meta | {"error": self.error, "audit": self.audit}, arrays
 
     @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read what `to_bytes` wrote; for the parameters see `LASVM.from_bytes`.  It goes on bit for bit."""
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        with snapshot.reading(cls.__name__):
-            model = saving.model_of(
-                snapshot.require_array(arrays, "model", np.uint8, (None,)).tobytes(), cache_mb, device
-            )
-            self = cls(model, snapshot.field(meta, "error", float), snapshot.field(meta, "audit", float, int))
-            saving.restore(self._guard, meta, arrays)
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        model = saving.model_of(snapshot.blob_of(arrays, "model"), *how)
+        self = cls(model, snapshot.field(meta, "error", float), snapshot.field(meta, "audit", float, int))
+        saving.restore(self._guard, meta, arrays)
         return self
-
-    @classmethod
-    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read what `save` wrote."""
-        return cls.from_bytes(snapshot.read(path), cache_mb, device)
 
     def digest(self) -> str:
         """SHA-256 of what was learned, by the model and by the wrapper."""
-        meta, arrays = saving.dumped(self._guard)
-        own = snapshot.pack(type(self).__name__, meta | {"error": self.error, "audit": self.audit}, arrays)
+        own = snapshot.pack(self._name_in_snapshots(), *self._learned_content())
         return hashlib.sha256(own + self.model.digest().encode()).hexdigest()
 
 

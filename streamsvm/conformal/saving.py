@@ -9,30 +9,28 @@ from streamsvm.conformal.guard import Guard, OfClass
 from streamsvm.conformal.past import Past
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require, require_array
-from streamsvm.estimators.inputs.checks import PLAIN, require_plain
-from streamsvm.estimators.learners import LEARNERS
-from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
-from streamsvm.estimators.multiclass.one_vs_rest import OneVsRest
+from streamsvm.estimators.inputs.checks import plain_names, require_plain
+from streamsvm.estimators.mixture.asking import KINDS
 from streamsvm.online.outputs.past import ALONE, SAID, SCORE, STEP, WINDOW
 from streamsvm.online.outputs.recent import SIZE, is_better
 
-MODELS: dict[str, Any] = {m.__name__: m for m in (*LEARNERS.values(), OneVsRest, OneVsOne)}
 Arrays = dict[str, np.ndarray]
 
 
 def model_bytes(model: Any) -> bytes:
     """A snapshot of the model."""
-    if not any(isinstance(model, known) for known in MODELS.values()):
+    kinds: Any = tuple(KINDS.values())
+    if not isinstance(model, kinds):
         raise SnapshotError(f"the model {model!r} cannot be saved; learners of this package can, as LASVM()")
     data: bytes = model.to_bytes()
     return data
 
 
-def model_of(data: bytes, cache_mb: float | None, device: str | None) -> Any:
+def model_of(data: bytes, *how: Any) -> Any:
     """The model of a snapshot."""
     kind = snapshot.kind_of(data)
-    require(kind in MODELS, f"the model is a {kind!r}")
-    return MODELS[kind].from_bytes(data, cache_mb, device)
+    require(kind in KINDS, f"the model is a {kind!r}")
+    return KINDS[kind].from_bytes(data, *how)
 
 
 def dumped(guard: Guard) -> tuple[dict[str, Any], Arrays]:
@@ -72,8 +70,7 @@ def _past_dumped(prefix: str, past: Past, places: np.ndarray) -> Arrays:
 
 def restore(guard: Guard, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Take over what `dumped` gave."""
-    labels, n = snapshot.field(meta, "labels", list), snapshot.count(meta, "n_classes")
-    require(all(type(label) in PLAIN for label in labels) and len(set(labels)) == len(labels), "labels are no labels")
+    labels, n = plain_names(meta, "labels"), snapshot.count(meta, "n_classes")
     require(n <= len(labels), f"{n} classes have {len(labels)} labels")
     tallies = snapshot.field(meta, "tallies", list)
     levels = require_array(arrays, "levels", np.float64, (n,))

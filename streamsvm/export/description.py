@@ -164,59 +164,27 @@ def describe(model: Any) -> Description:
 
 
 def _learned(model: Any) -> Description:
-    if isinstance(model, OneVsRest | OneVsOne):
-        return _several(model)
+    """A learner: its machines are its states that predict."""
     if isinstance(model, Mixture):
         raise TypeError("a Mixture cannot be exported: its experts have no such form; export a LASVM or an AutoLASVM")
-    if not isinstance(model, Predictor):
+    if not isinstance(model, Predictor | OneVsRest | OneVsOne):
         raise TypeError(f"a {type(model).__name__} cannot be exported; give a learner of streamsvm")
-    state = model._state
-    if not model.n_support:
-        raise ValueError("the model has no support vectors: it has not learned from both classes yet")
-    members, alpha = _support(state, len(state.features.learned()))
-    gamma = np.full(len(alpha), state.kernel.gamma)
-    found = _described(state, [state], members, gamma, alpha[np.newaxis])
-    return replace(found, threshold=model.decision_threshold)
-
-
-def _several(model: OneVsRest | OneVsOne) -> Description:
-    states, labels, common = list(model._predicting()), model.labels, model._common
-    if len(labels) < 2 or not model.n_support:
-        raise ValueError("the model has no support vectors: it has not learned from two classes yet")
-    n_features = len(model._features.learned())
-    if isinstance(model, TunedOneVsRest):  # Each class has its own members, and its own gamma.
-        import scipy.sparse as sp
-
-        own = [_support(state, n_features) for state in states]
-        members = sp.vstack([rows for rows, _ in own], format="csr")
-        coefficients = sp.block_diag([alpha[np.newaxis] for _, alpha in own]).toarray()
-        gamma = np.repeat([state.kernel.gamma for state in states], [len(alpha) for _, alpha in own])
+    labels: list[Hashable]
+    if isinstance(model, Predictor):
+        states, common, labels, both = [model._state], model._state, [False, True], "both"
+        decision, threshold = THRESHOLD, model.decision_threshold
     else:
-        numbers, _ = model._members(support=True)
-        vectors = model._union.vectors
-        members = storage.rows_of(vectors, model._union.slots_of(numbers), n_features)
-        coefficients = model.dual_coef
-        gamma = np.full(len(numbers), common.kernel.gamma)
-    found = _described(common, states, members, gamma, coefficients)
-    return replace(found, labels=labels, decision=ONE_VS_ONE if isinstance(model, OneVsOne) else ONE_VS_REST)
-
-
-def _support(state: State, n_features: int) -> tuple[sp.csr_matrix, np.ndarray]:
-    """The support vectors and their coefficients."""
-    slots = np.flatnonzero(state.expansion.alpha)
-    return storage.rows_of(state.expansion, slots, n_features), state.expansion.alpha[slots]
-
-
-def _described(
-    common: State, machines: list[State], members: sp.csr_matrix, gamma: np.ndarray, coefficients: np.ndarray
-) -> Description:
-    """The description of two classes that are told apart at 0; `common` has the features and the kernel."""
+        states, common, labels, both = list(model._predicting()), model._common, model.labels, "two"
+        decision, threshold = ONE_VS_ONE if isinstance(model, OneVsOne) else ONE_VS_REST, 0.0
+    if len(labels) < 2 or not model.n_support:
+        raise ValueError(f"the model has no support vectors: it has not learned from {both} classes yet")
     features, kernel = common.features.learned(), common.kernel
     if NAMES[kernel.kind] not in EXPORTED_KERNELS:
         raise ValueError(f"kernel={NAMES[kernel.kind]!r} cannot be exported; use one of {_KERNELS}")
     if not features:
         raise ValueError("the model has no features: it has learned empty examples only")
     shift, factor, limit = _scale(common.scale, len(features))
+    members, gamma, coefficients = _members_of(model, states, len(features))
     return Description(
         features=features,
         shift=shift,
@@ -229,12 +197,27 @@ def _described(
         gamma=gamma,
         members=members.astype(np.float64),
         coefficients=coefficients,
-        bias=np.array([state.bias for state in machines]),
-        slopes=np.array([(state.sigmoid[0], state.sigmoid[2]) for state in machines]),
-        labels=[False, True],
-        decision=THRESHOLD,
-        threshold=0.0,
+        bias=np.array([state.bias for state in states]),
+        slopes=np.array([(state.sigmoid[0], state.sigmoid[2]) for state in states]),
+        labels=labels,
+        decision=decision,
+        threshold=threshold,
     )
+
+
+def _members_of(model: Any, states: list[State], n_features: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+    """The support vectors of all machines, the gamma of each, and their coefficients, a row for each machine."""
+    import scipy.sparse as sp
+
+    if not isinstance(model, Predictor | TunedOneVsRest):  # The machines share their vectors.
+        numbers, _ = model._members(support=True)
+        members = storage.rows_of(model._union.vectors, model._union.slots_of(numbers), n_features)
+        return members, np.full(len(numbers), model._common.kernel.gamma), model.dual_coef
+    slots = [np.flatnonzero(state.expansion.alpha) for state in states]
+    own = list(zip(states, slots, strict=True))
+    members = sp.vstack([storage.rows_of(state.expansion, of, n_features) for state, of in own], format="csr")
+    coefficients = sp.block_diag([state.expansion.alpha[np.newaxis, of] for state, of in own]).toarray()
+    return members, np.repeat([state.kernel.gamma for state in states], list(map(len, slots))), coefficients
 
 
 def _scale(scale: RunningScale, n_features: int) -> tuple[np.ndarray, np.ndarray, float]:

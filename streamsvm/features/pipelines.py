@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from river import compose
 
 from streamsvm.core.saving import snapshot
@@ -23,7 +22,7 @@ def packed(pipeline: Any) -> bytes:
                 f"step {name!r} is a {type(step).__name__}, which a snapshot cannot hold: save the pipeline of the "
                 f"other steps, and put this one before it again after `load`"
             )
-    blobs = {str(name): np.frombuffer(step.to_bytes(), np.uint8) for name, step in pipeline.steps.items()}
+    blobs = {str(name): step.to_bytes() for name, step in pipeline.steps.items()}
     return snapshot.pack(KIND, {"steps": [*blobs]}, blobs)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.guesses import NUMBERS, N, guess, learn_values
 from streamsvm.core.inputs import APART
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learner.copies import Saved
+from streamsvm.estimators.learner.copies import Content, Saved
 from streamsvm.features import saving
 from streamsvm.features.embedding import Embedder, embeddings_of
 from streamsvm.features.field import JUDGED, LONGEST_TEXT, Field
@@ -44,6 +45,7 @@ Step = tuple[Hashable, int, dict[str, str], Field]
 
 
 @fixed_parameters
+@dataclass(eq=False, repr=False)
 class Records(Saved, base.Transformer):
     """Turn raw records into numbers: tables, events and texts as they come.
 
@@ -110,27 +112,20 @@ class Records(Saved, base.Transformer):
     {'age': 39.0, '~job=smith': 1.0}
     """
 
-    def __init__(
-        self,
-        kinds: dict[Hashable, str] | None = None,
-        *,
-        indicators: bool = False,
-        thousands: str | None = None,
-        max_fields: int = 1000,
-        width: int = 4096,
-        embed: dict[Hashable, str | Embedder] | None = None,
-    ) -> None:
-        require_kinds(kinds)
-        require_thousands(thousands)
-        arguments.require_count("max_fields", max_fields, 1)
-        arguments.require_count("width", width, 1)
-        self.kinds = kinds
-        self.indicators = indicators
-        self.thousands = thousands
-        self.max_fields = max_fields
-        self.width = width
-        self.embed = embed
-        self._embeddings = embeddings_of(embed, kinds)
+    kinds: dict[Hashable, str] | None = None
+    _: KW_ONLY
+    indicators: bool = False
+    thousands: str | None = None
+    max_fields: int = 1000
+    width: int = 4096
+    embed: dict[Hashable, str | Embedder] | None = None
+
+    def __post_init__(self) -> None:
+        require_kinds(self.kinds)
+        require_thousands(self.thousands)
+        arguments.require_count("max_fields", self.max_fields, 1)
+        arguments.require_count("width", self.width, 1)
+        self._embeddings = embeddings_of(self.embed, self.kinds)
         self._n_seen = 0
         self._n_refused = 0  # values of fields beyond the limits
         self._fields: dict[Hashable, Field] = {}
@@ -400,8 +395,7 @@ class Records(Saved, base.Transformer):
 
     # -------------------------------------------------------------------------------------------------------- snapshots
 
-    def to_bytes(self) -> bytes:
-        """What was learned, with the parameters, as a snapshot."""
+    def _content(self) -> Content:
         names = ("kinds", "indicators", "thousands", "max_fields", "width")
         meta = {name: getattr(self, name) for name in names} | {"n_seen": self._n_seen, "n_refused": self._n_refused}
         kinds: dict[Hashable, Any] | None = self.kinds
@@ -410,7 +404,7 @@ class Records(Saved, base.Transformer):
         meta["kinds"] = None if kinds is None else [list(item) for item in kinds.items()]
         self._count()
         meta["fields"] = [saving.dumped(f) for f in self._fields.values()]
-        return snapshot.pack("Records", meta, {"guesses": self._guesses[: self._n_numbers]})
+        return meta, {"guesses": self._guesses[: self._n_numbers]}
 
     @classmethod
     def from_bytes(cls, data: bytes, embed: dict[Hashable, str | Embedder] | None = None) -> "Records":
@@ -429,24 +423,26 @@ class Records(Saved, base.Transformer):
         SnapshotError
             If the data are damaged or of another kind, or an embedder is missing or another one.
         """
-        meta, arrays = snapshot.unpack(data, "Records")
-        with snapshot.reading("Records"):
-            kinds, embedders = saving.kinds_of(snapshot.field(meta, "kinds", list, type(None)), embed or {})
-            records = cls(
-                kinds,
-                embed=embedders,
-                indicators=snapshot.field(meta, "indicators", bool),
-                thousands=snapshot.field(meta, "thousands", str, type(None)),
-                max_fields=snapshot.count(meta, "max_fields"),
-                width=snapshot.count(meta, "width"),
-            )
-            records._n_seen, records._n_refused = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_refused")
-            fields = saving.fields_of(meta, records._embeddings)
-            records._fields = {f.name: f for f in fields}
-            records._guesses = saving.guesses_of(arrays, fields)
-            records._n_numbers = len(records._guesses)
-            records._no_values = np.full(records._n_numbers, math.nan)
-            snapshot.require(len(records._fields) == len(fields) <= records.max_fields, "too many fields, or one twice")
+        return cls._of_bytes(data, embed or {})
+
+    @classmethod
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> "Records":
+        kinds, embedders = saving.kinds_of(snapshot.field(meta, "kinds", list, type(None)), *how)
+        records = cls(
+            kinds,
+            embed=embedders,
+            indicators=snapshot.field(meta, "indicators", bool),
+            thousands=snapshot.field(meta, "thousands", str, type(None)),
+            max_fields=snapshot.count(meta, "max_fields"),
+            width=snapshot.count(meta, "width"),
+        )
+        records._n_seen, records._n_refused = snapshot.count(meta, "n_seen"), snapshot.count(meta, "n_refused")
+        fields = saving.fields_of(meta, records._embeddings)
+        records._fields = {f.name: f for f in fields}
+        records._guesses = saving.guesses_of(arrays, fields)
+        records._n_numbers = len(records._guesses)
+        records._no_values = np.full(records._n_numbers, math.nan)
+        snapshot.require(len(records._fields) == len(fields) <= records.max_fields, "too many fields, or one twice")
         return records
 
     @classmethod

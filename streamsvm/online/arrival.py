@@ -19,6 +19,8 @@ margins  f(x) of each example before it was learned                   (B,) float
 before   what the model said of each example before it was learned:   (B, 1 + k)
          f(x), and the first k numbers of the calibration             float64
 c        the scale of the features, see `scaling`                     `Scaling`
+said     f(x) of each example when it was predicted, if its label     (B,) float64
+         came late, otherwise NaN; empty if none did
 own_id   whether the user gave the id: a member that has it already   bool
          makes the example a repetition
 clock    of a window, see `removal.window`; empty without one         (3,) int64
@@ -61,6 +63,7 @@ LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 NOTHING_BEFORE = np.zeros((0, 0))
 SPAN, LATEST, DUE = range(3)  # of a clock
 NO_CLOCK = np.empty(0, np.int64)  # of a learner without a window
+NOTHING_SAID = np.empty(0)  # of a block without late labels
 
 
 class Example(NamedTuple):
@@ -72,6 +75,8 @@ class Example(NamedTuple):
         Its label, -1.0 or 1.0, and its box.
     id, born
         Its id, and its number or time; see `expansion`.
+    said
+        f(x) to note in the calibration, if its label came late.  NaN: the margin that it has now.
     """
 
     indices: np.ndarray
@@ -82,6 +87,7 @@ class Example(NamedTuple):
     hi: float
     id: int
     born: int
+    said: float
 
 
 @by_reference
@@ -94,7 +100,11 @@ class Features(NamedTuple):
 
 @by_reference
 class Notes(NamedTuple):
-    """What learning one example writes: the calibration, the clock, and the example's margin before, (1,) float64."""
+    """What learning one example writes: the calibration, the clock, and the example's margin before.
+
+    `margin` is (2,) float64.  It receives the margin at [0], and brings `Example.said` at [1]: an argument more would
+    take time.
+    """
 
     calibration: np.ndarray
     clock: np.ndarray
@@ -103,7 +113,7 @@ class Notes(NamedTuple):
 
 @by_reference
 class Block(NamedTuple):
-    """A block of examples to learn: queries, boxes, ids, numbers or times, and the features before scaling.
+    """A block of examples to learn: queries, boxes, ids, numbers or times, `said`, and the features before scaling.
 
     The last three are those of `RawRows` with places instead of columns.  They are empty if no feature is scaled.
     """
@@ -116,17 +126,24 @@ class Block(NamedTuple):
     hi: np.ndarray
     ids: np.ndarray
     born: np.ndarray
+    said: np.ndarray
     raw_indptr: np.ndarray
     raw_places: np.ndarray
     raw_values: np.ndarray
 
 
 @inner
-def example_of(block, t, lo, hi):
+def said_of(block, t):
+    """What was said of the t-th example of a block; NaN for nothing."""
+    return block.said[t] if block.said.shape[0] > 0 else np.nan
+
+
+@inner
+def example_of(block, t, lo, hi, said):
     """The t-th example of a block, with this box."""
     own = slice(block.indptr[t], block.indptr[t + 1])
     indices, values = block.indices[own], block.values[own]
-    return Example(indices, values, block.sq[t], label_of(hi), lo, hi, block.ids[t], block.born[t])
+    return Example(indices, values, block.sq[t], label_of(hi), lo, hi, block.ids[t], block.born[t], said)
 
 
 @inner
@@ -266,7 +283,7 @@ def learn_example(s, c, kernel, rule, features, lo, hi, id, born, own_id, notes)
             prepare(s, c, columns, x)  # members may have been gathered where it was
         indices, values = s.member_indices[:nnz], s.member_values[:nnz]
         kernel_row(s, kernel, indices, values, sq, 0, s.counts[SLOTS], s.scratch)
-        e = Example(indices, values, sq, label_of(hi), lo, hi, id, born)
+        e = Example(indices, values, sq, label_of(hi), lo, hi, id, born, notes.margin[1])
         notes.margin[0], slot = learn_query(rule, s, kernel, e, own_id, notes.calibration)
         pass_on(notes.clock, born)
         if slot >= 0 and s.raw.shape[1] > 0:
@@ -285,14 +302,15 @@ def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, cloc
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
     for t in range(block.sq.shape[0]):
-        e = example_of(block, t, block.lo[t], block.hi[t])
+        e = example_of(block, t, block.lo[t], block.hi[t], said_of(block, t))
         if not has_room(s, e, limit):
             return t
         notes, due = before.shape[0] > 0, is_due(clock, e.born)
         if notes and due:  # what it says with the members that leave now
             evaluations = s.counts[EVALUATIONS]
             row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
-            before[t, 0], _ = learn_query(rule, s, kernel, example_of(block, t, 0.0, 0.0), own_ids, calibration)
+            unlearned = example_of(block, t, 0.0, 0.0, np.nan)
+            before[t, 0], _ = learn_query(rule, s, kernel, unlearned, own_ids, calibration)
             s.counts[EVALUATIONS] = evaluations  # a model does not depend on what is asked of it
         make_way(rule, s, kernel, clock, e.born)
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)

@@ -250,7 +250,7 @@ def _learn(rule, s, kernel, e, own_id, calibration):
     if not lo < hi or (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         return f, -1
     if s.counts[POSITIVE] > 0 and s.counts[NEGATIVE] > 0:
-        note_margin(calibration, y > 0.0, f)
+        note_margin(calibration, y > 0.0, f if np.isnan(e.said) else e.said)
     # 2. The ramp: on its flat side, the example is ignored or gets the concave box.
     beyond = y * f < rule.ramp_s and ramp_is_active(s.counts, rule)
     if rule.ramp == IGNORE and (beyond or y * f > 1.0):

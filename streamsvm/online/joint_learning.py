@@ -10,6 +10,8 @@ C w          bound on the coefficient of each example, before its class's factor
 classes      the place of each example's class                                       (B,) int64
 at           the union's slot of each example                                        (B,) int64
 signs        the sign of each class for each learner; 0: it does not learn the class (K, n_classes) int8
+said         f(x) of each learner when the example was predicted, if its     (B, K) float64
+             label came late, otherwise NaN; empty if none did
 tables       where each learner's arrays are: its expansion's, then its seat's; see  (K, WORDS) int64
              `_reference`
 place        the learner whose turn it is, and its next example                      (2,) int64
@@ -56,6 +58,7 @@ class Course(NamedTuple):
     classes: np.ndarray
     at: np.ndarray
     signs: np.ndarray
+    said: np.ndarray
     tables: np.ndarray
     place: np.ndarray
 
@@ -88,7 +91,8 @@ def _learn_one(course, s, seat, kernel, rule, block, t, box, positive):
     """Let a learner learn the block's t-th example, after the members that are too old for it have left."""
     make_way(rule, s, kernel, seat.clock, block.born[t])
     lo, hi = (0.0, box) if positive else (-box, 0.0)
-    e, n, W = example_of(block, t, lo, hi), s.counts[SLOTS], course.W
+    said = course.said[t, course.place[0]] if course.said.shape[0] > 0 else np.nan
+    e, n, W = example_of(block, t, lo, hi, said), s.counts[SLOTS], course.W
     if W.shape[0] > 0:
         own, row, out = seat.slots[:n], W[t], s.scratch[:n]
         for j in range(n):

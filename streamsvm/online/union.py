@@ -37,7 +37,7 @@ from streamsvm.core.rows import kernel_row
 from streamsvm.core.saving import dumping
 from streamsvm.core.scaling.state import NO_ROWS, RawRows, Scaling
 from streamsvm.online import arrival
-from streamsvm.online.arrival import Block, example_of, store_raw_of
+from streamsvm.online.arrival import NOTHING_SAID, Block, example_of, store_raw_of
 from streamsvm.online.rescale import features_anew
 
 
@@ -239,13 +239,13 @@ def with_vectors(
 def block_of(q: Queries, raw: RawRows, numbers: np.ndarray) -> Block:
     """Examples without boxes."""
     none = np.zeros(len(numbers))
-    return Block(*q, none, none, numbers, numbers, raw.indptr, raw.columns, raw.values)
+    return Block(*q, none, none, numbers, numbers, NOTHING_SAID, raw.indptr, raw.columns, raw.values)
 
 
 @compiled
 def _add_block(s, kernel, block):
     for t in range(block.sq.shape[0]):
-        e = example_of(block, t, 0.0, 1.0)
+        e = example_of(block, t, 0.0, 1.0, np.nan)
         slot = append(s, kernel, e.indices, e.values, e.sq, e.y, e.lo, e.hi, e.id, 0, 0.0)
         store_raw_of(s, slot, block, t)
 
@@ -272,7 +272,7 @@ def _settle_block(s, user_ids, weights, kernel, block, first, used):
     s.counts[SLOTS] = first
     for t in range(block.sq.shape[0]):
         if used[first + t]:
-            e, k = example_of(block, t, 0.0, 1.0), first + t
+            e, k = example_of(block, t, 0.0, 1.0, np.nan), first + t
             slot = append(s, kernel, e.indices, e.values, e.sq, e.y, e.lo, e.hi, s.ids[k], 0, 0.0)
             user_ids[slot], weights[slot] = user_ids[k], weights[k]
             store_raw_of(s, slot, block, t)

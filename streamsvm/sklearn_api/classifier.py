@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ OF_THE_MODEL = ("algorithm", "C", "kernel", "degree", "gamma", "coef0", "tol", "
 HARD_MARGIN = 1e10  # the C that stands for infinity
 
 
+@dataclass(eq=False, repr=False)
 class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     """Kernel support vector machine that learns online, for scikit-learn.
 
@@ -152,38 +154,21 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        algorithm: str = "lasvm",
-        *,
-        C: float = 1.0,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        class_weight: dict | str | None = None,
-        tol: float = 1e-3,
-        ramp_s: float = -1.0,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        max_iter: int = 100,
-        cache_mb: float = 256.0,
-        device: str = "cpu",
-    ) -> None:
-        self.algorithm = algorithm
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.tol = tol
-        self.ramp_s = ramp_s
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.max_iter = max_iter
-        self.cache_mb = cache_mb
-        self.device = device
+    algorithm: str = "lasvm"
+    _: KW_ONLY
+    C: float = 1.0
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    class_weight: dict | str | None = None
+    tol: float = 1e-3
+    ramp_s: float = -1.0
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    max_iter: int = 100
+    cache_mb: float = 256.0
+    device: str = "cpu"
 
     # ------------------------------------------------------------------------------------------------------- learning
 

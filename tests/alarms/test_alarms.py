@@ -88,6 +88,7 @@ def test_many_records_at_once_are_as_one_by_one(same_names):
     assert found_errors
     assert (of_batches.digest(), of_errors.digest()) == (inputs.digest(), errors.digest())
     assert of_batches.drift_detected == inputs.drift_detected
+    assert list(of_batches.update_many(NamedRows.of(records).take([]))) == []
 
 
 def test_exchangeable_records_raise_no_alarm():

@@ -1,6 +1,7 @@
 """Labels that come late: the probabilities are fitted to the margins of the predictions."""
 
 from collections import deque
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -130,6 +131,38 @@ def test_arrays_of_margins():
         rows.learn_many(X[60:], ys[60:], margins=f)
         dicts.learn_many(X[60:], ys[60:], margins=by_key)
         assert rows.digest() == dicts.digest()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LASVM(window=timedelta(minutes=60), threshold="gmean"),
+        lambda: LASVM(budget=20, on_budget="project", threshold="gmean"),
+        lambda: LASVMG(window=70, budget=25, reservoir=30),
+        lambda: OneVsRest(LASVM(window=timedelta(minutes=60))),
+        lambda: OneVsOne(LASVM(budget=20)),
+    ],
+)
+def test_a_batch_is_a_loop_where_members_leave(make):
+    """With weights of 0, ids that come again, times out of order, and margins that are not all known."""
+    rng, n = np.random.default_rng(1), 240
+    several = hasattr(make(), "labels")
+    xs, ys = (three if several else in_runs)(n)
+    ids, w = np.arange(n), rng.choice([0.0, 0.5, 1.0, 2.0], n)
+    ids[40::7] -= rng.integers(1, 30, len(ids[40::7]))
+    t = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=int(m)) for m in np.arange(n) - rng.integers(0, 70, n)]
+    f = rng.normal(size=n).tolist()
+    if several:
+        keys = "abc" if isinstance(make(), OneVsRest) else [("b", "c"), ("c", "b"), ("a", "c")]
+        f = [dict.fromkeys(keys, value) for value in f]
+    f = [value if known else None for value, known in zip(f, rng.random(n) < 0.7, strict=True)]
+    loop, batch = make(), make()
+    for i in range(n):
+        loop.learn_one(xs[i], ys[i], w[i], int(ids[i]), t[i], f[i])
+    for b in range(0, n, 50):
+        own = slice(b, b + 50)
+        batch.learn_many(xs[own], ys[own], w[own], ids[own], t[own], f[own])
+    assert batch.digest() == loop.digest()
 
 
 def test_an_unknown_margin_is_that_of_now():

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, make_kernel, self_products
-from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE, SUM_ROUNDING
+from streamsvm.core.rounding import DUST, KERNEL_ROUNDING, SUM_ROUNDING
 from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.core.scaling.state import ACTIVE, APART, CLIP, MEMORY, OLD_ENOUGH, PLACES, SPAN
 from streamsvm.online.arrival import MAX_REPROCESS
@@ -38,6 +38,12 @@ def kernel_of(model):
 def gram(kernel, X, Z):
     """k(x, z) for every row of X and of Z, shape (len(X), len(Z))."""
     return np.array([[kernel_value(kernel, x, z) for z in Z] for x in X]).reshape(len(X), len(Z))
+
+
+def late_margins(n):
+    """What a model said of n examples when it predicted them; NaN for half of them, whose labels were not late."""
+    rng = np.random.default_rng(n)
+    return np.where(rng.random(n) < 0.5, rng.normal(scale=2.0, size=n), np.nan)
 
 
 def compress(x, columns):
@@ -112,7 +118,7 @@ class NaiveScale:
     def _looks_sparse(self):
         if self.n_seen < moments.JUDGED_AFTER:
             return self.sparse
-        return self.share < (moments.DENSE_ABOVE if self.sparse else moments.SPARSE_BELOW)
+        return self.share < (1.0 - moments.SPARSE_BELOW if self.sparse else moments.SPARSE_BELOW)
 
     def _take_in_norm(self, x):
         values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
@@ -269,7 +275,7 @@ def midpoint(alpha, g, lo, hi):
 
 def second_order_partner(alpha, g, lo, i, diagonal, K_i):
     """The member j that may fall with the largest gain (g_i - g_j)^2 / curvature; None if no g_j < g_i."""
-    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K_i, NO_CURVATURE)
+    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K_i, DUST)
     gain = np.where((alpha > lo) & (g < g[i]), (g[i] - g) ** 2 / curvature, 0.0)
     return int(np.argmax(gain)) if gain.max(initial=0.0) > 0 else None
 
@@ -278,7 +284,7 @@ def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
     """The best step along (i, j), in place; a bound that is reached is assigned.  Returns its rounding."""
     room_i, room_j = hi[i] - alpha[i], alpha[j] - lo[j]
     curvature = diagonal[i] + diagonal[j] - 2.0 * K_i[j]
-    newton = (g[i] - g[j]) / curvature if curvature > NO_CURVATURE else np.inf
+    newton = (g[i] - g[j]) / curvature if curvature > DUST else np.inf
     step = min(room_i, room_j, newton)
     alpha[i] = hi[i] if step == room_i else alpha[i] + step
     alpha[j] = lo[j] if step == room_j else alpha[j] - step
@@ -352,6 +358,7 @@ class NaiveExpansion:
         self.n_seen = self.n_squeezed = self.since_eviction = 0
         self.pair = None, None  # slots of the largest g that may rise and of the smallest that may fall
         self.margins = []  # margin and sign of each example that the sigmoid learns from
+        self.said = np.nan  # of the next example, when it was predicted
 
     @property
     def _problem(self):
@@ -363,6 +370,9 @@ class NaiveExpansion:
             self._squeeze()
         x, self.n_seen = self.n_seen, self.n_seen + 1
         return x, self.dot(self.alpha, self.K[x, self.examples])
+
+    def _note_margin(self, margin, y):
+        self.margins.append((margin if np.isnan(self.said) else self.said, y))
 
     def _box(self, y, w):
         return self.C * w * (self.pos_weight if y > 0 else 1.0)
@@ -402,7 +412,7 @@ class NaiveLASVM(NaiveExpansion):
         box = self._box(y, w)
         if box > 0 and not self._is_member(id):
             if None not in self.pair:
-                self.margins.append((margin, y))
+                self._note_margin(margin, y)
             self._process(x, y, f, box, x if id is None else id)
             self._reprocess()
             self.since_eviction += 1
@@ -489,7 +499,7 @@ class PrintedLASVM(NaiveLASVM):
         if box == 0 or self._is_member(id):
             return margin
         if None not in self.pair:
-            self.margins.append((margin, y))
+            self._note_margin(margin, y)
         seeded = self.alpha.any() or min(np.sum(self.y > 0), np.sum(self.y < 0)) >= SEEDS
         partner = self.pair[1] if y > 0 else self.pair[0]
         self._join(examples=x, ids=x if id is None else id, y=y, g=y - f, lo=min(0.0, box * y), hi=max(0.0, box * y))
@@ -536,13 +546,13 @@ class NaiveTogether:
         self.begin, self.pairs = begin, pairs
         self.classes, self.models, self.told = [], {}, []
 
-    def learn(self, label, w=1.0):
-        """Learn the stream's next example with all models that it concerns."""
+    def learn(self, label, w=1.0, said=None):
+        """Learn the stream's next example with all models that it concerns; `said` is by their keys."""
         x = len(self.told)
         self.told.append((label, w))
         pupils = self._begin(label) if label not in self.classes else []
         for key in self.models:
-            self._learn(key, x, label, w)
+            self._learn(key, x, label, w, (said or {}).get(key, np.nan))
         past = sorted(self._members() - {x})
         for key in pupils:  # what went before is new to them
             for member in past:
@@ -563,10 +573,10 @@ class NaiveTogether:
         """The members of all models, by their places in the stream."""
         return {x for model in self.models.values() for x in model.examples[model.y != 0].tolist()}
 
-    def _learn(self, key, x, label, w):
+    def _learn(self, key, x, label, w, said=np.nan):
         sign = 1 if label == key[0] else -1 if label in key or not self.pairs else 0
         if sign:
-            self.models[key].n_seen = x
+            self.models[key].n_seen, self.models[key].said = x, said
             self.models[key].learn(sign, w)
 
 
@@ -594,14 +604,14 @@ def best_move(g, curvature, low, high):
     """The d in [low, high] with the largest g d - curvature d^2 / 2; without curvature, as far as g points."""
     if g == 0.0:
         return 0.0
-    return float(np.clip(g / curvature if curvature > NO_CURVATURE else np.copysign(np.inf, g), low, high))
+    return float(np.clip(g / curvature if curvature > DUST else np.copysign(np.inf, g), low, high))
 
 
 def solve_box(K, y, lo, hi, tol, max_steps=200_000):
     """Projected coordinate ascent: from alpha = 0 the move with the largest gain, until no member violates by more
     than tol; return alpha and g.
     """
-    alpha, g, curvature = np.zeros(len(y)), np.array(y, float), np.maximum(np.diag(K), NO_CURVATURE)
+    alpha, g, curvature = np.zeros(len(y)), np.array(y, float), np.maximum(np.diag(K), DUST)
     for _ in range(max_steps):
         if box_violation(alpha, g, lo, hi) <= tol:
             return alpha, g
@@ -639,7 +649,7 @@ def joint_partner(alpha, g, lo, hi, i, diagonal, K_i):
     Its move has the sign of K_ii g_j - K_ij g_i, and must be one that it may make.
     """
     product = diagonal[i] * diagonal
-    determinant = np.maximum(product - K_i * K_i, KERNEL_ROUNDING * product + NO_CURVATURE)
+    determinant = np.maximum(product - K_i * K_i, KERNEL_ROUNDING * product + DUST)
     d = diagonal[i] * g - K_i * g[i]
     may_move = np.where(d > 0, alpha < hi, alpha > lo)
     gains = np.where(may_move, d * d / determinant, 0.0)
@@ -672,7 +682,7 @@ class NaiveGap(NaiveExpansion):
         support = self.y[self.alpha != 0]
         both = bool((support > 0).any() and (support < 0).any())
         if both:
-            self.margins.append((f, y))
+            self._note_margin(f, y)
         active = self.rule.ramp != CONVEX and both and self.n_admitted >= self.rule.ramp_warmup
         noise = active and y * f < self.rule.ramp_s
         if self.rule.ramp == IGNORE and (noise or y * f > 1):
@@ -896,7 +906,7 @@ class NaivePlanner:
         self.closest = min(self.closest, (first - second) / max(abs(first), abs(second), 1e-300))
 
     def curvature(self, i, j):
-        return max(self.K[i, i] + self.K[j, j] - 2.0 * self.K[i, j], NO_CURVATURE)
+        return max(self.K[i, i] + self.K[j, j] - 2.0 * self.K[i, j], DUST)
 
     def room(self, i, j):
         return min(self.upper[i] - self.beta[i], self.beta[j] - self.lower[j])

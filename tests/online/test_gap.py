@@ -398,12 +398,12 @@ def assert_equal_run(model, X, y, w=None, ids=None):
     """The engine and its twin learn a stream; afterwards they agree in every slot."""
     K, diagonal = engine_kernel(X, naive.kernel_of(model))
     twin = naive.NaiveGap(K, diagonal, state_of(model).rule, model.C, model.pos_weight, dot, sums=sums)
+    said = naive.late_margins(len(y))
     for t, label in enumerate(y):
         w_t, id_t = 1.0 if w is None else w[t], None if ids is None else ids[t]
-        margin = twin.learn(1 if label else -1, w_t, id_t)
-        assert (
-            margin == learn_batch(state_of(model), X[t : t + 1], y[t : t + 1], w_t, None if ids is None else [id_t])[0]
-        )
+        twin.said = said[t]
+        one = X[t : t + 1], y[t : t + 1], w_t, None if ids is None else [id_t]
+        assert twin.learn(1 if label else -1, w_t, id_t) == learn_batch(state_of(model), *one, said=said[t : t + 1])[0]
     s = state_of(model).expansion
     n, live = int(s.counts[SLOTS]), live_slots(s)
     np.testing.assert_array_equal(s.y[:n], twin.y)

@@ -1,5 +1,7 @@
 """Models of several classes that learn together: each is that of a twin which learns one example after another."""
 
+from itertools import permutations
+
 import naive
 import numpy as np
 import pytest
@@ -57,10 +59,13 @@ def test_models_that_learn_together_are_those_of_the_twin(several, stream_of, cu
     twin = naive.NaiveTogether(
         lambda: naive.NaiveLASVM(K, diagonal, model._common.rule, C, dot=dot), several is OneVsOne
     )
-    for label, weight in zip(y.tolist(), w, strict=True):
-        twin.learn(label, weight)
+    keys = list(permutations(range(5), 2)) if several is OneVsOne else [(label,) for label in range(5)]
+    said = [None if np.isnan(f) else {key: f + sum(key) for key in keys} for f in naive.late_margins(len(y))]
+    for label, weight, own in zip(y.tolist(), w, said, strict=True):
+        twin.learn(label, weight, own)
+    margins = [own and {key if several is OneVsOne else key[0]: f for key, f in own.items()} for own in said]
     for b in range(0, len(y), cut):
-        model.learn_many(X[b : b + cut], y[b : b + cut], w=w[b : b + cut])
+        model.learn_many(X[b : b + cut], y[b : b + cut], w=w[b : b + cut], margins=margins[b : b + cut])
     assert model.labels == twin.classes
     found = {key if isinstance(key, tuple) else (key,): own for key, own in model._models.items()}
     assert set(found) == set(twin.models)

@@ -1,19 +1,20 @@
-"""Arguments that several commands share, and converters from an option's text to its value.
+"""The parser, arguments that several commands share, and converters from an option's text to its value.
 
 A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 """
 
 import argparse
+import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from streamsvm.core.kernel_table import KERNELS
 
 from ...logs.transport import TOPIC_NAME
-from ...runtime.moments import Moment, read_moment
+from ...runtime.moments import read_moment
 from ...runtime.numbers import MAX_INT32, MAX_INT64
 from ...runtime.text import to_number
 
@@ -21,106 +22,134 @@ FILE_FORMATS = ("auto", "csv", "jsonl", "libsvm", "npz")
 DEVICES = ("cpu", "cuda", "auto")
 MODELS = ("svm", "ssvm")
 MOST_VALUES = 1000  # that a range may have
+_ENTRY = re.compile(r"^(\S+?)(?: (\S+))?: (.+(?:\n    .+)*)", re.MULTILINE)  # an argument, its value, and its help
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
 
 
 class Parser(argparse.ArgumentParser):
-    """Has a verb for each usual kind of argument, and reports wrong ones without repeating a secret among them, such as
-    that of a ``--set`` without its dashes.
+    """Takes its texts from docstrings, and reports wrong arguments without repeating a secret among them, such as that
+    of a ``--set`` without its dashes.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._texts: dict[str, tuple[str, str]] = {}  # what stands for an argument's value, and its help
+
+    def take(self, arguments: Callable[..., None], **options: Any) -> None:
+        """Add the arguments of a function; its docstring's second paragraph has the help of each, such as
+        ``--topic NAME: what is read``.
+
+        The first paragraph is the parser's description, if it has none yet.
+        """
+        about, _, entries = inspect.cleandoc(arguments.__doc__ or "").partition("\n\n")
+        self.description = self.description or " ".join(about.split())
+        texts = {name: (value, " ".join(text.split())) for name, value, text in _ENTRY.findall(entries)}
+        self._texts = texts | self._texts
+        arguments(self, **options)
+
+    def add(self, name: str, *, group: Any = None, **options: Any) -> None:
+        """Add an argument to this parser, or to a group of its arguments."""
+        value, text = self._texts.get(name, ("", None))
+        options = {"help": text, **({"metavar": value} if value else {}), **options}
+        (group or self).add_argument(name, **options)
+
+    def flag(self, name: str, **options: Any) -> None:
+        self.add(name, action="store_true", **options)
+
+    def file(self, name: str, **options: Any) -> None:
+        self.add(name, type=Path, **options)
 
     def error(self, message: str) -> NoReturn:
         super().error(re.sub(r"((?:password|secret|token|proxy)\w*\s*=\s*)\S+", r"\1...", message, flags=re.IGNORECASE))
 
-    add = argparse.ArgumentParser.add_argument
 
-    def flag(self, name: str, *, help: str) -> None:
-        self.add(name, action="store_true", help=help)
+def config(command: Parser, nargs: str | None = None) -> None:
+    """The configuration, and settings that override it.
 
-    def file(self, name: str, metavar: str = "FILE", **options: Any) -> None:
-        self.add(name, type=Path, metavar=metavar, **options)
-
-    def column(self, name: str, **options: Any) -> None:
-        self.add(name, metavar="COLUMN", **options)
-
-
-def add_config(command: Parser, nargs: str | None = None) -> None:
-    """Add the configuration file and ``--set``."""
-    command.file("config", "CONFIG.toml", nargs=nargs, help="the configuration")
-    command.add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="override a setting; may be given several times",
-    )
+    config CONFIG.toml: the configuration
+    --set SECTION.KEY=VALUE: override a setting; may be given several times
+    """
+    command.file("config", nargs=nargs)
+    command.add("--set", action="append", default=[])
 
 
-def add_check(command: Parser) -> None:
-    """Add ``--check``."""
-    command.flag("--check", help="check the configuration, list every problem and exit")
+def examples(command: Parser) -> None:
+    """A file of examples, and the columns of its labels and ids.
+
+    --format: format of the file (default: by its suffix)
+    --label COLUMN: column of the label (CSV, flat JSON lines)
+    --id COLUMN: column of the id, which is not a feature (default: NAME:LINE)
+    --positive VALUE: label of the positive class; the other one is negative
+    --rest: with --positive: all other labels are negative, not only a second one
+    """
+    command.file("file")
+    command.add("--format", choices=FILE_FORMATS, default="auto")
+    command.add("--label")
+    command.add("--id")
+    command.add("--positive")
+    command.flag("--rest")
 
 
-def add_out(command: Parser, kinds: str = "") -> None:
-    """Add ``--out``, the file that the command writes, with what its name may end with."""
-    command.file("--out", required=True, help=f"the file to write{kinds}")
-
-
-def add_file(command: Parser, what: str) -> None:
-    """Add a file of examples, and the columns of its labels and ids."""
-    command.add("file", type=Path, help=what)
-    command.add("--format", choices=FILE_FORMATS, default="auto", help="format of the file (default: by its suffix)")
-    command.column("--label", help="column of the label (CSV, flat JSON lines)")
-    command.column("--id", help="column of the id, which is not a feature (default: NAME:LINE)")
-    command.add("--positive", metavar="VALUE", help="label of the positive class; the other one is negative")
-    command.flag("--rest", help="with --positive: all other labels are negative, not only a second one")
-
-
-def add_device(command: Parser, what: str) -> None:
-    """Add ``--device``."""
-    command.add(
-        "--device",
-        choices=DEVICES,
-        default="cpu",
-        help=f"{what}; cuda: on a GPU, with CuPy; auto: on a GPU if there is one and it pays (default: cpu)",
-    )
+def device(command: Parser, what: str, group: Any = None) -> None:
+    """The device of the part of the work that `what` names."""
+    text = f"{what}; cuda: on a GPU, with CuPy; auto: on a GPU if there is one and it pays (default: cpu)"
+    command.add("--device", group=group, choices=DEVICES, default="cpu", help=text)
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def _whole(low: int, high: int, otherwise: str = "") -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        is_short = text.isascii() and text.isdecimal() and len(text) < 30
-        if not is_short or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} must be {otherwise}a whole number from {low} to {high}")
-        return int(text)
+def _read(read: Callable[[str], Any], wanted: str) -> Callable[[str], Any]:
+    """The converter that reads a value so; where that fails, its error says what is wanted."""
 
-    return convert
-
-
-def _number(low: float, high: float, what: str) -> Callable[[str], float]:
-    def convert(text: str) -> float:
+    def convert(text: str) -> Any:
         try:
-            number = to_number(text)
-        except ValueError:
-            number = math.nan
-        if not (low <= number <= high and math.isfinite(number)):
-            raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
-        return number
+            return read(text)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
 
     return convert
+
+
+def _within(read: Callable[[str], float], low: float, high: float, wanted: str) -> Callable[[str], Any]:
+    """The converter of a finite number from `low` to `high`."""
+
+    def bounded(text: str) -> float:
+        value = read(text)
+        if not (low <= value <= high and math.isfinite(value)):
+            raise ValueError
+        return value
+
+    return _read(bounded, wanted)
+
+
+def _digits(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError
+    return int(text)
+
+
+def _whole(low: int, high: int, otherwise: str = "") -> Callable[[str], int]:
+    return _within(_digits, low, high, f"{otherwise}a whole number from {low} to {high}")
+
+
+def _power(text: str) -> float:
+    base, caret, exponent = text.partition("^")
+    return to_number(base) ** (to_number(exponent) if caret else 1)
 
 
 count = _whole(1, MAX_INT32)
 offset = _whole(0, MAX_INT64)
 partitions = _whole(1, 100_000)
 replication = _whole(1, 1000)  # a number of brokers
-megabytes = _number(1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
-number = _number(-math.inf, math.inf, "a finite number")
-seconds = _number(0, 1e9, "a number of seconds, at most 1e9")
-share = _number(0, 1, "a share from 0 to 1")
-_some = _number(0, 1, "a share between 0 and 1, or a whole number")
+megabytes = _within(to_number, 1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
+number = _within(to_number, -math.inf, math.inf, "a finite number")
+seconds = _within(to_number, 0, 1e9, "a number of seconds, at most 1e9")
+share = _within(to_number, 0, 1, "a share from 0 to 1")
+positive = _within(_power, math.ulp(0.0), math.inf, "a positive number, such as 0.5 or 2^-5")
+topic = _read(lambda text: TOPIC_NAME.fullmatch(text)[0], "1 to 200 letters, digits, '.', '_' or '-'")  # type: ignore[index]
+moment = _read(read_moment, "an offset or a time such as 2026-05-31T12:00")
+_some = _within(to_number, 0, 1, "a share between 0 and 1, or a whole number")
 _processes = _whole(1, 1000, "-1 or ")
 
 
@@ -137,18 +166,6 @@ def names(text: str) -> list[str]:
 def test_size(text: str) -> int | float:
     """How many examples are held out: a whole number, or a share."""
     return count(text) if text.isdecimal() else _some(text)
-
-
-def positive(text: str) -> float:
-    """A positive number, which may be written as a power such as ``2^-5``."""
-    base, caret, exponent = text.partition("^")
-    try:
-        number = to_number(base) ** to_number(exponent) if caret else to_number(base)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        number = math.nan
-    if isinstance(number, complex) or not (0 < number < math.inf):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a positive number, such as 0.5 or 2^-5")
-    return number
 
 
 def values(text: str) -> list[float]:
@@ -184,35 +201,15 @@ def setting(text: str) -> dict[str, int | float | str]:
     return found
 
 
-def _one_of(known: Sequence[str]) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(known)}")
-        return text
-
-    return convert
+def _one_of(known: Iterable[str]) -> Callable[[str], str]:
+    return _read({name: name for name in known}.__getitem__, f"one of {', '.join(known)}")
 
 
 _PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
     "C": positive,
     "gamma": gamma,
-    "kernel": _one_of(tuple(KERNELS)),
+    "kernel": _one_of(KERNELS),
     "degree": count,
     "coef0": number,
     "model": _one_of(MODELS),
 }
-
-
-def topic(text: str) -> str:
-    """The name of a topic."""
-    if not TOPIC_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
-    return text
-
-
-def moment(text: str) -> Moment:
-    """An offset, a time, or ``earliest``."""
-    try:
-        return read_moment(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None

@@ -1,17 +1,14 @@
 """The arguments of the commands that work until they are stopped."""
 
-from pathlib import Path
-
 from . import options
-from .options import Parser, add_check, add_config, add_device
+from .options import Parser, config, device
 
 
 def run(command: Parser) -> None:
     """Run the trainer. It predicts each event, learns each labelled event, and writes checkpoints. After a restart it
     continues at its last checkpoint. SIGTERM and Ctrl-C end it.
     """
-    add_config(command)
-    add_check(command)
+    command.take(_checked)
 
 
 def score(command: Parser) -> None:
@@ -19,9 +16,8 @@ def score(command: Parser) -> None:
     log.merged (scorer.model), and writes the predictions to log.scores. Several scorers of one group share the
     partitions. SIGTERM and Ctrl-C end it.
     """
-    add_config(command)
-    add_check(command)
-    add_device(command, "where to compute batches of predictions")
+    command.take(_checked)
+    device(command, "where to compute batches of predictions")
 
 
 def merger(command: Parser) -> None:
@@ -29,8 +25,16 @@ def merger(command: Parser) -> None:
     and publishes it on log.merged, for scorers with scorer.model = 'merged'. Of several mergers, one works and the
     others wait. SIGTERM and Ctrl-C end it.
     """
-    add_config(command)
-    add_check(command)
+    command.take(_checked)
+
+
+def _checked(command: Parser) -> None:
+    """The configuration, which may only be checked.
+
+    --check: check the configuration, list every problem and exit
+    """
+    command.take(config)
+    command.flag("--check")
 
 
 def label(command: Parser) -> None:
@@ -38,33 +42,37 @@ def label(command: Parser) -> None:
     label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command. In the place
     of the configuration, a table (CSV, JSON lines, Parquet) makes a whole job of it: the folder NAME-labels beside it
     gets a log and a configuration, and the trainer runs as well. So does a folder of images.
+
+    --text COLUMN: with a table: column of the text that annotators read
+    --image COLUMN: with a table: column of an image's address
+    --id COLUMN: with a table: column of the id (default: a column named so, or NAME:LINE)
+    --known COLUMN: with a table: column of labels that are known already; others are blank
+    --terminal: ask in this terminal, or read answers from a pipe
+    --truth FILE: answer from a CSV or JSON lines file of id and y
+    --field NAME: answer with this field of the events
+    --label-studio URL: ask in a project of Label Studio
+    --train: also run the trainer, as `streamsvm run` does
+    --annotator NAME: with --terminal: name of the annotator (default: the user's)
+    --no-browser: with the page: do not open a browser
+    --delay SECONDS: with --truth or --field: time that each answer takes (0)
+    --noise SHARE: with --truth or --field: share of wrong answers (0)
+    --project N: with --label-studio: number of the project
+    --token-file FILE: with --label-studio: file that holds an access token
+    --auth-file FILE: with --label-studio: file that holds USER:PASSWORD, or a token, which Label Studio must send
     """
-    add_config(command)
-    command.column("--text", help="with a table: column of the text that annotators read")
-    command.column("--image", help="with a table: column of an image's address")
-    command.column("--id", help="with a table: column of the id (default: a column named so, or NAME:LINE)")
-    command.column("--known", help="with a table: column of labels that are known already; others are blank")
-    add_check(command)
+    command.take(_checked)
+    for column in ("--text", "--image", "--id", "--known"):
+        command.add(column)
     ways = command.add_mutually_exclusive_group()
-    ways.add_argument("--terminal", action="store_true", help="ask in this terminal, or read answers from a pipe")
-    ways.add_argument("--truth", type=Path, metavar="FILE", help="answer from a CSV or JSON lines file of id and y")
-    ways.add_argument("--field", metavar="NAME", help="answer with this field of the events")
-    ways.add_argument("--label-studio", metavar="URL", help="ask in a project of Label Studio")
-    command.flag("--train", help="also run the trainer, as `streamsvm run` does")
-    command.add("--annotator", metavar="NAME", help="with --terminal: name of the annotator (default: the user's)")
-    command.flag("--no-browser", help="with the page: do not open a browser")
-    command.add(
-        "--delay",
-        type=options.seconds,
-        metavar="SECONDS",
-        help="with --truth or --field: time that each answer takes (0)",
-    )
-    command.add(
-        "--noise", type=options.share, metavar="SHARE", help="with --truth or --field: share of wrong answers (0)"
-    )
-    command.add("--project", type=options.count, metavar="N", help="with --label-studio: number of the project")
-    command.file("--token-file", help="with --label-studio: file that holds an access token")
-    command.file(
-        "--auth-file",
-        help="with --label-studio: file that holds USER:PASSWORD, or a token, which Label Studio must send",
-    )
+    command.flag("--terminal", group=ways)
+    command.file("--truth", group=ways)
+    command.add("--field", group=ways)
+    command.add("--label-studio", group=ways)
+    command.flag("--train")
+    command.add("--annotator")
+    command.flag("--no-browser")
+    command.add("--delay", type=options.seconds)
+    command.add("--noise", type=options.share)
+    command.add("--project", type=options.count)
+    command.file("--token-file")
+    command.file("--auth-file")

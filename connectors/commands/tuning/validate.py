@@ -25,7 +25,7 @@ from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
-from ..shared.configuration import check_file, misplaced, raw_columns, tell_unlabelled
+from ..shared.configuration import check_file, columns_of, misplaced, tell_unlabelled
 from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
 
@@ -85,14 +85,13 @@ def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Re
         raise ConfigError(f"--config {arguments.config}: [features] raw is not true, so it says nothing of the file")
     if arguments.scale is None:
         arguments.scale = "standard" if is_raw else "none"
+    columns = replace(columns_of(arguments, settings), group=arguments.group)
     if not is_raw:
-        main = (arguments.label, arguments.id, arguments.positive, arguments.group)
-        return Columns(*main, rest=arguments.rest), None, None
+        return columns, None, None
     if settings.label.vocabulary:
         _require_for_classes(arguments)
     records = replace(settings.features, raw=True).records()
-    columns = replace(raw_columns(arguments, settings), raw="event", group=arguments.group)
-    return columns, records, _reading(settings)
+    return replace(columns, raw="event"), records, _reading(settings)
 
 
 def _counted(y: np.ndarray) -> str:

@@ -136,10 +136,7 @@ class Finder(LogThread):
                 x=x,
                 event=self._shown.fields(value, event.x),
                 margin=0.0,
-                score=None,
                 reason=FOUND,
                 asked_at=max(record.timestamp, 0),
                 expires_at=max(record.timestamp, 0),
-                unusual={},
-                model={},
             )

@@ -37,25 +37,9 @@ STATUS = b"status"  # key of the record that tells how far the labelling is
 MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value
 FOUND = "found"  # reason of a question that the trainer did not ask: a person has found the event
 RECHECK = "recheck"  # reason of a question that asks again; people see no guess, for the model has learned the answer
-COUNTS = (  # in a status
-    "asked",
-    "open",
-    "answered",
-    "labels",
-    "positive",
-    "negative",
-    "skipped",
-    "ignored",
-    "expired",
-    "withdrawn",
-    "corrected",
-    "retracted",
-    "offered",
-    "unresolved",
-    "rechecks",
-    "confirmed",
-    "revised",
-)
+OUTCOMES = ("asked", "answered", "skipped", "ignored", "expired", "withdrawn")  # of questions
+LOOP_COUNTS = (*OUTCOMES, "open", "offered", "labels", "positive", "negative", "corrected", "retracted")
+COUNTS = (*LOOP_COUNTS, "unresolved", "rechecks", "confirmed", "revised")  # in a status
 
 _RECHECKED = f"-{RECHECK}"
 
@@ -105,12 +89,12 @@ class Question:
     x: Mapping[str, float]
     event: Mapping[str, Any]
     margin: float
-    score: float | None
     reason: str
     asked_at: int
     expires_at: int
-    unusual: Mapping[str, float]
-    model: Mapping[str, int]
+    score: float | None = None
+    unusual: Mapping[str, float] = field(default_factory=dict)
+    model: Mapping[str, int] = field(default_factory=dict)
     guess: ClassLabel | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     speaking: Sequence[Mapping[str, Any]] = ()

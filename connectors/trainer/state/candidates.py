@@ -1,7 +1,7 @@
 """A partition's labelling: the unlabelled events that may be asked about, and the rules that choose among them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -38,28 +38,19 @@ from ...records.codec import Codec, Event
 from ...records.labels import Label
 from ...records.models import Model
 from ...records.people.questions import fits_question, is_recheck
+from ...records.people.votes import Votes
 from ...settings.labelling import LabellingSettings
 from ...settings.sections import Settings
-from .answers.rechecks import Rechecks
-from .answers.votes import Votes
 from .join import Join
 from .lesson import Lesson
-from .models import SingleModel
+from .rechecks import Rechecks
 from .tuning import MOST_LEFT_OUT, Tuning, finished
 from .undecided import OPEN, Undecided, audits
 
 EventId = str | int
 
 _OWN_FIELDS = ("id", "y", "w", "ts")  # of each event: copies may differ in them
-
-OUTCOMES = {  # of questions, with the loop's names for their counts
-    "asked": "n_asked",
-    "answered": "n_answered",
-    "skipped": "skipped",
-    "ignored": "ignored",
-    "expired": "expired",
-    "withdrawn": "withdrawn",
-}
+_IN_CHECKPOINTS = ("votes", "rechecks", "tuning")  # beside the loop
 
 
 class Candidates(StreamPool):
@@ -187,12 +178,7 @@ class Labelling:
             is_several=is_multiclass,
         )
         features = self._candidates.features
-        self._tuning = Tuning(settings, join, self.loop, features, is_scaled=scaler is not None)
-        self._in_checkpoints: dict[str, Any] = {
-            "votes": self.votes,
-            "rechecks": self.rechecks,
-            "tuning": self._tuning,
-        }
+        self.tuning = Tuning(settings, join, self.loop, features, is_scaled=scaler is not None)
         join.when_forgotten.append(self._candidates.discard)
 
     def offer(self, event: Event, now: int) -> None:
@@ -234,9 +220,9 @@ class Labelling:
             self._n_with_words += 1
             self.loop.suggest([key])
 
-    def alike(self, key: int) -> tuple[list[int], bool]:
+    def alike(self, key: int, value: bytes) -> tuple[list[int], bool]:
         """The near-duplicates of an event that a question is open about, and whether they are only almost the same."""
-        return self._candidates.alike(key, self.value_of(key))
+        return self._candidates.alike(key, value)
 
     def erase(self, keys: Sequence[int]) -> None:
         """Forget events that the join has erased; `refresh` withdraws the questions about them."""
@@ -248,18 +234,9 @@ class Labelling:
         asked = set(self._asked())
         self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
 
-    @property
-    def objective(self) -> str | None:
-        """What the model's threshold is chosen for; None: it is not chosen."""
-        return self._tuning.objective
-
-    def tune(self, models: SingleModel) -> None:
-        """Choose the model's gamma and threshold by the labels, if it is time."""
-        self._tuning.step(models)
-
     def doubtful(self, model: Model) -> dict[int, ClassLabel]:
         """The newest answers that look wrong and are worth another question, by event."""
-        answers = self._tuning.labelled(self.loop.answered(MOST_LEFT_OUT))
+        answers = self.tuning.labelled(self.loop.answered(MOST_LEFT_OUT))
         y = dict(zip(answers.keys, answers.y, strict=True))
         rows = self._candidates.features(answers.values)
         return {key: y[key] for key in self.rechecks.choose(y, rows, answers.weights, model)}
@@ -273,7 +250,7 @@ class Labelling:
         self.loop.n_open = self.votes.room(self._open, self._asked())
         model = finished(model) if self.loop.wanted() and not self._undecided else model
         if self.loop.is_review_due():
-            self.loop.review(model, self._tuning.line(model))
+            self.loop.review(model, self.tuning.line(model))
         return self.loop.choose(model, now)
 
     def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
@@ -303,30 +280,26 @@ class Labelling:
         """The id of an event that a question is open about, as the event has it."""
         return self._ids[key]
 
-    def value_of(self, key: int) -> bytes:
-        """The value of the record of an event that a question is open about."""
-        value = self._join.awaiting(key)
-        assert value is not None  # the question is open
-        return value
-
-    def outcomes(self) -> dict[str, int]:
-        """Number of questions that were asked, answered, skipped, and so on."""
+    def counted(self, names: Iterable[str]) -> dict[str, int]:
+        """These counts of the loop, by their names in a status, which have no "n_"."""
         counts = self.loop.counts
-        return {name: getattr(counts, field) for name, field in OUTCOMES.items()}
+        known = {name.removeprefix("n_"): n for name, n in vars(counts).items()} | {"labels": counts.n_labels}
+        return {name: known[name] for name in names}
 
     def to_bytes(self) -> bytes:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        own = {name: part.state() for name, part in self._in_checkpoints.items()}
+        own = {name: getattr(self, name).state() for name in _IN_CHECKPOINTS}
         return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own, "words": self._n_with_words})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
-        for name in self._in_checkpoints.keys() & state.keys():  # an older version counted no answers, or tuned nothing
-            self._in_checkpoints[name].restore(state[name])
+        for name in _IN_CHECKPOINTS:
+            if name in state:  # an older version counted no answers, or tuned nothing
+                getattr(self, name).restore(state[name])
         self._n_with_words = state.get("words", 0)
         loop, rule = state["loop"], self._stopping
         counts = loop["counts"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.active import Choice, Reason, Selection
-from streamsvm.active.choosing.decisions import margins
+from streamsvm.active.choosing.selection import chosen
 from streamsvm.conformal import Decision
 
 from ...settings.sections import Settings
@@ -69,7 +69,7 @@ class Undecided(Selection):
         reason: Reason = "check"
         if key is None:
             key, reason = next(pool.oldest()), "undecided"
-        return Choice(key, float(margins(model, pool.rows([key]))[0]), 1, reason)
+        return chosen(pool, model, key, 1, reason)
 
     def state(self) -> dict[str, Any]:
         """What was noted, as JSON can hold it."""

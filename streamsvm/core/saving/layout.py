@@ -42,7 +42,8 @@ _DTYPES = {code: np.dtype(code) for code in _CODES}
 _NATIVE = {code: dtype.newbyteorder("=") for code, dtype in _DTYPES.items()}
 _AS_STORED = {dtype: code for code, dtype in _DTYPES.items() if dtype.isnative}
 _ENTRY = {"name", "dtype", "shape", "offset"}
-_SHORT, _FEW = 8192, 64  # bytes and arrays of a list of arrays that is remembered
+_FEW = 64  # arrays of a list of arrays that is remembered
+_SHORT = 128 * _FEW  # bytes of such a list
 _BEFORE_ARRAYS, _BEHIND_ARRAYS = b'{"arrays":[', b'],"kind":'
 _PADDING = [bytes(n) for n in range(_ALIGNMENT)]
 
@@ -55,10 +56,12 @@ def _refused(name: str, dtype: str) -> str:
     return f"array {name!r} has dtype {dtype!r}; a snapshot holds bool, integers, float32 and float64"
 
 
-def raw_of(name: str, array: np.ndarray) -> np.ndarray:
+def raw_of(name: str, array: np.ndarray | bytes) -> np.ndarray:
     """The array in C order and little-endian, copied only if it is not so already."""
     if type(array) is np.ndarray and array.dtype in _AS_STORED and array.flags.c_contiguous:
         return array
+    if isinstance(array, bytes):
+        return np.frombuffer(array, np.uint8)
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
         raise SnapshotError(_refused(name, dtype.str))

@@ -38,7 +38,7 @@ _STUMBLES = (ArithmeticError, AttributeError, LookupError, MemoryError, Recursio
 Arrays = Mapping[str, np.ndarray]
 
 
-def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+def pack(kind: str, meta: dict[str, Any], arrays: Mapping[str, np.ndarray | bytes]) -> bytes:
     """Write named arrays and plain values into one self-checking byte string.
 
     Parameters
@@ -48,7 +48,7 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
     meta
         Plain values: dicts with string keys, lists, strings, numbers, booleans, None; no NaN or infinity.
     arrays
-        Boolean, integer, float32 or float64 arrays of any shape, by name.
+        Boolean, integer, float32 or float64 arrays of any shape, by name; bytes are an array of uint8.
 
     Returns
     -------
@@ -191,6 +191,11 @@ def require_array(arrays: Arrays, name: str, dtype: type | np.dtype | str, shape
         lengths = str(shape).replace("None", "any")
         require(False, f"the array {name!r} is {found.dtype} of shape {found.shape}; it must be {wanted}, {lengths}")
     return found
+
+
+def blob_of(arrays: Arrays, name: str) -> bytes:
+    """The bytes that `pack` was given under a name; a SnapshotError if they are missing."""
+    return require_array(arrays, name, np.uint8, (None,)).tobytes()
 
 
 def _agree(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

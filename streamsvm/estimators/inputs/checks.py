@@ -12,6 +12,7 @@ from river.utils import dataframe
 
 from streamsvm.core import arguments, blocks
 from streamsvm.core.inputs import floats_of
+from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError
 
 PLAIN = (str, int, float, bool)  # types of names and labels that a snapshot holds
@@ -84,13 +85,21 @@ def values_of(x: Any, takes_gaps: bool = False) -> np.ndarray:
 
     `takes_gaps` tells whether a value may be missing; then it is NaN.
     """
+    return values_and_gaps(x, takes_gaps)[0]
+
+
+def values_and_gaps(x: Any, takes_gaps: bool) -> tuple[np.ndarray, bool]:
+    """The values of one example, and whether one may be missing."""
     if type(x) is not dict and not isinstance(x, Mapping):  # The first is faster, for one record.
         raise TypeError(f"x={x!r} must be a dict of features")
+    given = list(x.values())
     try:
-        values = np.array(list(x.values()))
+        values = np.array(given)
     except ValueError:  # A value is a sequence.
-        return _numbers(x, takes_gaps)
-    return values if values.ndim == 1 and values.dtype.kind in "fiub" else _numbers(x, takes_gaps)
+        values = np.zeros((0, 0))
+    if values.ndim != 1 or values.dtype.kind not in "fiub":
+        return _numbers(x, takes_gaps), takes_gaps
+    return values, takes_gaps and not math.isfinite(math.hypot(*given))  # of few numbers, faster than numpy
 
 
 def _numbers(x: Mapping[Hashable, Any], takes_gaps: bool) -> np.ndarray:
@@ -172,6 +181,17 @@ def require_plain(what: str, values: Iterable[Hashable]) -> None:
     for value in values:
         if type(value) not in PLAIN:
             raise SnapshotError(f"{what} {value!r} is a {type(value).__name__}; str, int, float and bool can be saved")
+
+
+def plain_names(meta: Mapping[str, Any], what: str) -> list[Any]:
+    """The names or labels in a snapshot's meta, which `require_plain` let pass, each once; or a SnapshotError."""
+    names: list[Any] = snapshot.field(meta, what, list)
+    for name in names:
+        if type(name) not in PLAIN or (type(name) is float and not math.isfinite(name)):
+            raise SnapshotError(f"{shown(name)} among the {what} of a snapshot is not a string, a number or a boolean")
+    if len(set(names)) < len(names):
+        raise SnapshotError(f"the {len(names)} {what} of a snapshot are {len(set(names))} different ones")
+    return names
 
 
 def shown(name: Hashable) -> str:

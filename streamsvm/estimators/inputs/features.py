@@ -20,19 +20,17 @@ import numpy as np
 
 from streamsvm.core import blocks
 from streamsvm.core.inputs import is_apart
-from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.batches import is_named, is_sparse, named_blocks
 from streamsvm.estimators.inputs.checks import (
-    PLAIN,
     culprit,
     named_columns,
     not_finite,
     require_plain,
     shown,
     too_large,
-    values_of,
+    values_and_gaps,
 )
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -182,12 +180,12 @@ class FeatureTable:
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         """The columns and the values of one example: float64, not yet checked to be finite."""
         self.settle()
-        values = values_of(x, self.takes_gaps)
+        values, may_lack = values_and_gaps(x, self.takes_gaps)
         names = tuple(x)
         if learning and not (names == self._last.names and self._last.known):
             self.add(names)
         columns, values = self.lookup(names), values if values.dtype == np.float64 else values.astype(np.float64)
-        if self.takes_gaps and math.isnan(values.dot(values)):
+        if may_lack:
             known = ~np.isnan(values)
             return columns[known], values[known]
         return columns, values
@@ -274,21 +272,10 @@ class FeatureTable:
 
     @classmethod
     def of_names(cls, names: list[Any]) -> FeatureTable:
-        """The table whose `names` these are.
-
-        Raises
-        ------
-        SnapshotError
-            If a name is not a string, a finite number or a boolean, or if it occurs twice.
-        """
+        """The table whose `names` these are."""
         table = cls()
-        for name in names:
-            if type(name) not in PLAIN or (type(name) is float and not math.isfinite(name)):
-                raise SnapshotError(f"the feature name {shown(name)} is not a string, a number or a boolean")
         table.columns = {name: column for column, name in enumerate(names)}
-        table.n_kept = len(table.columns)
-        if table.n_kept != len(names):
-            raise SnapshotError(f"{len(names)} columns have {table.n_kept} different feature names")
+        table.n_kept = len(names)
         table._last = _Example(tuple(names), np.arange(len(names)), True)  # Most examples have them in this order.
         return table
 

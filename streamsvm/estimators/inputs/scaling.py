@@ -166,9 +166,9 @@ class RunningScale:
 
     def fit_room(self, features: FeatureTable) -> None:
         """Make room for all features, since compiled code checks no bounds, and mark new ones that stand apart."""
-        if not (self.tracks or self._shifts):
-            return
         n = len(features)
+        if (n == features.n_kept and n <= len(self.state.place)) or not (self.tracks or self._shifts):
+            return
         if n > len(self.state.place):
             self.state = with_room(self.state, max(n, 2 * len(self.state.place)), len(self.state.m))
         if n > features.n_kept:

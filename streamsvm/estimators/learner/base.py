@@ -1,10 +1,8 @@
 """What a learner of one model and one of several have in common: what they know of their stream."""
 
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
 from river import base
 
 from streamsvm.core import arguments
@@ -12,8 +10,6 @@ from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.learner.copies import Storable
 from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.learner.validation import validate_many, validate_one
-
-Margins = Mapping[Any, tuple[bool, float]]  # by the key of a model: the sign of the example, and its margin
 
 
 class Learner(Storable, base.MiniBatchClassifier):
@@ -101,17 +97,3 @@ class Learner(Storable, base.MiniBatchClassifier):
         """The labels of a batch of n examples, or an error."""
         labels: list[Hashable] = arguments.labels_of(X, y, n).tolist()
         return labels
-
-    # ----------------------------------------------------------------------------------------------------- late labels
-
-    @abstractmethod
-    def _calibrations(self) -> Mapping[Any, Sequence[np.ndarray]]:
-        """The calibrations in use by the keys of the binary models, which know all examples."""
-
-    @abstractmethod
-    def _signed(self, y: Any, margin: Any) -> Margins:
-        """What the margin that the user gave says of each binary model, or an error."""
-
-    def _each_margin(self, margins: Any) -> Sequence[Any]:
-        """The margins of a batch one by one, as `learn_one` takes them."""
-        return list(margins)

@@ -4,6 +4,7 @@ import copy
 import datetime
 import functools
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -13,16 +14,18 @@ import numpy as np
 from streamsvm.core import arguments, class_weights
 from streamsvm.core.device.choice import require_device
 from streamsvm.core.expansion import Expansion
+from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
 from streamsvm.estimators.learner import finishing, forgetting, late, learning, snapshots
 from streamsvm.estimators.learner.advice import look_for_lost_digits
-from streamsvm.estimators.learner.base import Learner, Margins
+from streamsvm.estimators.learner.base import Learner
 from streamsvm.estimators.learner.before import Before
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.prediction import Predictor
-from streamsvm.estimators.learner.state import COUNTED, MODEL, State
+from streamsvm.estimators.learner.state import State
+from streamsvm.online.arrival import NOTHING_SAID
 from streamsvm.online.finish import Problem
 from streamsvm.online.removal.leave_one_out import LeaveOut
 
@@ -137,10 +140,7 @@ class OnlineSVM(Predictor, Learner):
         >>> model.predict_one({"length": 0.9, "width": 1.5})
         True
         """
-        if margin is None:
-            learning.learn(self._state, x, y, w, id, t)
-        else:
-            late.learn(self, functools.partial(learning.learn, self._state, x, y, w, id, t), y, margin)
+        learning.learn(self._state, x, y, w, id, t, math.nan if margin is None else late.finite(margin))
 
     def learn_many(
         self,
@@ -170,9 +170,9 @@ class OnlineSVM(Predictor, Learner):
             Times: one datetime for all rows, or one for each; needed if the `window` is a time span.
         margins
             What `decision_function_many` said when the rows were predicted, (n,), as `margin` of `learn_one`; NaN where
-            it is not known.  The rows are then learned one by one, which takes longer.
+            it is not known.
         before
-            Receives what the model says of each row just before it learns it; see `foretells`.  Not with `margins`.
+            Receives what the model says of each row just before it learns it; see `foretells`.
 
         Raises
         ------
@@ -195,12 +195,10 @@ class OnlineSVM(Predictor, Learner):
         array([False,  True])
         """
         self._y_name = getattr(y, "name", None)
-        if margins is None:
-            if before is not None and not self.foretells(X):
-                raise ValueError("before needs rows that have exactly the features that the model has learned")
-            learning.learn_batch(self._state, X, y, w, ids, t, None if before is None else before.table)
-        else:
-            late.learn_many(self, X, y, w, ids, t, self._each_margin(margins))
+        if before is not None and not self.foretells(X):
+            raise ValueError("before needs rows that have exactly the features that the model has learned")
+        said = NOTHING_SAID if margins is None else np.array(late.each(margins, n_rows(X), late.finite), np.float64)
+        learning.learn_batch(self._state, X, y, w, ids, t, None if before is None else before.table, said)
 
     def foretells(self, X: Any) -> bool:
         """Whether `learn_many` can say of these rows what the model predicts before it learns each of them.
@@ -209,15 +207,8 @@ class OnlineSVM(Predictor, Learner):
         taken in otherwise than it is predicted.
         """
         known = self._state.features.columns
-        is_plain = not self._state.keeps_all and self.device == "cpu"
         is_table = isinstance(X, NamedRows) and X.is_table and len(X.names) == len(known)
-        return is_plain and is_table and all(name in known for name in X.names)
-
-    def _calibrations(self) -> dict[None, list[np.ndarray]]:
-        return {None: [self._state.calibration]}
-
-    def _signed(self, y: Any, margin: Any) -> Margins:
-        return {None: (arguments.label_of(y), late.finite(margin))}
+        return self.device == "cpu" and is_table and all(name in known for name in X.names)
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members and the `reservoir` until no violation of the optimality conditions is above `tol`.
@@ -455,8 +446,8 @@ class OnlineSVM(Predictor, Learner):
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def _content(self) -> Content:
-        meta, arrays = snapshots.dump(self._state, self._get_params())
-        return meta, arrays | self._state.scale.dump(len(self._state.features))
+        meta = snapshots.described(self._state, self._get_params())
+        return meta, snapshots.arrays_of(self._state) | self._state.scale.dump(len(self._state.features))
 
     def _learned_content(self) -> Content:
         meta, arrays = self._content()
@@ -473,11 +464,3 @@ class OnlineSVM(Predictor, Learner):
     def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         snapshots.restore_columns(self._state, meta, arrays)
         snapshots.restore(self._state, meta, arrays)
-
-    def __setstate__(self, stored: dict) -> None:
-        """Take over a pickle, also one of version 0.5, which had everything in the model itself."""
-        super().__setstate__(stored)
-        if "_state" not in stored:
-            of_state = {name: self.__dict__.pop(f"_{name}", None) for name in (*MODEL, *COUNTED)}
-            type(self).__init__(self, **{name: stored[name] for name in _parameters_of(type(self))})
-            self._state.__setstate__({name: value for name, value in of_state.items() if value is not None})

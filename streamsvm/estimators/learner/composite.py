@@ -1,8 +1,7 @@
 """What models made of several models share: the table of features, the count of examples, and the checks of input."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable
-from functools import partial
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row, with_gaps
-from streamsvm.estimators.learner import finishing, forgetting, late
+from streamsvm.estimators.learner import finishing, forgetting, late, snapshots
 from streamsvm.estimators.learner.base import Learner
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.eviction import age_of, ages_of
 from streamsvm.estimators.learner.examples import LabelledBlock
 from streamsvm.estimators.learner.learning import boxes_of, in_parts, number_of
@@ -50,6 +50,14 @@ class CompositeModel(Learner):
     def _label_of(self, y: Any) -> Hashable:
         """The label, or an error."""
 
+    @abstractmethod
+    def _said_of(self, margin: Any) -> Any:
+        """What a margin that the user gave says of the models, or an error."""
+
+    def _each_margin(self, margins: Any) -> Any:
+        """The margins of a batch, each as `learn_one` takes it."""
+        return margins
+
     # ------------------------------------------------------------------------------------------------------- learning
 
     def learn_one(
@@ -67,7 +75,8 @@ class CompositeModel(Learner):
             Weight, id and time, as for `LASVM.learn_one`.
         margin
             What the model said when the example was predicted, if the label came late, as for `LASVM.learn_one`: what
-            `decision_function_one` returned, or `pair_values_one` of `OneVsOne`.
+            `decision_function_one` returned, or `pair_values_one` of `OneVsOne`, or `margins_one` of `AutoLASVM`.  What
+            `AutoLASVM.decision_function_one` returned will do for the probabilities, but not to judge the models.
 
         Raises
         ------
@@ -75,20 +84,15 @@ class CompositeModel(Learner):
             If a feature is not a finite number, or if the label, the weight, the id, the time or the margin is invalid.
             The model then stays as it was.
         """
-        if margin is None:
-            self._learn_one(x, y, w, id, t)
-        else:
-            late.learn(self, partial(self._learn_one, x, y, w, id, t), y, margin)
-
-    def _learn_one(self, x: dict, y: Hashable, w: float, id: int | None, t: Any) -> None:
         label, common = self._label_of(y), self._common
+        said = [] if margin is None else [self._said_of(margin)]
         arguments.box_of(common.C, w, largest_weight(common.pos_weight, self.n_seen + 1))
         number = number_of(common, id)
         born, _ = age_of(common, t)
         raw = self._row_of(x, learning=True)
         if too_large(raw.sq):
             raise too_large_feature(common, x)
-        self._learn_example(raw, label, float(w), number, id is not None, born)
+        self._learn_example(raw, label, float(w), number, id is not None, born, said)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
@@ -103,8 +107,8 @@ class CompositeModel(Learner):
             Weights, ids and times, as for `LASVM.learn_many`.
         margins
             What the model said when the rows were predicted, as for `LASVM.learn_many`: what `decision_function_many`
-            returned, or `pair_values_many` of `OneVsOne`; or a list of what `learn_one` takes, None where it is not
-            known.
+            returned, or `pair_values_many` of `OneVsOne`, or `margins_many` of `AutoLASVM`; or a list of what
+            `learn_one` takes, None where it is not known.
 
         Raises
         ------
@@ -114,17 +118,15 @@ class CompositeModel(Learner):
         """
         if getattr(X, "ndim", 2) != 2:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-        if margins is not None:
-            late.learn_many(self, X, y, w, ids, t, self._each_margin(margins))
-            self._y_name = getattr(y, "name", None)
-            return
         n, common = n_rows(X), self._common
         labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), ages_of(common, t, n)
         arguments.boxes_of(common.C, weights, np.array(largest_weight(common.pos_weight, self.n_seen + n)))
         numbers = arguments.next_ids(common.next_id, n) if ids is None else arguments.ids_of(ids, n)
+        said = [] if margins is None else late.each(self._each_margin(margins), n, self._said_of)
         self._y_name = getattr(y, "name", None)
         for rows, raw, growth in raw_batches(common, X, learning=True):
-            self._learn_raw(raw, labels[rows], weights[rows], numbers[rows], ids is not None, born[rows], growth)
+            of_user = labels[rows], weights[rows], numbers[rows], ids is not None, born[rows]
+            self._learn_raw(raw, *of_user, growth, said[rows])
 
     def _row_of(self, x: dict, learning: bool) -> RawRows:
         """One example as the user gave it."""
@@ -134,10 +136,12 @@ class CompositeModel(Learner):
             return with_gaps(raw, len(raw.columns) < len(x))
         return raw
 
-    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
-        """Learn one example."""
+    def _learn_example(
+        self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int, said: list
+    ) -> None:
+        """Learn one example; `said` is empty unless its label came late."""
         one = (np.array([w]), np.array([number]), own_id, np.array([born]))
-        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
+        self._learn_raw(raw, [label], *one, np.array([len(self._features)]), said)
 
     def _learn_raw(
         self,
@@ -148,6 +152,7 @@ class CompositeModel(Learner):
         own_ids: bool,
         born: np.ndarray,
         growth: np.ndarray,
+        said: list,
     ) -> None:
         """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
         lo, hi, _ = boxes_of(self._common, np.ones(len(labels), bool), weights, born)
@@ -156,7 +161,7 @@ class CompositeModel(Learner):
         def learn(own: slice, q: Queries, filled: RawRows) -> None:
             of_user = (labels[own], weights[own], ids[own], own_ids)
             kept = self._common.scale.kept(filled)
-            self._learn(LabelledBlock(q, *of_user, born[own], growth[own], kept, filled))
+            self._learn(LabelledBlock(q, *of_user, born[own], growth[own], kept, filled, said[own]))
 
         in_parts(self._common, first, raw, lo < hi, self._rescale_if_due, learn)
         if self.n_seen // LOOK_EVERY > first // LOOK_EVERY:
@@ -209,3 +214,26 @@ class CompositeModel(Learner):
         """Those of these numbers that a member of at least one model has, each once."""
         known = [state.expansion.ids[slots_of(state, numbers)] for state in self._all_states()]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *known]))
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def _content_with(self, parameters: Mapping[str, Any]) -> Content:
+        """What all models have learned, by these parameters, and what they share."""
+        meta = snapshots.described(self._common, parameters)
+        own, arrays = self._states()
+        scale = self._common.scale.dump(len(self._features))
+        return meta | own, arrays | {f"common.{name}": array for name, array in scale.items()}
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        parts = snapshots.by_prefix(arrays)
+        snapshots.restore_counts(self._common, meta)
+        snapshots.restore_columns(self._common, meta, parts.get("common", {}))
+        self._restore_states(meta, parts)
+
+    @abstractmethod
+    def _states(self) -> Content:
+        """What the models have learned; the names of their arrays begin with the numbers of the models."""
+
+    @abstractmethod
+    def _restore_states(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over what `_states` gave, with the arrays of each model by its number."""

@@ -12,7 +12,7 @@ import numpy as np
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 
-Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a snapshot: plain values, and arrays by name
+Content = tuple[dict[str, Any], dict[str, Any]]  # of a snapshot: plain values, and arrays or bytes by name
 
 
 class Saved:
@@ -45,41 +45,67 @@ class Saved:
         """Read from a file that `save` wrote."""
         return cls.from_bytes(snapshot.read(path))
 
+    def to_bytes(self) -> bytes:
+        """The whole as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
+
+        Raises
+        ------
+        SnapshotError
+            If a label or a name is not a str, int, float or bool.
+        """
+        return snapshot.pack(self._name_in_snapshots(), *self._content())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote.  It goes on bit for bit as the stored one would.
+
+        Raises
+        ------
+        SnapshotError
+            If the data are damaged, of another class, or from a newer format.
+        """
+        return cls._of_bytes(data)
+
     def digest(self) -> str:
-        """SHA-256 of what was learned: two with the same digest continue alike."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        """SHA-256 of what was learned.
+
+        Two with the same digest continue alike.  Caches, devices and counters do not change it.
+        """
+        return hashlib.sha256(snapshot.pack(self._name_in_snapshots(), *self._learned_content())).hexdigest()
+
+    @classmethod
+    def _name_in_snapshots(cls) -> str:
+        return cls.__name__
+
+    @classmethod
+    def _of_bytes(cls, data: bytes, *how: Any) -> Self:
+        """What a snapshot holds; `how` is what else `_of_content` needs."""
+        kind = cls._name_in_snapshots()
+        meta, arrays = snapshot.unpack(data, kind)
+        with snapshot.reading(kind):
+            return cls._of_content(meta, arrays, *how)
 
     @abstractmethod
-    def to_bytes(self) -> bytes:
-        """The whole as a snapshot."""
+    def _content(self) -> Content:
+        """Everything that it takes to go on."""
+
+    def _learned_content(self) -> Content:
+        """What was learned, without what may differ between two that continue alike."""
+        return self._content()
 
     @classmethod
     @abstractmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` wrote."""
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        """Make it of what `_content` gave."""
 
 
-class Storable(Saved):
-    """Copying, unpickling and saving of models."""
-
-    def __setstate__(self, state: dict) -> None:
-        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
+class Computing(Saved):
+    """Saving of what computes kernel values, whose reader may choose other caches and another device."""
 
     @classmethod
     def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
         """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
         return cls.from_bytes(snapshot.read(path), cache_mb, device)
-
-    def to_bytes(self) -> bytes:
-        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
-
-        Raises
-        ------
-        SnapshotError
-            If a label or a feature's name is not a str, int, float or bool.
-        """
-        return snapshot.pack(self._name_in_snapshots(), *self._content())
 
     @classmethod
     def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
@@ -99,30 +125,21 @@ class Storable(Saved):
         SnapshotError
             If the snapshot is damaged, of another class, or from a newer format.
         """
-        meta, arrays = snapshot.unpack(data, cls._name_in_snapshots())
-        with snapshot.reading(cls._name_in_snapshots()):
-            model = cls._of_meta(meta, cache_mb, device)
-            model._take_over(meta, arrays)
-        return model
+        return cls._of_bytes(data, cache_mb, device)
 
-    def digest(self) -> str:
-        """SHA-256 of what was learned.
 
-        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
-        """
-        return hashlib.sha256(snapshot.pack(self._name_in_snapshots(), *self._learned_content())).hexdigest()
+class Storable(Computing):
+    """Copying, unpickling and saving of models."""
+
+    def __setstate__(self, state: dict) -> None:
+        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
+        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
 
     @classmethod
-    def _name_in_snapshots(cls) -> str:
-        return cls.__name__
-
-    @abstractmethod
-    def _content(self) -> Content:
-        """Everything that the model needs to go on."""
-
-    @abstractmethod
-    def _learned_content(self) -> Content:
-        """What was learned, without what may differ between models that continue alike."""
+    def _of_content(cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], *how: Any) -> Self:
+        model = cls._of_meta(meta, *how)
+        model._take_over(meta, arrays)
+        return model
 
     @classmethod
     @abstractmethod

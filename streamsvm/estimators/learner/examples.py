@@ -1,7 +1,7 @@
 """A block of examples on its way from the input to compiled code."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,14 +9,14 @@ import numpy as np
 from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling.state import NO_ROWS, RawRows
 from streamsvm.estimators.inputs.named_rows import joined_rows, rows_at
-from streamsvm.online.arrival import Block
+from streamsvm.online.arrival import NOTHING_SAID, Block
 
 
 class Examples(NamedTuple):
     """A block of examples to learn.
 
     `own_ids` says whether the user gave the ids.  `born` holds each example's number, or its time.  `raw` has the
-    features before they are scaled; it is empty if the scale does not change them.
+    features before they are scaled; it is empty if the scale does not change them.  For `said` see `online.arrival`.
     """
 
     q: Queries
@@ -26,17 +26,18 @@ class Examples(NamedTuple):
     own_ids: bool
     born: np.ndarray
     raw: RawRows = NO_ROWS
+    said: np.ndarray = NOTHING_SAID
 
     def part(self, t: int, end: int) -> "Examples":
         """The examples from t on, before `end`."""
         own = slice(t, end)
         raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
-        others = (self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own], raw)
+        others = (self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own], raw, self.said[own])
         return Examples(self.q.part(t, end), *others)
 
     def compiled(self) -> Block:
         """The block for compiled code."""
-        return Block(*self.q, self.lo, self.hi, self.ids, self.born, *self.raw[:3])
+        return Block(*self.q, self.lo, self.hi, self.ids, self.born, self.said, *self.raw[:3])
 
 
 class LabelledBlock(NamedTuple):
@@ -44,6 +45,8 @@ class LabelledBlock(NamedTuple):
 
     `own_ids` says whether the user gave the ids, `born` holds numbers or times, and `growth` the number of columns
     after each example.  `raw` has the features before they are scaled, as in `Examples`, and `given` by column.
+    `said` has what the models said of each example, if its label came late, otherwise None; see `late`.  It is empty if
+    no label did.
     """
 
     q: Queries
@@ -55,6 +58,7 @@ class LabelledBlock(NamedTuple):
     growth: np.ndarray
     raw: RawRows = NO_ROWS
     given: RawRows = NO_ROWS
+    said: Sequence[Any] = ()
 
     def part(self, t: int, end: int) -> "LabelledBlock":
         """The examples from t on, before `end`."""
@@ -63,7 +67,9 @@ class LabelledBlock(NamedTuple):
         own = slice(t, end)
         raw, given = (rows.part(t, end) if len(rows.sq) else rows for rows in (self.raw, self.given))
         of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
-        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw, given)
+        return LabelledBlock(
+            self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw, given, self.said[own]
+        )
 
     def rows(self, rows: np.ndarray) -> "LabelledBlock":
         """These examples, in rising order."""
@@ -72,7 +78,8 @@ class LabelledBlock(NamedTuple):
         raw = RawRows(*chosen_rows(self.raw, rows)) if len(self.raw.sq) else self.raw
         of_user = ([self.labels[t] for t in rows], self.weights[rows], self.ids[rows], self.own_ids)
         q = Queries(*chosen_rows(self.q, rows))
-        return LabelledBlock(q, *of_user, self.born[rows], self.growth[rows], raw)
+        said = [self.said[t] for t in rows] if self.said else ()
+        return LabelledBlock(q, *of_user, self.born[rows], self.growth[rows], raw, said=said)
 
 
 def chosen_rows(q: Any, rows: np.ndarray) -> tuple[Any, ...]:

@@ -36,8 +36,7 @@ from streamsvm.estimators.learner.state import (
     rescale_if_due,
 )
 from streamsvm.online import arrival
-from streamsvm.online.arrival import learn_example
-from streamsvm.online.lasvm import keep_block
+from streamsvm.online.arrival import NOTHING_SAID, learn_example
 from streamsvm.online.removal.window import FAR
 
 # The kernel values of a part of a block with an expansion, if they are known already; see `online.arrival`.
@@ -46,8 +45,8 @@ ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
 # ---------------------------------------------------------------------------------------------------------- one example
 
 
-def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> None:
-    """Learn one example, completely or not at all."""
+def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any, said: float = math.nan) -> None:
+    """Learn one example, completely or not at all; for `said` see `online.arrival`."""
     # 1. What the user gave, and what follows from it: the box, the id and the age.
     positive = arguments.label_of(y)
     box = arguments.box_of(state.C, w, class_weight(state, positive, arriving=True))
@@ -81,7 +80,7 @@ def learn(state: State, x: dict, y: Any, w: float, id: int | None, t: Any) -> No
     counts = state.class_counts[False] + (lo < 0.0), state.class_counts[True] + (hi > 0.0)
     learned = (state.n_seen + 1, counts, number, n_columns, born, now)
     noted = (state.n_seen, number, born, now, positive, hi - lo, columns, values)
-    before, margin = members_of(state), np.array([math.nan])
+    before, margin = members_of(state), np.array([math.nan, said])
 
     def note_all() -> None:
         note(state, *learned)
@@ -154,11 +153,18 @@ def make_room(state: State, values: np.ndarray, binary: bool) -> None:
 
 
 def learn_batch(
-    state: State, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, before: np.ndarray | None = None
+    state: State,
+    X: Any,
+    y: Any,
+    w: Any = None,
+    ids: Any = None,
+    t: Any = None,
+    before: np.ndarray | None = None,
+    said: np.ndarray = NOTHING_SAID,
 ) -> np.ndarray:
     """Learn a batch of examples in sequence; return the margin of each before it was learned, (n,).
 
-    `before` receives what the model said of each; see `online.arrival`.
+    `before` receives what the model says of each, and `said` has what it said long ago; see `online.arrival`.
     """
     n = n_rows(X)
     positive = arguments.labels_of(X, y, n)
@@ -168,8 +174,9 @@ def learn_batch(
 
     def learn(first: int, growth: np.ndarray, part: slice, q: Queries, filled: RawRows) -> None:
         rows = slice(first + part.start, first + part.stop)
-        block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows], state.scale.kept(filled))
-        learn_queries(state, block, margins[rows], growth[part], noted=filled, told=_part_of(before, rows))
+        raw = state.scale.kept(filled)
+        block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows], raw, said[rows])
+        learn_queries(state, block, margins[rows], growth[part], noted=filled, before=_part_of(before, rows))
 
     for rows, raw, growth in raw_batches(state, X, learning=True):
         rescale, learn_part = partial(rescale_if_due, state), partial(learn, rows.start, growth)
@@ -264,7 +271,7 @@ def learn_queries(
     values_of: ValuesOf | None = None,
     counts: bool = True,
     noted: RawRows | None = None,
-    told: np.ndarray | None = None,
+    before: np.ndarray | None = None,
 ) -> None:
     """Learn a block.
 
@@ -284,7 +291,7 @@ def learn_queries(
         Whether the examples count in `n_seen` and `class_counts`.
     noted
         The examples as the reservoir notes them; default: it does not note the block.
-    told
+    before
         Receives what the model says of each example before it is learned; see `online.arrival`.
     """
     # 1. What does not change while the block is learned.
@@ -312,10 +319,10 @@ def learn_queries(
 
     try:
         while done < len(margins):
-            before = members_of(state)
+            members = members_of(state)
             try:
                 # 2. Members leave that the next example replaces, or that are too old or too many.
-                leaving = told is not None and (done in returning or eviction.is_due(state, int(now[done])))
+                leaving = before is not None and (done in returning or eviction.is_due(state, int(now[done])))
                 own_value = _value_of(state, block.part(done, done + 1)) if leaving else math.nan
                 if done in returning:
                     forget_slots(state, eviction.replaced_by(state, block, done))
@@ -325,14 +332,14 @@ def learn_queries(
                 end = min(end, done + state.next_look - state.n_seen)
                 end = eviction.until_replaced(state, block, done, end, returning)
                 # 4. Compiled code learns it, or as much as there is room for.
-                more = _part_of(told, slice(done, end))
+                more = _part_of(before, slice(done, end))
                 n = _learn_part(state, block.part(done, end), margins[done:end], done, values_of, more)
                 if more is not None and leaving and n:
                     more[0, 0] = own_value  # what it says with the members that have left
                 done = learned(done, done + n)
             except BaseException:
                 before_it, done = done, learned(done, done + n_learned(margins[done:]))
-                recover(state, before, done - before_it)
+                recover(state, members, done - before_it)
                 raise
             if state.n_seen == state.next_look:
                 look(state)
@@ -367,8 +374,6 @@ def _learn_part(
         products = values_of(state.expansion, slice(first, first + len(margins)))
     limit = FAR if state.budget is None else int(state.budget)
     s, block = in_room(state), part.compiled()
-    if state.keeps_all and before is None:
-        return keep_block(s, state.kernel, block, part.own_ids, *products, limit, margins)
     notes, noted = (state.calibration, clock_of(state)), arrival.NOTHING_BEFORE if before is None else before
     return arrival.learn_block(
         s, state.kernel, state.rule, block, part.own_ids, *products, *notes, limit, margins, noted

@@ -18,8 +18,8 @@ from streamsvm.core.class_weights import Counts
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS
 from streamsvm.core.saving import dumping, snapshot
 from streamsvm.core.saving.snapshot import require, require_array
+from streamsvm.estimators.inputs.checks import plain_names
 from streamsvm.estimators.inputs.features import FeatureTable
-from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.state import LOOK_EVERY, NEVER, State
 from streamsvm.online.outputs.calibration import THRESHOLD
 from streamsvm.online.outputs.sigmoid import MAX_SLOPE, MIN_SLOPE
@@ -27,21 +27,23 @@ from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST, LARGEST_WEIG
 from streamsvm.online.removal.window import FAR, MICROSECOND
 
 
-def dump(state: State, parameters: Mapping[str, Any]) -> Content:
-    """What was learned by these parameters, except the scale, which several models may share."""
-    meta = {
-        "parameters": {name: _plain(value) for name, value in parameters.items()},
-        "n_seen": state.n_seen,
-        "class_counts": list(state.class_counts),
-        "next_id": state.next_id,
-        "features": state.features.names(),
-    }
-    if state.window:
-        meta["latest"] = state.window.latest
+def described(state: State, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain values of a model with these parameters, whose features these are."""
+    given = {name: _plain(value) for name, value in parameters.items()}
+    return {"parameters": given, "features": state.features.names(), **counts_of(state)}
+
+
+def counts_of(state: State) -> dict[str, Any]:
+    """The numbers of examples, the next id and the clock."""
+    counts = {"n_seen": state.n_seen, "class_counts": list(state.class_counts), "next_id": state.next_id}
+    return counts | ({"latest": state.window.latest} if state.window else {})
+
+
+def arrays_of(state: State) -> dict[str, np.ndarray]:
+    """What was learned, except the scale, which several models may share."""
     arrays = dumping.dump(state.expansion, len(state.features), state.scale.n_places)
-    arrays["sigmoid"] = state.sigmoid
-    arrays |= state.reservoir.dump()
-    return meta, arrays | ({"threshold": state.calibration[THRESHOLD:]} if _learns_threshold(state) else {})
+    arrays |= {"sigmoid": state.sigmoid, **state.reservoir.dump()}
+    return arrays | ({"threshold": state.calibration[THRESHOLD:]} if _learns_threshold(state) else {})
 
 
 def forget_work(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -64,14 +66,14 @@ def untaught(model: type, meta: Mapping[str, Any], cache_mb: float | None, devic
 
 def restore_columns(state: State, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Take over the features and their scale."""
-    state.features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+    state.features = FeatureTable.of_names(plain_names(meta, "features"))
     state.features.takes_gaps = state.scale.scales
     state.scale.restore(arrays, len(state.features.columns))
     state.kernel = state.scale.adapted(state.kernel)
 
 
 def restore(state: State, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Take over what `dump` gave, by a state that has its features and its scale already."""
+    """Take over what `counts_of` and `arrays_of` gave, by a state that has its features and its scale already."""
     restore_counts(state, meta)
     restore_arrays(state, arrays)
     if "class_counts" not in meta:  # written by version 0.1.0

@@ -7,7 +7,9 @@ from typing import Any, Self
 import numpy as np
 from river import base
 
+from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
+from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.learner import late
 from streamsvm.estimators.learner.copies import Content, Storable
 from streamsvm.estimators.learner.explaining import Explanation
@@ -133,7 +135,16 @@ class Asking(Storable, base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None, margins: Any = None) -> None:
         """Learn a batch of examples in sequence, as a loop of `learn_one`; see `LASVM.learn_many`."""
-        late.learn_many(self, X, y, w, ids, t, None if margins is None else list(margins))
+        n = n_rows(X)
+        labels, weights = self._labels_of(X, y, n), arguments.weights_of(w, n).tolist()
+        numbers = [None] * n if ids is None else arguments.ids_of(ids, n).tolist()
+        times = [t] * n if t is None or np.ndim(t) == 0 else list(t)
+        if len(times) != n:
+            raise ValueError(f"t has {len(times)} entries for {n} rows of X; one for each row is needed")
+        said = [None] * n if margins is None else late.each(margins, n, lambda margin: margin)
+        rows = self._features.rows(X, learning=True)
+        for each in zip(rows, labels, weights, numbers, times, said, strict=True):
+            self.learn_one(*each)
         self._y_name = getattr(y, "name", None)
 
     def forget(self, ids: int | Iterable[int]) -> int:

@@ -1,7 +1,7 @@
 """The experts beside the model: their columns, their state, and when the spans and the bins begin anew."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from streamsvm.online.mixture.spans import BLOCK, Span
 MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
 NONE = -1  # the number of no class
 STEP = BLOCK // 4  # records after which the spans are looked at
-State = TypeVar("State", linear.Linear, pairs.Pairs, advice.Advice)
 SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")
 OWN_OF_SPANS, OWN_OF_FITS = ("coef", "gamma"), ("b", "losses")  # of each class
 SHARED_OF_SPANS = [name for name in Span._fields if name not in ("block", *OWN_OF_SPANS)]
@@ -175,74 +174,60 @@ class Experts:
     # ------------------------------------------------------------------------------------------------------ snapshots
 
     def dump(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The state as plain values, and arrays; names of a class but the first begin with its number."""
-        arrays = {"latest.X": self.latest.X, "latest.y": self.latest.y}
-        for i, fit in enumerate(self.fits):
-            arrays |= {f"span{i}.{name}": getattr(fit.span, name) for name in SHARED_OF_SPANS}
-            arrays[f"span{i}.metric"] = fit.span.metric if fit.is_full else np.diagflat(fit.span.metric)
-            arrays |= {f"span{i}.block": fit.span.block[: self.latest.n - self.n_taken], f"span{i}.A": np.tril(fit.A)}
-        for c in range(len(self.rules)):
-            own = self._of_class(c)
-            arrays |= {f"class{c}.{name}": own[name] for name in own if name not in SHARED} if c else own
+        """The state as plain values, and arrays."""
         meta = {"columns": list(self.columns), "n": self.latest.n, "n_taken": self.n_taken, "n_solved": self.n_solved}
-        return meta | {"n_classes": len(self.rules), "n_fitted": self.n_fitted}, arrays
+        meta |= {"n_classes": len(self.rules), "n_fitted": self.n_fitted}
+        return meta, {name: _as_stored(name, array) for name, array in self._arrays()}
 
-    def _of_class(self, c: int) -> dict[str, np.ndarray]:
-        arrays: dict[str, np.ndarray] = {}
-        for prefix, state in (("lines", self.lines[c]), ("pairs", self.pairs[c]), ("rule", self.rules[c])):
-            own = {f"{prefix}.{name}": array for name, array in state._asdict().items()}
-            arrays |= {name: array.reshape(_shape(name, array)) for name, array in own.items()}
+    def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        """The arrays of the state themselves; names of a class but the first begin with its number."""
+        yield from (("latest.X", self.latest.X), ("latest.y", self.latest.y))
         for i, fit in enumerate(self.fits):
-            arrays |= {f"span{i}.{name}": getattr(fit.spans[c], name) for name in OWN_OF_SPANS}
-            arrays |= {f"span{i}.{name}": getattr(fit, name)[c] for name in OWN_OF_FITS}
-        return arrays
+            yield from ((f"span{i}.{name}", getattr(fit.span, name)) for name in SHARED_OF_SPANS)
+            yield from ((f"span{i}.block", fit.span.block[: self.latest.n - self.n_taken]), (f"span{i}.A", fit.A))
+        for c, (line, pair, rule) in enumerate(zip(self.lines, self.pairs, self.rules, strict=True)):
+            prefix = f"class{c}." if c else ""
+            states: dict[str, Any] = {"lines": line, "pairs": pair, "rule": rule}
+            for part, state in states.items():
+                own = {f"{part}.{name}": array for name, array in state._asdict().items()}
+                shown = {name: array.reshape(_shape(name, array)) for name, array in own.items()}
+                yield from ((prefix + name, array) for name, array in shown.items() if not (c and name in SHARED))
+            for i, fit in enumerate(self.fits):
+                yield from ((f"{prefix}span{i}.{name}", getattr(fit.spans[c], name)) for name in OWN_OF_SPANS)
+                yield from ((f"{prefix}span{i}.{name}", getattr(fit, name)[c]) for name in OWN_OF_FITS)
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over what `dump` gave, or raise a SnapshotError."""
+        """Take over what `dump` gave, or raise a SnapshotError; nothing has been learned yet."""
         if "n_unsolved" in meta:
             meta = _renewed(meta)
         names = snapshot.field(meta, "columns", list)
         self.columns = {name: j for j, name in enumerate(names)}
-        d, self.latest.n = len(names), snapshot.count(meta, "n")
-        require(len(self.columns) == d <= MOST_COLUMNS, "the columns of the experts")
+        require(len(self.columns) == len(names) <= MOST_COLUMNS, "the columns of the experts")
         n, self.n_fitted = snapshot.count(meta, "n_classes"), snapshot.count(meta, "n_fitted")
         are_there = n < 2 or f"class{n - 1}.rule.shares" in arrays  # before anything is made for each
         require(are_there and 1 <= self.n_fitted <= n, "the numbers of classes")
-        self.latest.X, self.latest.y = _taken(arrays, "latest.X", (BUFFER, d)), _taken(arrays, "latest.y", (BUFFER,))
-        self.n_taken, self.n_solved = snapshot.count(meta, "n_taken"), snapshot.count(meta, "n_solved")
+        m = len(require_array(arrays, "span0.squares", np.float64, (None,)))
+        require(m <= BUFFER, "the basis of a span")  # it is as long as it was made: older states have 250
+        self._widen(len(names))
+        for fit in self.fits:
+            fit.make_room(m)
+        for _ in range(1, n):
+            self._begin_class()
+        self.latest.n, self.n_taken = snapshot.count(meta, "n"), snapshot.count(meta, "n_taken")
+        self.n_solved = snapshot.count(meta, "n_solved")
         in_block = self.latest.n - self.n_taken
         require(0 <= in_block < BLOCK and self.n_solved <= self.latest.n, "the records of the spans")
-        shared = {name: array for name, array in arrays.items() if name in SHARED}
-        own = [arrays] + [shared | part for part in (_part(arrays, f"class{c}.") for c in range(1, n))]
-        self.lines = [_like(linear.new_linear(d), part, "lines") for part in own]
-        self.pairs = [_like(pairs.new_pairs(d), part, "pairs") for part in own]
-        self.rules = [_like(advice.new_advice(K), part, "rule") for part in own]
-        for i, fit in enumerate(self.fits):
-            self._restore_fit(fit, f"span{i}.", d, own)
-        require(len(self.fits[0].A) == len(self.fits[1].A), "the bases of the spans")
         self._make_room()
-
-    def _restore_fit(self, fit: Fit, prefix: str, d: int, own: Sequence[Mapping[str, np.ndarray]]) -> None:
-        arrays = own[0]
-        m = len(require_array(arrays, f"{prefix}squares", np.float64, (None,)))
-        require(m <= BUFFER, "the basis of a span")  # it is as long as it was made: older states have 250
-        shapes = {"mean": (d,), "factor": (d,), "metric": (d, d), "basis": (d, m), "squares": (m,)}
-        shared = {name: _taken(arrays, prefix + name, shape) for name, shape in shapes.items()}
-        if not fit.is_full:
-            shared["metric"] = np.diagonal(shared["metric"]).copy()[np.newaxis]
-        block = np.zeros((BLOCK, m))
-        in_block = self.latest.n - self.n_taken
-        block[:in_block] = _taken(arrays, f"{prefix}block", (in_block, m))
-        shapes = {"coef": (len(RIDGES), m), "gamma": (2,)}
-        fit.spans = [
-            Span(**shared, block=block, **{name: _taken(part, prefix + name, shapes[name]) for name in OWN_OF_SPANS})
-            for part in own
-        ]
-        require(all(span.gamma[1] in range(len(RIDGES)) for span in fit.spans), "the ridge of a span")
-        fit.note_basis()
-        fit.A = np.asfortranarray(_taken(arrays, f"{prefix}A", (m, m)))
-        fit.b = np.array([_taken(part, f"{prefix}b", (m,)) for part in own])
-        fit.losses = np.array([_taken(part, f"{prefix}losses", (len(RIDGES),)) for part in own])
+        for name, array in self._arrays():
+            stored = _as_stored(name, array)
+            found = require_array(arrays, name, stored.dtype, stored.shape)
+            require(name == "latest.X" or not np.isnan(found).any(), f"{name} holds NaN")  # there it is a missing value
+            if "span" in name or name == "latest.y":
+                require_finite(arrays, name)
+            array[...] = found if found.shape == array.shape else np.diagonal(found)
+        for fit in self.fits:
+            require(all(span.gamma[1] in range(len(RIDGES)) for span in fit.spans), "the ridge of a span")
+            fit.note_basis()
 
 
 def _renewed(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,28 +239,12 @@ def _renewed(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {**meta, "n_taken": n_taken, "n_solved": n_solved, "n_classes": 1, "n_fitted": 1}
 
 
-def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _taken(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    array = require_array(arrays, name, np.float64, shape)
-    if name != "latest.X":  # NaN is a missing value
-        require_finite(arrays, name)
-    return array
+def _as_stored(name: str, array: np.ndarray) -> np.ndarray:
+    """An array as a snapshot has it: a diagonal metric is a matrix there."""
+    return np.diagflat(array) if name.endswith(".metric") and len(array) == 1 else array
 
 
 def _shape(name: str, array: np.ndarray) -> tuple[int, ...]:
     """The shape of an array of the state in snapshots: square matrices that lie below each other have three lengths."""
     *_, e = array.shape
     return (array.size // (e * e), e, e) if name in SQUARES else array.shape
-
-
-def _like(empty: State, arrays: Mapping[str, np.ndarray], prefix: str) -> State:
-    """The arrays of a snapshot, if they have the types and the shapes of those of this state."""
-    found = {}
-    for field, array in empty._asdict().items():
-        name = f"{prefix}.{field}"
-        found[field] = require_array(arrays, name, array.dtype, _shape(name, array)).reshape(array.shape)
-        require(not np.isnan(found[field]).any(), f"{name} holds NaN")
-    return empty._replace(**found)

@@ -74,12 +74,6 @@ class Fit:
         self.spans = [new_span(is_full)]
         self.A, self.b, self.losses = np.zeros((0, 0), order="F"), np.zeros((1, 0)), np.zeros((1, len(RIDGES)))
 
-    def __setstate__(self, stored: dict) -> None:
-        """Take over a pickle, also an older one, which has a diagonal metric as a matrix."""
-        self.__dict__.update(stored)
-        if not self.is_full and len(self.span.metric) != 1:
-            self._share(metric=np.diagonal(self.span.metric)[np.newaxis].copy())
-
     @property
     def span(self) -> Span:
         """The span of the first class; those of the others differ in `coef`, and in the ridge in use."""
@@ -97,6 +91,13 @@ class Fit:
         of_metric = (more if self.is_full else (0, 0), more)
         room: dict[str, Any] = {"mean": more, "factor": more, "metric": of_metric, "basis": (more, (0, 0))}
         self._share(**{name: np.pad(getattr(self.span, name), pads) for name, pads in room.items()})
+
+    def make_room(self, m: int) -> None:
+        """Make room for a basis of m records."""
+        d, n = len(self.span.mean), len(self.spans)
+        self._share(basis=np.zeros((d, m)), squares=np.zeros(m), block=np.zeros((BLOCK, m)))
+        self.spans = [span._replace(coef=np.zeros((len(RIDGES), m))) for span in self.spans]
+        self.A, self.b = np.zeros((m, m), order="F"), np.zeros((n, m))
 
     def _share(self, **arrays: np.ndarray) -> None:
         self.spans = [span._replace(**arrays) for span in self.spans]
@@ -153,17 +154,14 @@ class Fit:
         mean, factor, variance = scale_of(X)
         metric = self._learned_metric(X[-(BUFFER // 4) :])  # as many as lie between two solutions
         size = min(SIZE, len(X))
-        self._share(mean=mean, factor=factor, metric=metric, block=np.zeros((BLOCK, size)))
+        self.make_room(size)
+        self._share(mean=mean, factor=factor, metric=metric)
         U = self._placed(X)
         basis = np.ascontiguousarray(U[np.arange(size) * len(X) // size].T)
         self._share(basis=basis, squares=np.square(basis).sum(axis=0))
         gamma = 1.0 / max(variance, 1e-12)
-        self.spans = [
-            span._replace(coef=np.zeros((len(RIDGES), size)), gamma=np.array([gamma, span.gamma[1]]))
-            for span in self.spans
-        ]
+        self.spans = [span._replace(gamma=np.array([gamma, span.gamma[1]])) for span in self.spans]
         self.note_basis()
-        self.A, self.b = np.zeros((size, size), order="F"), np.zeros((len(Y), size))
         for begin in range(0, len(X), BLOCK):
             part = slice(begin, begin + BLOCK)  # its kernel values are in a near memory
             self._add(self._kernel_rows(U[part]), Y[:, part])

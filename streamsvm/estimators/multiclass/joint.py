@@ -11,7 +11,7 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.scaling.state import RawRows
 from streamsvm.estimators.learner.state import State, clock_of, interruptible, members_of, note, recover
 from streamsvm.online import arrival
-from streamsvm.online.arrival import Block
+from streamsvm.online.arrival import NOTHING_SAID, Block
 from streamsvm.online.joint_learning import (
     COUNTS,
     LEARNED,
@@ -27,6 +27,8 @@ from streamsvm.online.joint_learning import (
 )
 from streamsvm.online.union import Union
 
+NO_COLUMNS = np.empty((0, 0))
+
 
 class Lecture(NamedTuple):
     """Examples with these numbers and ages for several models; for the other arrays see `online.joint_learning`."""
@@ -39,11 +41,12 @@ class Lecture(NamedTuple):
     boxes: np.ndarray
     classes: np.ndarray
     at: np.ndarray
+    said: np.ndarray = NO_COLUMNS
 
     def compiled(self) -> Block:
         """The examples for compiled code, which has their boxes from `boxes`."""
         none = np.zeros(len(self.numbers))
-        return Block(*self.q, none, none, self.numbers, self.born, *self.raw[:3])
+        return Block(*self.q, none, none, self.numbers, self.born, NOTHING_SAID, *self.raw[:3])
 
 
 class JointModels:
@@ -109,7 +112,7 @@ class JointModels:
         arriving: bool,
     ) -> None:
         state, (begin, end) = self.models[0], span
-        course = Course(given.W, given.boxes, given.classes, given.at, signs, self._tables, place)
+        course = Course(given.W, given.boxes, given.classes, given.at, signs, given.said, self._tables, place)
         pos_weight = 0.0 if isinstance(state.pos_weight, str) else float(state.pos_weight)
         rest = (state.kernel, state.rule, given.compiled(), course, begin, end, pos_weight, n_features, arriving)
         try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
-from streamsvm.estimators.learner import forgetting, learning
+from streamsvm.estimators.learner import forgetting, late, learning
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.sharing import to_the_end
 from streamsvm.estimators.learner.state import State, note, slots_of
@@ -211,6 +211,8 @@ class JointLearning(BinaryModels):
         """Let all models learn the examples from `begin` on, before `end`, of classes that have begun."""
         if begin < end and begin not in lesson.done:
             given, place = lesson.lectures[ARRIVING], lesson.place_of(begin)
+            if lesson.part.said:
+                given = given._replace(said=late.columns(lesson.part.said, self._current()))
             self._all_jointly().learn(given, place, begin, end, self._union, len(self._features))
             lesson.done.add(begin)
 
@@ -269,7 +271,8 @@ class JointLearning(BinaryModels):
         rows = rows[done:]
         part, signs = lesson.part.rows(rows), signs[rows]
         lo, hi, born = learning.boxes_of(state, signs > 0, np.where(signs, part.weights, 0.0), part.born)
-        block = Examples(part.q, lo, hi, lesson.numbers[rows], part.own_ids, born, part.raw)
+        said = late.columns(part.said, [key]).ravel()
+        block = Examples(part.q, lo, hi, lesson.numbers[rows], part.own_ids, born, part.raw, said)
         values_of = partial(union.values_of, self._union, lesson.W, lesson.first, rows)
         learning.learn_queries(state, block, margins[done:], values_of=values_of)
 

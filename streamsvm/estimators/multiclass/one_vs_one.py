@@ -1,7 +1,7 @@
 """One-versus-one: a model for each pair of classes, which vote."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -11,9 +11,7 @@ from streamsvm.batch.multiclass.class_pairs import PairOptimum
 from streamsvm.core import sparse as sp
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.fixed import fixed_parameters
-from streamsvm.estimators.inputs.checks import label_of
 from streamsvm.estimators.learner import late
-from streamsvm.estimators.learner.base import Margins
 from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Part
 from streamsvm.estimators.learner.state import State, batches, note
 from streamsvm.estimators.learners import ALGORITHMS
@@ -167,11 +165,7 @@ class OneVsOne(MulticlassSVM):
         found = ((key, state) for key, state in self._made.items() if label in key)
         return next((state.class_counts[key[0] == label] for key, state in found), 0)
 
-    def _signed(self, y: Any, margin: Any) -> Margins:
-        label, given = label_of(y), late.by_class(margin, self.pairs)
-        return {pair: (pair[0] == label, f) for pair, f in given.items() if label in pair}
-
-    def _each_margin(self, margins: Any) -> Sequence[Any]:
+    def _each_margin(self, margins: Any) -> Any:
         return late.each_row(margins, self._first_pairs)
 
     def _first_pairs(self, n: int) -> list[tuple[Hashable, Hashable]]:
@@ -303,7 +297,7 @@ class OneVsOne(MulticlassSVM):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def _restore_states(self, states: Any, parts: Any) -> None:
-        super()._restore_states(states, parts)
+    def _restore_models(self, states: Any, parts: Any) -> None:
+        super()._restore_models(states, parts)
         self._labels = list(dict.fromkeys(label for key in states for label in key))
         self._models = self._made

@@ -1,16 +1,12 @@
 """`OneVsRest`: several classes, with a model for each of them."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsvm.core.fixed import fixed_parameters
-from streamsvm.estimators.inputs.checks import (
-    label_of,
-)
 from streamsvm.estimators.learner import late
-from streamsvm.estimators.learner.base import Margins
 from streamsvm.estimators.learner.explaining import NEITHERS, OWN, RIVALS, Part
 from streamsvm.estimators.learners import LEARNERS
 from streamsvm.estimators.multiclass.binary_models import known_once
@@ -150,11 +146,7 @@ class OneVsRest(MulticlassSVM):
         others = next((sum(other.class_counts) for other in self._made.values()), 0)
         self._made[label] = self._new_model((others, 0))
 
-    def _signed(self, y: Any, margin: Any) -> Margins:
-        label = label_of(y)
-        return {key: (key == label, f) for key, f in late.by_class(margin, self.labels).items()}
-
-    def _each_margin(self, margins: Any) -> Sequence[Any]:
+    def _each_margin(self, margins: Any) -> Any:
         return late.each_row(margins, lambda n: self.labels[:n])
 
     def _signs(self) -> np.ndarray:

@@ -11,19 +11,19 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError, require
 from streamsvm.estimators.inputs.checks import (
-    PLAIN,
     array_of_labels,
     frame_like,
     is_frame,
     label_of,
     labels_of,
     n_rows,
+    plain_names,
     require_plain,
     series_like,
     too_large,
 )
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import snapshots
+from streamsvm.estimators.learner import late, snapshots
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.explaining import Explanation, Part, of_classes
 from streamsvm.estimators.learner.state import batches
@@ -95,8 +95,8 @@ class MulticlassSVM(ForgettingModels):
     def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
         return labels_of(y, n)
 
-    def _calibrations(self) -> Mapping[Any, list[np.ndarray]]:
-        return {key: [state.calibration] for key, state in self._current().items()}
+    def _said_of(self, margin: Any) -> Mapping[Hashable, float]:
+        return late.by_key(margin)
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -215,26 +215,16 @@ class MulticlassSVM(ForgettingModels):
 
     def _content(self) -> Content:
         require_plain("label", [*self.labels, *(self.classes or ())])
-        common, _ = snapshots.dump(self._common, self.model._get_params())
-        states, arrays = self._states()
-        scale = self._common.scale.dump(len(self._features))
-        meta: dict[str, Any] = {
-            **common,
-            "algorithm": type(self.model).__name__,
-            "classes": None if self.classes is None else list(self.classes),
-            "labels": self.labels,
-            **states,
-        }
-        return meta, arrays | {f"common.{name}": array for name, array in scale.items()}
+        meta, arrays = self._content_with(self.model._get_params())
+        meta["algorithm"], meta["labels"] = type(self.model).__name__, self.labels
+        return meta | {"classes": None if self.classes is None else list(self.classes)}, arrays
 
     def _states(self) -> Content:
-        """What all models have learned."""
-        states, sizes = [], (len(self._features), self._common.scale.n_places)
-        arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
+        sizes = len(self._features), self._common.scale.n_places
+        states, arrays = [], {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
         for k, state in enumerate(self._models.values()):
-            meta, own = snapshots.dump(state, {})
-            states.append({name: meta[name] for name in meta if name not in ("parameters", "features")})
-            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+            states.append(snapshots.counts_of(state))
+            arrays |= {f"{k}.{name}": array for name, array in snapshots.arrays_of(state).items()}
         return {"states": states}, arrays
 
     @classmethod
@@ -244,22 +234,16 @@ class MulticlassSVM(ForgettingModels):
             raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
         return cls(cls._learners[algorithm]._of_meta(meta, cache_mb, device))
 
-    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
-        states = snapshot.field(meta, "states", list)
-        require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
-        keys = self._keys(labels)
-        require(len(set(labels)) == len(labels), f"a label occurs twice among {labels}")
+    def _restore_states(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        classes, labels = snapshot.field(meta, "classes", list, type(None)), plain_names(meta, "labels")
+        states, keys = snapshot.field(meta, "states", list), self._keys(labels)
         require(len(keys) == len(states), f"there are {len(labels)} labels, {len(states)} states")
         require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
         vars(self)["classes"] = classes
-        snapshots.restore_counts(self._common, meta)
-        parts = snapshots.by_prefix(arrays)
-        snapshots.restore_columns(self._common, meta, parts.get("common", {}))
-        self._restore_states(dict(zip(keys, states, strict=True)), parts)
+        self._restore_models(dict(zip(keys, states, strict=True)), parts)
 
-    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
-        """Take over what `_states` gave, by the models' keys, with the arrays of each model by its number."""
+    def _restore_models(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over the models by their keys, with the arrays of each model by its number."""
         sizes = len(self._features), self._common.scale.n_raw
         self._union = union.restore(parts.get("union", {}), self._common.kernel, *sizes, self.n_seen)
         live = self._union.live_slots()

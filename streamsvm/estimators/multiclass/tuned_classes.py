@@ -5,7 +5,6 @@ The classes share the columns and the scale, and no kernel values: their models 
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from streamsvm.estimators.learner.snapshots import by_prefix, restore_counts
 from streamsvm.estimators.learner.state import State, class_weight, in_room, note, slots_of
 from streamsvm.estimators.multiclass.binary_models import BinaryModels
 from streamsvm.estimators.tuned.auto import AutoLASVM
+from streamsvm.estimators.tuned.said import Said
 from streamsvm.estimators.tuned.tuning import Promotion, Setting
 
 
@@ -57,15 +57,17 @@ class TunedClasses(BinaryModels):
 
     # ------------------------------------------------------------------------------------------------------- learning
 
-    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+    def _learn_example(
+        self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int, said: list
+    ) -> None:
         """Learn one example: with the models that predict at once, with the others later; see `tuned.waiting`."""
         self._rescale_if_due()
         scale, n_seen, n_columns = self._common.scale, self.n_seen + 1, len(self._features)
         scale.fit_room(self._features)
         still, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
         waiting = [model._waiting_for(filled, k == label, w, number, born) for k, model in self._models.items()]
-        if own_id or label not in self._models or None in waiting:
-            super()._learn_example(raw, label, w, number, own_id, born)
+        if own_id or said or label not in self._models or None in waiting:
+            super()._learn_example(raw, label, w, number, own_id, born, said)
             return
 
         def step() -> None:
@@ -77,10 +79,6 @@ class TunedClasses(BinaryModels):
 
         to_the_end(step)
         self._rescale_if_due()
-
-    def _calibrations(self) -> dict[Any, list[np.ndarray]]:
-        self._settle()
-        return {label: list(chain(*model._calibrations().values())) for label, model in self._models.items()}
 
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, the first example of a new class alone."""
@@ -100,7 +98,8 @@ class TunedClasses(BinaryModels):
         n = len(part.labels)
         for label, model in self._models.items():
             rest = part.part(model.n_seen - n_seen, n)
-            model._learn(rest._replace(labels=[other == label for other in rest.labels]))
+            said = [Said(one[label]) if one and label in one else None for one in rest.said]
+            model._learn(rest._replace(labels=[other == label for other in rest.labels], said=said))
         if begins_class:
             self._teach(part.labels[0], int(part.ids[0]), margins)
         note(self._common, n_seen + n, (0, 0), int(part.ids.max()), int(part.growth[-1]), 0, 0)
@@ -199,19 +198,18 @@ class TunedClasses(BinaryModels):
         self._settle()
         states, arrays = [], dict[str, np.ndarray]()
         for k, model in enumerate(self._models.values()):
-            state, own = model._models_content()
+            state, own = model._states()
             states.append(state | {"class_counts": list(model._common.class_counts)})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
         return {"states": states}, arrays
 
-    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
-        """Take over what `_states` gave, by label, with the arrays of each class by its number."""
+    def _restore_models(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
         counted = {"n_seen": self.n_seen, "next_id": self.next_id}
         for k, (label, state) in enumerate(states.items()):
             self._models[label] = model = self.model.clone()
             restore_counts(model._common, counted | {"class_counts": snapshot.field(state, "class_counts", list)})
             model._join(self._common, model._common.class_counts)
-            model._restore_models(state, by_prefix(parts.get(str(k), {})))
+            model._restore_states(state, by_prefix(parts.get(str(k), {})))
 
     def _learned_content(self) -> Content:
         self._settle()

@@ -16,7 +16,7 @@ from streamsvm.core.scaling.moments import WARM
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.prediction import Predictor
-from streamsvm.estimators.learner.snapshots import by_prefix, dump, restore_arrays, restore_columns, restore_counts
+from streamsvm.estimators.learner.snapshots import arrays_of, restore_arrays
 from streamsvm.estimators.learner.state import State
 from streamsvm.estimators.tuned.candidates import CandidateModels
 from streamsvm.estimators.tuned.tuner import Tuner
@@ -177,18 +177,12 @@ class AutoLASVM(Predictor, CandidateModels):
 
     def _content(self) -> Content:
         self._settle()
-        common, _ = dump(self._common, self._get_params())
-        own, arrays = self._models_content()
-        scale = self._common.scale.dump(len(self._features))
-        meta = {**common, **own}
-        return meta, arrays | {f"common.{name}": array for name, array in scale.items()}
+        return self._content_with(self._get_params())
 
-    def _models_content(self) -> Content:
-        """What the models and the tuner have learned."""
+    def _states(self) -> Content:
         arrays: dict[str, np.ndarray] = {}
         for number, state in self._models.items():
-            _, own = dump(state, {})
-            own |= state.scale.weights_to_store()
+            own = arrays_of(state) | state.scale.weights_to_store()
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
         return {"kernel_values_before": self._kernel_values_before, "tuner": self._tuner.to_plain()}, arrays
 
@@ -198,14 +192,7 @@ class AutoLASVM(Predictor, CandidateModels):
         parameters = snapshot.field(meta, "parameters", dict)
         return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
 
-    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        restore_counts(self._common, meta)
-        parts = by_prefix(arrays)
-        restore_columns(self._common, meta, parts.get("common", {}))
-        self._restore_models(meta, parts)
-
-    def _restore_models(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
-        """Take over what `_models_content` gave, with the arrays of each model by its number."""
+    def _restore_states(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
         before = snapshot.field(meta, "kernel_values_before", int)  # below 0 in some snapshots of older versions
         snapshot.require(abs(before) <= snapshot.LARGEST_COUNT, "the number of kernel values")
         self._kernel_values_before = before

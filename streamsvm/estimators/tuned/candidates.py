@@ -3,10 +3,12 @@
 After an interruption (Ctrl-C), some models may be ahead.  The others then first learn what they have missed.
 """
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,18 +22,18 @@ from streamsvm.core.scaling.state import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner import eviction, forgetting, late, learning
-from streamsvm.estimators.learner.base import Margins
+from streamsvm.estimators.learner import eviction, forgetting, learning
 from streamsvm.estimators.learner.composite import CompositeModel
 from streamsvm.estimators.learner.examples import Examples, LabelledBlock, n_learned, no_margins
 from streamsvm.estimators.learner.prediction import decide, decide_one
 from streamsvm.estimators.learner.sharing import begin_beside, to_the_end, use_scales
 from streamsvm.estimators.learner.state import State, class_weight, note, rescaled
-from streamsvm.estimators.tuned.said import Said, is_row, rows_of
+from streamsvm.estimators.tuned.said import Said, rows_of
 from streamsvm.estimators.tuned.tuner import Tuner, candidates_with
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, LIMITED_STARTS, STARTS, Setting
 from streamsvm.estimators.tuned.waiting import Waiting, block_of
 from streamsvm.estimators.tuned.weights import learned_scale
+from streamsvm.online.arrival import NOTHING_SAID
 from streamsvm.online.outputs.calibration import CUT
 from streamsvm.online.rescale import features_anew
 from streamsvm.online.warm_start import descendant
@@ -51,8 +53,6 @@ class _Lesson:
         Numbers of examples of the negative and of the positive class afterwards.
     margins
         Margins of the examples that each model has learned.
-    said
-        What the models said of the example, if there is one and its label came late.
     after
         The tuner and the models afterwards, once all models have learned the examples.
     """
@@ -62,7 +62,6 @@ class _Lesson:
     next_id: int
     class_counts: Counts
     margins: dict[int, np.ndarray] = field(default_factory=dict)
-    said: Said | None = None
     after: tuple[Tuner, dict[int, State]] | None = None
 
     @property
@@ -83,7 +82,6 @@ class CandidateModels(CompositeModel):
         self._tuner = Tuner(candidates_with(STARTS if model.budget is None else LIMITED_STARTS))
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
-        self._said: Said | None = None  # of the example that is being learned
         self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
 
     @abstractmethod
@@ -95,6 +93,9 @@ class CandidateModels(CompositeModel):
     def _label_of(self, y: Any) -> Hashable:
         return arguments.label_of(y)
 
+    def _said_of(self, margin: Any) -> Said:
+        return Said.of(margin)
+
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, in parts that end at checks."""
         self._catch_up()
@@ -104,10 +105,11 @@ class CandidateModels(CompositeModel):
             n_seen, weighty = self.n_seen + n, part.weights > 0.0
             next_id = max(self.next_id, n_seen, int(part.ids.max()) + 1)
             counts = self._counts_with(np.array(part.labels, bool), weighty)
-            lesson = _Lesson(part, n_seen, next_id, counts, said=self._said)
-            to_the_end(partial(self._have_all_learn, lesson))
+            to_the_end(partial(self._have_all_learn, _Lesson(part, n_seen, next_id, counts)))
 
-    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+    def _learn_example(
+        self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int, said: list
+    ) -> None:
         """Learn one example: the model that predicts at once, the others at the next check, many together."""
         self._rescale_if_due()
         scale = self._common.scale
@@ -116,10 +118,9 @@ class CandidateModels(CompositeModel):
         if raw.gaps and (raw.marks.any() or scale.has_gaps(raw.columns, 1)):
             # The scale takes in what was given, and the models what is filled in.
             state, (filled, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
-        at_once = own_id or self._said is not None
-        waiting = None if at_once else self._waiting_for(filled, bool(label), w, number, born)
+        waiting = None if own_id or said else self._waiting_for(filled, bool(label), w, number, born)
         if waiting is None:
-            super()._learn_example(raw, label, w, number, own_id, born)
+            super()._learn_example(raw, label, w, number, own_id, born, said)
             return
 
         def step() -> None:
@@ -137,7 +138,7 @@ class CandidateModels(CompositeModel):
             return None
         counts = self._counts_with(np.array([positive]), np.array([w > 0.0]))
         afterwards = len(self._features), self.n_seen + 1, counts
-        return Waiting(raw, positive, w, number, born, state, box, *afterwards, no_margins(1))
+        return Waiting(raw, positive, w, number, born, state, box, *afterwards, no_margins(2))
 
     def _take(self, waiting: Waiting, scale: Scaling) -> None:
         """Learn an example with the model that predicts; at a check, with the others too.
@@ -194,52 +195,12 @@ class CandidateModels(CompositeModel):
         values = {n: decide(s, X) if s.n_members else np.zeros(n_rows(X)) for n, s in self._models.items()}
         return rows_of(values[self._tuner.predicting], self.n_seen, values)
 
-    def learn_one(
-        self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None, margin: Any = None
-    ) -> None:
-        """Learn one example.
-
-        Parameters
-        ----------
-        x
-            Features by name.  A missing feature counts as 0, or is guessed; see `docs/records.md`.
-        y
-            Label.
-        w, id, t
-            Weight, id and time, as for `LASVM.learn_one`.
-        margin
-            If the label came late: what `margins_one` returned when the example was predicted.  What
-            `decision_function_one` returned will do for the probabilities, but not to judge the models.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a feature is not a finite number, or if the label, the weight, the id, the time or the margin is invalid.
-            The model then stays as it was.
-        """
-        self._said = Said.of(margin) if is_row(margin) else None
-        try:
-            super().learn_one(x, y, w, id, t, margin)
-        finally:
-            self._said = None
-
-    def _calibrations(self) -> dict[int, list[np.ndarray]]:
-        self._settle()
-        return {number: [state.calibration] for number, state in self._models.items()}
-
-    def _signed(self, y: Any, margin: Any) -> Margins:
-        """What each model said; if that is not known, what the one said that predicted: by now all would say more."""
-        label, said = arguments.label_of(y), self._said
-        f = late.finite(margin) if said is None else said.f
-        by_number = {} if said is None else said.by_number
-        return {number: (label, by_number.get(number, f)) for number in self._models}
-
     def _catch_up(self) -> None:
         """Let the other models learn what the one that predicts has learned already."""
         if not self._waiting:
             return
         block, last = block_of(self._waiting, self._common.scale), self._waiting[-1]
-        margins = {self._tuner.predicting: np.concatenate([waiting.margin for waiting in self._waiting])}
+        margins = {self._tuner.predicting: np.array([waiting.margin[0] for waiting in self._waiting])}
         lesson = _Lesson(block, last.n_seen, self.next_id, last.class_counts, margins)
 
         def step() -> None:
@@ -255,7 +216,8 @@ class CandidateModels(CompositeModel):
             for number, state in self._models.items():
                 margins = lesson.margins.setdefault(number, no_margins(n))
                 if n_learned(margins) < n:
-                    _learn_rest(lesson.block, state, margins)
+                    said = [math.nan if one is None else one.of_model(number) for one in lesson.block.said]
+                    _learn_rest(lesson.block, state, margins, said=np.array(said))
             lesson.after = self._judged(lesson)
         dropped = {number: state for number, state in self._models.items() if number not in lesson.after[1]}
         self._kernel_values_before += _kernel_values(dropped)
@@ -269,13 +231,10 @@ class CandidateModels(CompositeModel):
         tuner = self._tuner
         if self._judges_evenly:
             tuner, weighty[weighty] = tuner.evenly(positive[weighty])
-        margins, lag = lesson.margins, 0
-        if lesson.said is not None:
-            margins = {n: np.array([f]) for n, f in lesson.said.by_number.items()}
-            lag = max(0, lesson.n_seen - 1 - lesson.said.n_seen)
-        cuts = {n: candidate.cut for n, candidate in tuner.candidates.items() if n in margins}
-        wrong = {n: ((margins[n] > cut) != positive) & weighty for n, cut in cuts.items()}
-        tuner = tuner.counted(wrong, lag)
+        for rows, margins, lags in _alike(lesson):
+            cuts = {n: candidate.cut for n, candidate in tuner.candidates.items() if n in margins}
+            wrong = {n: ((margins[n] > cut) != positive[rows]) & weighty[rows] for n, cut in cuts.items()}
+            tuner = tuner.counted(wrong, lags)
         if lesson.n_seen % CHECK:
             return tuner, self._models
         n_members = {number: state.n_members for number, state in self._models.items()}
@@ -392,13 +351,36 @@ class CandidateModels(CompositeModel):
         return self._kernel_values_before + _kernel_values(self._models)
 
 
-def _learn_rest(block: LabelledBlock, state: State, margins: np.ndarray, counts: bool = True) -> None:
+def _alike(lesson: _Lesson) -> Iterator[tuple[slice, Mapping[int, np.ndarray], Sequence[int]]]:
+    """The examples of a lesson in runs that the same models are judged by.
+
+    Yields where they are, the models' margins, and how many examples had been learned since their predictions.
+    """
+    n, end = len(lesson.block.labels), 0
+    for judged, run in groupby(lesson.block.said or [None] * n, lambda one: one and one.judged):
+        said = list(run)
+        begin, end = end, end + len(said)
+        if judged is None:
+            yield slice(begin, end), {n: own[begin:end] for n, own in lesson.margins.items()}, ()
+            continue
+        margins = {number: np.array([one.by_number[number] for one in said]) for number in judged}
+        first = lesson.n_seen - n
+        yield slice(begin, end), margins, [max(0, t - one.n_seen) for t, one in enumerate(said, first + begin)]
+
+
+def _learn_rest(
+    block: LabelledBlock,
+    state: State,
+    margins: np.ndarray,
+    counts: bool = True,
+    said: np.ndarray = NOTHING_SAID,
+) -> None:
     """Let a model learn those examples of a block that have no margin yet."""
     for done in range(n_learned(margins), len(margins), BLOCK):
         part = block.part(done, min(done + BLOCK, len(margins)))
         lo, hi, born = learning.boxes_of(state, np.array(part.labels, bool), part.weights, part.born)
         q = state.scale.queries(part.given) if state.scale.weighs else part.q
-        examples = Examples(q, lo, hi, part.ids, part.own_ids, born, part.raw)
+        examples = Examples(q, lo, hi, part.ids, part.own_ids, born, part.raw, said[done : done + BLOCK])
         learning.learn_queries(state, examples, margins[done : done + BLOCK], counts=counts)
 
 

@@ -93,13 +93,15 @@ class Tuner:
                 judged[own] += 1
         return replace(self, judged=(judged[0], judged[1])), counts
 
-    def counted(self, wrong: Mapping[int, np.ndarray], lag: int = 0) -> Self:
+    def counted(self, wrong: Mapping[int, np.ndarray], lags: Sequence[int] = ()) -> Self:
         """The tuner after more records, given which of them each learner got wrong.
 
-        Learners that had not begun when a record was predicted are not judged by it.  `lag` is of late labels.
+        Learners that had not begun when the records were predicted are not judged by them.  `lags` are of late labels.
         """
-        n = max(map(len, wrong.values()), default=0)
-        tuner = replace(self, lag=max(lag, self.lag - n))
+        n, lag = max(map(len, wrong.values()), default=0), self.lag
+        for own in lags or [0] * n:
+            lag = max(own, lag - bool(n))
+        tuner = replace(self, lag=lag)
         if self.champion not in wrong:
             return tuner
         reference = wrong[self.champion]

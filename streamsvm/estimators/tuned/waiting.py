@@ -30,7 +30,8 @@ class Waiting:
     n_columns, n_seen, class_counts
         Numbers of columns and of examples afterwards.
     margin
-        The example's margin, once the model has learned it.
+        The example's margin, once the model has learned it, and NaN: nothing was said of it before; see
+        `online.arrival.Notes`.
     """
 
     raw: RawRows

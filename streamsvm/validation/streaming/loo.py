@@ -114,16 +114,8 @@ class StreamingLOO(StreamingEstimate):
     (500, 0, True)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        every: int = 1000,
-        memory: int = 500,
-        keep: str = "recent",
-        share: float = 0.1,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(model, every, memory, keep, share, seed)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._slope: float | None = None  # r
         self._surprises: deque[tuple[int, int]] = deque(maxlen=OUTCOMES)  # of L: the class, and error - guessed error
 

@@ -189,39 +189,34 @@ class Memory:
 
     def restore(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `to_arrays` gave; SnapshotError if the arrays are invalid."""
+        n = len(arrays["ids"])
+        later = {"born": np.full(n, UNKNOWN_AGE), "f": np.full(n, math.nan)}  # version 0.1.0 did not store them
+        arrays = later | dict(arrays)
         self._require_valid(names, arrays)
         self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
-        self._ids = arrays["ids"].tolist()
         starts, columns, values = (arrays[name].tolist() for name in ("starts", "columns", "values"))
         rows = [
             {names[c]: v for c, v in zip(columns[begin:end], values[begin:end], strict=True)}
             for begin, end in itertools.pairwise(starts)
         ]
-        born = arrays["born"].tolist() if "born" in arrays else [UNKNOWN_AGE] * len(rows)
-        self._oldest = min(born, default=math.inf)
-        f = arrays["f"].tolist() if "f" in arrays else [math.nan] * len(rows)
-        labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), born, f, strict=True)
-        self._examples = dict(zip(self._ids, (Example(*item) for item in labelled), strict=True))
+        self._ids, *others = (arrays[name].tolist() for name in ("ids", "y", "w", "born", "f"))
+        self._examples = dict(zip(self._ids, map(Example, rows, *others), strict=True))
+        self._oldest = min(arrays["born"].tolist(), default=math.inf)
 
     def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
-        counts = require_array(arrays, "counts", np.int64, (4,))
-        require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
         n, nnz = len(arrays["ids"]), len(arrays["values"])
-        sizes = {"ids": n, "y": n, "w": n, "starts": n + 1, "columns": nnz, "values": nnz}
-        for name in ("w", "values"):
-            require_array(arrays, name, np.float64, (sizes[name],))
-        for name in ("ids", "starts", "columns"):
-            require_array(arrays, name, np.int64, (sizes[name],))
         is_several = "y" in arrays and arrays["y"].dtype == np.int64
-        y = require_array(arrays, "y", np.int64 if is_several else bool, (sizes["y"],))
-        require((y >= 0).all(), "the place of a class is negative")
-        later: dict[str, type] = {"born": np.int64, "f": np.float64}
-        for name in later.keys() & arrays.keys():  # Version 0.1.0 did not store them.
-            require_array(arrays, name, later[name], (n,))
+        y = require_array(arrays, "y", np.int64 if is_several else bool, (n,))
+        for name, length in {"counts": 4, "ids": n, "born": n, "starts": n + 1, "columns": nnz}.items():
+            require_array(arrays, name, np.int64, (length,))
+        for name, length in {"w": n, "f": n, "values": nnz}.items():
+            require_array(arrays, name, np.float64, (length,))
         require_finite(arrays, "w", "values")
+        counts, starts, columns = arrays["counts"], arrays["starts"], arrays["columns"]
+        require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
+        require((y >= 0).all(), "the place of a class is negative")
         require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")
-        starts, columns = arrays["starts"], arrays["columns"]
         require(starts[0] == 0 and starts[-1] == nnz and (np.diff(starts) >= 0).all(), "'starts' does not rise from 0")
         require(((columns >= 0) & (columns < len(names))).all(), f"a feature is not among {len(names)}")
         require((arrays["w"] > 0.0).all(), "an example has no weight")
-        require(not np.isinf(arrays.get("f", ())).any(), "a decision value is infinite")
+        require(not np.isinf(arrays["f"]).any(), "a decision value is infinite")

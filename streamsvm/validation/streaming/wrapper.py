@@ -26,15 +26,13 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from river import base
-from river.utils import dataframe
 
 from streamsvm.core import arguments
-from streamsvm.core import sparse as sp
-from streamsvm.core.inputs import csr_of_frame, has_sparse_columns
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.validation.streaming import cost
@@ -50,6 +48,7 @@ class Tested(NamedTuple):
     smallest: float
 
 
+@dataclass(eq=False, repr=False)
 class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     """What `StreamingLOO` and `StreamingKFold` share.
 
@@ -59,7 +58,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         The last estimate.
     """
 
-    def __init__(self, model: Any, every: int, memory: int, keep: str, share: float, seed: int) -> None:
+    model: Any
+    every: int = 1000
+    memory: int = 500
+    keep: str = "recent"
+    share: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        model, every, share, seed = self.model, self.every, self.share, self.seed
         if not hasattr(getattr(model, "model", model), "leave_out"):
             raise TypeError(
                 f"model is {model!r}; it must be an online classifier such as LASVM() or OneVsRest(LASVM()); "
@@ -76,14 +83,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
                 f"share={share!r} must be a share of the cost of learning, at least 0; with 0, estimates are made only "
                 "when asked for"
             )
-        self.model = model
-        self.every = every
-        self.memory = memory
-        self.keep = keep
-        self.share = share
-        self.seed = seed
         arguments.require_seed(seed)
-        self._memory = Memory(memory, keep, int(seed))
+        self._memory = Memory(self.memory, self.keep, int(seed))
         self.latest: Estimate | None = None
         self._work = 0.0  # expected seconds of learning since the last estimate that was due
         self._smallest = 0.0  # expected seconds of the last estimate, had it been the smallest
@@ -135,7 +136,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         n = self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
         weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
-        self.learned(Rows(X), list(y), weights, numbers, others.get("t"))
+        rows = X if isinstance(X, Sequence) else list(self.model._features.rows(X, learning=True))
+        self.learned(rows, list(y), weights, numbers, others.get("t"))
 
     def learned(
         self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], t: Any = None
@@ -333,35 +335,3 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
         pass
-
-
-class Rows(Sequence):
-    """The examples of a batch as features by name.
-
-    They are made on demand, because only a few of a large batch are kept.
-    """
-
-    def __init__(self, X: Any) -> None:
-        self._names: Sequence[Any] = ()
-        if sp.issparse(X):
-            X = sp.coo_matrix(X).tocsr()  # Entries of the same cell add up, as in the model.
-        elif isinstance(X, np.ndarray):
-            self._names = range(X.shape[1])
-        elif has_sparse_columns(X):
-            self._names, X = list(X.columns), csr_of_frame(X)
-        elif not isinstance(X, Sequence):
-            frame = dataframe.into_frame(X)
-            self._names, X = list(frame.columns), dataframe.to_numpy(frame)
-        self._X = X
-
-    def __len__(self) -> int:
-        return int(self._X.shape[0]) if hasattr(self._X, "shape") else len(self._X)
-
-    def __getitem__(self, i: Any) -> Any:
-        X = self._X
-        if sp.issparse(X):
-            own = slice(X.indptr[i], X.indptr[i + 1])
-            places = X.indices[own].tolist()
-            names = [self._names[place] for place in places] if len(self._names) else places
-            return dict(zip(names, X.data[own].tolist(), strict=True))
-        return dict(zip(self._names, X[i].tolist(), strict=True)) if len(self._names) else X[i]

@@ -1,5 +1,6 @@
 """The command line: what it prints, where it prints it, and the exit codes."""
 
+import argparse
 import errno
 import json
 import logging
@@ -437,6 +438,14 @@ def test_commands_start_without_what_they_do_not_need():
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "streamsvm.connectors.trainer.trainer" in loaded
     assert not {"matplotlib", "kafka", "sklearn", "cupy"} & set(loaded)
+
+
+def test_a_docstring_has_a_line_for_each_argument_and_for_no_other():
+    (commands,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    for word, command in commands.choices.items():
+        named = {name for action in command._actions for name in (action.option_strings or [action.dest])}
+        assert [(word, action.dest) for action in command._actions if not action.help] == []
+        assert command._texts.keys() - named == set(), word
 
 
 def test_every_file_with_a_command_is_in_the_list():

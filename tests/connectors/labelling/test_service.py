@@ -965,9 +965,8 @@ def test_answers_of_nobody_we_know_take_little_memory(settings, trainer):
         for fields in flood:
             log.produce("labels", json.dumps({"id": "e", "y": True, **fields}).encode(), partition=0)
     with opened(settings) as service:
-        ((name, given),) = service._book.given.items()
+        ((name, voices),) = service._book.ballots._given.items()
         assert name == "other"
-        voices = given.voices
         assert [who[:3] for who in voices] == [f"{number:03}" for number in range(34, 50)]
         assert max(map(len, voices)) == 200
         assert service.answer("q", True, "page:me") == "first"

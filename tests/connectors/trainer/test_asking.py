@@ -27,6 +27,7 @@ from streamsvm.connectors.settings.challengers import ChallengerSettings
 from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.settings.sections import ConfigError
 from streamsvm.connectors.trainer.state import candidates
 from streamsvm.connectors.trainer.state.candidates import Labelling, _stopping
@@ -285,6 +286,20 @@ def test_ids_of_events_long_gone_are_forgotten(tmp_path):
     known = {keys[i] for i in range(100) if is_known(i)}
     assert set(labelling.loop.state()["pool"]["keys"]) <= known
     assert len(known) <= 2 * (5 + 1)
+
+
+def test_questions_about_packed_events_whose_ids_are_in_headers(tmp_path):
+    conf = configure(tmp_path, recheck_every=1)
+    world = World(replace(conf, log=replace(conf.log, format="float32")), n=0)
+    with open_once(world.settings) as log:
+        for i, x in enumerate(np.random.default_rng(0).normal(size=(60, 2))):
+            world.truth[f"e{i}"] = bool(x[0] > 0) is not (i == 3)
+            log.produce("events", x.astype("<f4").tobytes(), headers=(("sv-id", b"e%d" % i),), partition=0)
+    for _ in range(10):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    assert world.run().model.n_support
+    assert {question["id"] for question in world.questions().values()} <= world.truth.keys()
 
 
 def test_a_large_event_is_shown_without_its_fields(tmp_path):

@@ -144,7 +144,12 @@ def test_none_and_nan_are_gaps_like_features_that_are_absent(name):
     assert model.digest() == other.digest()
     assert [model.predict_one(x) for x in rows[:30]] == [other.predict_one(x) for x in marked[:30]]
     assert np.asarray(other.predict_many(marked)).tolist() == np.asarray(model.predict_many(rows)).tolist()
-    for x, named in (({"far": None, "slow": np.inf}, "slow"), ({"far": "many", "slow": None}, "far")):
+    for x, named in (
+        ({"far": None, "slow": np.inf}, "slow"),
+        ({"far": np.nan, "slow": 1e300}, "slow"),
+        ({"far": np.nan, "slow": np.float32("inf")}, "slow"),
+        ({"far": "many", "slow": None}, "far"),
+    ):
         with pytest.raises((ValueError, TypeError), match=f"feature '{named}' is"):
             other.learn_one(x, 1)
 

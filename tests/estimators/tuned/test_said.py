@@ -83,10 +83,11 @@ def test_candidates_are_judged_by_what_they_said():
 
 
 def test_the_lag_fades():
-    tuner = Tuner().counted({0: np.zeros(1, bool)}, 200)
+    tuner = Tuner().counted({0: np.zeros(1, bool)}, [200])
     assert tuner.counted({0: np.zeros(50, bool)}).lag == 150
-    assert tuner.counted({0: np.zeros(1, bool)}, 300).lag == 300
-    assert tuner.counted({7: np.zeros(1, bool)}, 100).scores == tuner.scores  # the champion's word is not known
+    assert tuner.counted({0: np.zeros(1, bool)}, [300]).lag == 300
+    assert tuner.counted({0: np.zeros(3, bool)}, [300, 0, 7]).lag == 298
+    assert tuner.counted({7: np.zeros(1, bool)}, [100]).scores == tuner.scores  # the champion's word is not known
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ COUNTRIES = ("FR", "DE", "New York")
 
 
 def event(number, x=None, **fields):
-    return Question(f"q{number}", f"e{number}", 0, x or {}, fields, 0.0, None, FOUND, 0, 0, {}, {})
+    return Question(f"q{number}", f"e{number}", 0, x or {}, fields, 0.0, FOUND, 0, 0)
 
 
 def found(index, text, n=10**6, before=None):

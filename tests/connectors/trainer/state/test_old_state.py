@@ -16,6 +16,7 @@ from logged import read
 
 from streamsvm import WarmupScaler
 from streamsvm.connectors.records.codec import Codec
+from streamsvm.connectors.records.people.questions import OUTCOMES
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import DaemonSettings, Settings
 from streamsvm.connectors.trainer import trainer
@@ -100,7 +101,7 @@ def test_the_trainer_goes_on_as_0_1_0_did(settings):
     assert [state.offset, state.labels_offset] == TOLD["offsets"]
     assert {name: n for name, n in asdict(state.counters).items() if name != "seconds"} == TOLD["counters"] | NEWER
     assert asdict(state.join.counters) == TOLD["join"]
-    assert state.labelling.outcomes() == TOLD["outcomes"]
+    assert state.labelling.counted(OUTCOMES) == TOLD["outcomes"]
     assert state.metrics.n_errors == TOLD["n_errors"] + 1, "0.1.0 predicted a whole batch before it learned from it"
     assert [row.n for row in state.history.rows] == TOLD["rows"]
     asked = asked_in(settings)
