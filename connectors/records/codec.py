@@ -232,7 +232,7 @@ class Codec:
             return to_change(fields, self._classes)
         if "id" not in fields:
             raise BadRecord("missing-field", "the record has no 'id'")
-        op, weight, revision = (fields.get(name) for name in ("op", "weight", "rev"))
+        op, weight, revision = fields.get("op"), fields.get("weight"), fields.get("rev")
         op = "set" if op is None else op
         if op not in OPERATIONS:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")

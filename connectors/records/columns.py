@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,28 +96,28 @@ class Columns:
     _seen: dict[str, str] = field(default_factory=dict, init=False)  # labels of one class each, as the file has them
     _found_positive: bool = field(default=False, init=False)
 
-    @property
+    @cached_property
     def special(self) -> dict[str, str]:
         """The columns of the id, the label and the group, by their part in an event."""
         parts = {"id": self.id, "y": self.label, "group": self.group}
         return {part: name for part, name in parts.items() if name is not None}
 
-    @property
+    @cached_property
     def named(self) -> dict[str, str]:
         """The same, and the column of the time."""
         return self.special if self.time is None else {**self.special, "ts": self.time}
 
-    @property
+    @cached_property
     def not_learned(self) -> list[str]:
         """The columns of raw records that are no features."""
         return [name for name in [*self.special.values(), *self.looked_at.values()] if name not in self.learned]
 
-    @property
+    @cached_property
     def beside_x(self) -> Mapping[str, str]:
         """The fields that are read from an object that is an event already, by their part in the event."""
         return self.looked_at if self.group is None else {"group": self.group, **self.looked_at}
 
-    @property
+    @cached_property
     def looked_at(self) -> dict[str, str]:
         """The columns that only people look at, by their field in an event."""
         return {**self.shown, **self.series}

@@ -16,8 +16,8 @@ from .classes import is_blank
 from .codec import MAX_BYTES, Codec, Event
 from .columns import Columns
 from .formats.base import BadRecord, show
-from .tables import Located, format_of, raw_events
-from .text_files import Mistakes, csv_rows, json_rows, lines, number_of, series_of
+from .tables import Located, event_of, format_of, raw_events
+from .text_files import Mistakes, csv_rows, json_rows, lines, number_of
 
 _UNLABELLED = "remove the line, or fill its label in"
 _WHERE_LABEL = "--label names its column or field"
@@ -120,21 +120,9 @@ def _located(path: Path, file_format: str, columns: Columns, mistakes: Mistakes)
 def _read_csv(path: Path, columns: Columns, mistakes: Mistakes) -> Located:
     for row in csv_rows(path, mistakes, [*columns.special.values(), *columns.looked_at.values()]):
         with mistakes:
-            yield row.where, _from_row(row.fields, row.where, columns, f"{path.stem}:{row.number}")
-
-
-def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
-    special = columns.special
-    event: dict[str, Any] = {"id": default_id} | {part: cells[name] for part, name in special.items()}
-    if is_blank(event["id"]):  # all events without an id would be one
-        raise FileError(f"{where}: no id in {show(columns.id)}")
-    event |= {part: cells[name] for part, name in columns.shown.items()}
-    event |= {part: series_of(cells[name], where, name) for part, name in columns.series.items()}
-    if columns.label:
-        event["y"] = columns.to_label(event["y"], f"{where}, column {show(columns.label)}")
-    features = cells.keys() - {*special.values(), *columns.looked_at.values()}
-    event["x"] = {name: number_of(cell, where, name, columns.hint) for name, cell in cells.items() if name in features}
-    return event
+            event, where = event_of(row, columns, path.stem), row.where
+            numbers = {name: number_of(cell, where, name, columns.hint) for name, cell in event["x"].items()}
+            yield where, event | {"x": numbers}
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------------------

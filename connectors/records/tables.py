@@ -119,9 +119,28 @@ def raw_events(path: Path, file_format: str, columns: Columns, mistakes: Mistake
             names |= dict.fromkeys(row.fields)
         missing -= {name for name in missing if _has(row.fields, name)}
         with mistakes:
-            yield row.where, _event(row, _parts(row, columns, f"{path.stem}:{row.number}"), columns)
+            yield row.where, event_of(row, columns, path.stem)
     there = listed([*names])
     columns.absent = [f"no record has a field {show(name)}; there are {there}" for name in sorted(missing) if names]
+
+
+def event_of(row: Row, columns: Columns, stem: str) -> Fields:
+    """A record as an event; `stem` is that of its file's name, which names a record without an id."""
+    fields, parts = row.fields, _parts(row, columns, f"{stem}:{row.number}")
+    if columns.raw == "flat":
+        return _replaced(fields, columns.label, columns.spelled(parts["y"])) if columns.label else fields
+    if "x" in parts:
+        return fields | parts
+    x = dict(fields)
+    for name in columns.not_learned:
+        if x.pop(name, _ABSENT) is _ABSENT:
+            x = _without(x, name)
+    shown = {part: look_up(fields, name) for part, name in columns.shown.items()}
+    for part, name in columns.series.items():
+        shown[part] = series_of(look_up(fields, name), row.where, name)
+        if name in x:
+            x[name] = shown[part]
+    return {**parts, **shown, "x": x}
 
 
 def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
@@ -131,7 +150,7 @@ def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
     names = {part: part for part in ("id", "y", "ts")} if is_event else columns.named
     found: Fields = {part: look_up(fields, name) for part, name in names.items()}
     parts: Fields = {"x": fields["x"]} if is_event else {}
-    if columns.raw == "event" or "id" in columns.named:
+    if columns.raw != "flat" or "id" in columns.named:
         parts["id"] = _id(found["id"], where, names["id"]) if found.get("id") is not None else default_id
         if "id" in columns.named and is_blank(found["id"]):
             raise FileError(f"{where}: no id in {show(columns.id)}")
@@ -153,21 +172,6 @@ def _id(value: Any, where: str, name: str) -> str | int:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise FileError(f"{where}, column {show(name)}: an id is a text or a whole number, not {show(value)}")
     return value
-
-
-def _event(row: Row, parts: Fields, columns: Columns) -> Fields:
-    fields = row.fields
-    if columns.raw == "flat":
-        return _replaced(fields, columns.label, columns.spelled(parts["y"])) if columns.label else fields
-    if "x" in parts:
-        return fields | parts
-    x = dict(fields)
-    for name in columns.not_learned:
-        x = _without(x, name)
-    shown = {part: look_up(fields, name) for part, name in columns.shown.items()}
-    for part, name in columns.series.items():
-        shown[part] = x[name] = series_of(look_up(fields, name), row.where, name)
-    return {**parts, **shown, "x": x}
 
 
 # --- nested names -----------------------------------------------------------------------------------------------------

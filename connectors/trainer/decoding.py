@@ -70,7 +70,8 @@ class Decoder:
             unusable = self._unusable(rows, [records[i] for i in places], state)
             for i, problem in unusable.items():
                 found[places[i]] = problem
-            rows = rows.take([i for i in range(len(rows)) if i not in unusable])
+            if unusable:
+                rows = rows.take([i for i in range(len(rows)) if i not in unusable])
         good = self._good(records, found, state)
         self._count_empty([event for _, event in good])
         return [Decoded(record, event, self.entity(record)) for record, event in good], rows
