@@ -5,8 +5,6 @@ import shutil
 import time
 from pathlib import Path
 
-from streamsvm.estimators.learner.snapshots import by_prefix
-
 from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.sections import ConfigError, Settings
@@ -68,7 +66,7 @@ def _checkpoint(folder: Path, settings: Settings, number: tuple[int, int], check
 
 def _damages(folder: Path, checkpoint: Checkpoint) -> Findings:
     """What is wrong with the models of keys."""
-    arrays = by_prefix(checkpoint.arrays).get("models")
+    arrays = checkpoint.part("models")
     if arrays and (damages := list(damaged_models(folder, arrays))):
         yield Finding.warning(
             f"{plural(len(damages), 'model')} of keys in {folder.name} cannot be read. The first: {damages[0]}",

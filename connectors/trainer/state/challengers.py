@@ -107,7 +107,7 @@ class Challenger:
     def to_blobs(self) -> dict[str, bytes]:
         """Its parts for a checkpoint; one that is too large is dropped."""
         prefix = f"challenger.{self.name}."
-        parts = {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)} if self.is_active else {}
+        parts = {_MODEL: self.models.single.to_bytes(), _SAID: write_said(self.said)} if self.is_active else {}
         n_bytes, limit = sum(map(len, parts.values())), self.settings.max_mb * 2**20
         if n_bytes > limit:
             self.drop(f"it has {n_bytes / 2**20:.3g} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
-from streamsvm.estimators.learner.snapshots import by_prefix
 from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
@@ -41,10 +40,6 @@ class Stored(NamedTuple):
         """A model with all that it takes to predict by it; `key` is None if the partition has one model."""
         names, found = (self.setting("label.negative"), self.setting("label.positive")), self.models.trained(key)
         return found._replace(made_by=found.made_by or self.scaler, names=() if None in names else names)
-
-    def arrays(self, part: str) -> dict[str, Any]:
-        """The arrays of a part of the state, by name; empty if the state lacks this part."""
-        return by_prefix(self.checkpoint.arrays).get(part, {})
 
 
 def partition_folders(folder: Path) -> list[Path]:
@@ -116,7 +111,7 @@ def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> Si
     kind = ModelKind(settings, () if CLASSES in checkpoint.blobs else None)
     if "model" in checkpoint.blobs:
         return SingleModel(kind.read(checkpoint.blobs["model"]))
-    arrays = by_prefix(checkpoint.arrays)["models"]
+    arrays = checkpoint.part("models")
     models = KeyedModels(kind, folder, 0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]), is_owner=False)
     models.restore(arrays)
     return models
