@@ -21,7 +21,6 @@ from streamsvm.batch.multiclass.class_pairs import PairOptimum, optima_along, so
 from streamsvm.core import arguments, storage
 from streamsvm.core.inputs import matrix_of, squared_lengths
 from streamsvm.core.kernels import make_kernel
-from streamsvm.core.rounding import ROUNDS
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
@@ -170,7 +169,7 @@ class Problems(NamedTuple):
 
     def solve(self, out: np.ndarray) -> list[list[PairOptimum]]:
         """Train all pairs without these examples, for each C."""
-        given = self._without(out), self._box(1.0), self.Cs, self.setting.options, ROUNDS
+        given = self._without(out), self._box(1.0), self.Cs, self.setting.options
         return [list(pairs) for pairs in zip(*optima_along(self.source, *given), strict=True)]
 
     def solve_again(self, full: list[list[PairOptimum]], out: np.ndarray) -> list[list[PairOptimum]]:
@@ -184,7 +183,7 @@ class Problems(NamedTuple):
     def _again(self, pair: PairOptimum, places: np.ndarray, box: np.ndarray, out: np.ndarray) -> PairOptimum:
         if not np.isin(pair.members[pair.alpha != 0.0], out).any():
             return pair
-        return solved_pair(self.source, places, pair.first, pair.second, box, self.setting.options, ROUNDS)
+        return solved_pair(self.source, places, pair.first, pair.second, box, self.setting.options)
 
     def _without(self, out: np.ndarray) -> np.ndarray:
         places = np.where(self.weights > 0.0, self.places, -1)

@@ -28,16 +28,18 @@ Deviations: the bound on the number of examples, because each step looks at all 
 would cut short is a plain one.
 """
 
+import math
+
 import numpy as np
 
 from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, TOP, first_of_block, move_within, room_of, update
 from streamsvm.core.compiling._jit import inner, shared
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
-from streamsvm.core.rounding import DUST
+from streamsvm.core.rounding import DUST, KERNEL_ROUNDING
 
 MAX_MOVED = 16  # with 64 or 256, as many steps of a higher cost
-LEAST_CURVATURE = 1e-3  # of the pair's
+LEAST_CURVATURE = math.sqrt(KERNEL_ROUNDING)  # of the pair's: half of the digits of kernel values are left then
 
 
 @inner
