@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     config, path = state_of(arguments.model)
     settings = config or Settings()
     served = read_model(path, arguments.partition, arguments.key)
-    made_by: Any = served.records or served.scaler
+    made_by: Any = served.made_by
     names: dict[Hashable, str] = {meaning: name for name, meaning in settings.label.meanings.items()}
     for row in _events(arguments.events):
         try:

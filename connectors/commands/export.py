@@ -5,7 +5,7 @@ import argparse
 from streamsvm.core.saving import snapshot
 from streamsvm.export import to_c, to_java, to_javascript, to_json, to_libsvm, to_onnx
 
-from ..records.models import ServedModel
+from ..records.models import Trained
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from .shared.configuration import state_of
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise FileError(f"{arguments.model}: {error}") from None
 
 
-def _write_libsvm(served: ServedModel, arguments: argparse.Namespace) -> None:
+def _write_libsvm(served: Trained, arguments: argparse.Namespace) -> None:
     text, meaning = to_libsvm(served.whole(), arguments.label)
     legend = arguments.out.with_name(f"{arguments.out.name}.json")
     snapshot.write_atomic(legend, meaning.encode())
@@ -36,7 +36,7 @@ def _write_libsvm(served: ServedModel, arguments: argparse.Namespace) -> None:
     print(f"wrote {n_support} to {arguments.out}, and what the numbers mean to {legend}{without}")
 
 
-def _written(served: ServedModel, arguments: argparse.Namespace) -> bytes:
+def _written(served: Trained, arguments: argparse.Namespace) -> bytes:
     """The file for every target but LIBSVM."""
     if arguments.label is not None:
         raise ValueError("--label goes with --to libsvm only; other files have the models of all classes")

@@ -14,7 +14,7 @@ from ..logs.embedded import LocalLog
 from ..logs.reading import read_one
 from ..records.columns import Columns
 from ..records.files import read_events
-from ..records.tables import SUFFIXES
+from ..records.tables import TABLES, format_of
 from ..runtime.folders import FileError
 from ..runtime.text import plural, to_number
 from ..settings.loading import load
@@ -57,7 +57,7 @@ scaling = "none" # with texts only, questions then find more
 
 def is_table(path: Path) -> bool:
     """Whether a command got a table in the place of a configuration."""
-    return path.suffix.lower() in SUFFIXES
+    return format_of(path) in TABLES
 
 
 def prepare(arguments: argparse.Namespace) -> Path:

@@ -36,7 +36,7 @@ _COLUMNS = {  # the type, and where the value is: in the answer, or in what the 
     "score": (float, "guess.score"),
     "reason": (str, "guess.reason"),
     "asked_at": (datetime, "guess.asked_at"),
-    "query_id": (str, "answer.query_id"),
+    "query_id": (str, "answer.label.query_id"),
     "like": (str, "answer.label.like"),
 }
 

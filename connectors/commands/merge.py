@@ -10,7 +10,6 @@ import streamsvm
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import read_state
 from .shared.configuration import state_of
 from .shared.saved_model import read_model
@@ -35,13 +34,13 @@ def _models_of(path: Path) -> Iterator[Any]:
         yield read_model(path).model
         return
     for stored in read_state(path):
-        if not isinstance(stored.models, SingleModel):
+        if stored.models.single is None:
             raise ConfigError(f"{path} has a model for each record key; models of different keys are not merged")
         if stored.scaler is not None:
             reason = "only models that scale their features themselves can be merged"
             raise ConfigError(f"{path}: partition {stored.number} has a scaler of its own; {reason}")
-        if stored.models.trained(None).records is not None:
+        if stored.models.single.records is not None:
             raise ConfigError(
                 f"{path}: partition {stored.number} has a model of raw events; such models are not merged"
             )
-        yield stored.models.model
+        yield stored.models.single.model

@@ -17,7 +17,7 @@ from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, LogSettings, Settings, refuse
-from .shared.configuration import check_file, misplaced, raw_columns, tell_unlabelled
+from .shared.configuration import check_file, columns_of, misplaced, tell_unlabelled
 from .shared.labels_in import LabelFile, Placed
 from .shared.log_access import flush, watched
 
@@ -99,7 +99,7 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     ]
     counted = Counter(part for part, _ in [*named, *series])
     problems += [f"two columns would be the field {part!r} of an event" for part, n in counted.items() if n > 1]
-    columns = _labels_of(arguments, settings)
+    columns = columns_of(arguments, settings)
     if columns.raw == "flat" and (named or series):
         problems.append(
             "--text, --image, --series and --show: records stay as they are, because [features] names a field of them; "
@@ -114,22 +114,13 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     )
 
 
-def _labels_of(arguments: argparse.Namespace, settings: Settings) -> Columns:
-    """The columns of ids, labels and times, and what the configuration says about labels."""
-    if arguments.raw or settings.features.raw:
-        return raw_columns(arguments, settings)
-    main = (arguments.label, arguments.id, arguments.positive)
-    names = settings.label.meanings
-    return Columns(*main, classes=settings.label.vocabulary, names=names, rest=arguments.rest)
-
-
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
     of_events = dict.fromkeys(("text", "image", "series")) | {"show": []}
     problems = list(misplaced(arguments, [("events", False, of_events)]))
     if not arguments.topic:
         problems.append("log.labels = '': there is no topic for labels; set log.labels to its name, or use --topic")
     refuse(problems)
-    file = LabelFile(arguments.file, arguments.format, _labels_of(arguments, settings), settings)
+    file = LabelFile(arguments.file, arguments.format, columns_of(arguments, settings), settings)
     n_labels = file.check()
     with _open(settings, arguments.topic) as log:
         if missing := file.find_events(log):

@@ -7,6 +7,7 @@ from ..trainer import trainer
 from ..trainer.state.challengers import check_settings
 from ..trainer.state.checkpoint import load_newest
 from ..trainer.state.state import TooManyBadRecords
+from ..trainer.state.stored_state import partition_folders
 from .shared.configuration import read_config, was_only_checked
 from .shared.long_running import show_states, working
 
@@ -28,7 +29,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_states(settings: Settings) -> None:
     """Refuse settings that the checkpoints of an earlier run do not have, as the trainer would."""
-    for folder in sorted(settings.daemon.state_dir.glob("p[0-9]*")):
-        found = load_newest(folder)
-        if found is not None:
+    for folder in partition_folders(settings.daemon.state_dir):
+        if found := load_newest(folder):
             check_settings(found[1], settings, folder)

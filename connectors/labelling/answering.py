@@ -292,14 +292,14 @@ class Answering:
             if is_replaced and not is_retracted:
                 self._history.give_up(step)
                 return Undone(step, "replaced")
-        is_decision = step.op == "decide" and self._book.ballots.answers > 1  # beside which the answers stand
+        is_decision = step.given.op == "decide" and self._book.ballots.answers > 1  # beside which the answers stand
         if earlier is not None and not is_decision:
-            self._replace(query_id, Word(earlier.op, earlier.y, who))
+            self._replace(query_id, earlier.given.by._replace(who=who))
         elif not is_retracted:
             self._tell_others(following(self._book, query_id, retraction, self._now()), who)
             self._say(query_id, retraction)
         with self._changed:
-            self._history.pass_over(query_id, step.rev, who)
+            self._history.pass_over(query_id, step.given.rev, who)
             if earlier is None and query_id in self._book.open:  # else its contents are forgotten
                 self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
             self._follower.tell()

@@ -1,6 +1,6 @@
 """The answers to each question, of one person or of several, as the labelling service knows them.
 
-The trainer counts the answers, too, and decides (see `trainer.state.answers.votes`).  The service counts them itself,
+The trainer counts the answers, too, and decides (see `records.people.votes`).  The service counts them itself,
 so that it need not wait for the trainer: it shows a question to further people, and to each person once.
 """
 

@@ -60,34 +60,23 @@ class Step(NamedTuple):
     ----------
     number
         The steps of all annotators are numbered in the order in which they became known.
-    query_id, op, y, who
-        The question, the operation of the label, its class or None, and its source.
-    rev
-        Its revision: milliseconds since the epoch.
-    place
-        The event.
+    query_id
+        The question.
+    given
+        What was answered; the revision is in milliseconds since the epoch.
     undoable
         Whether its annotator can still undo it.
     """
 
     number: int
     query_id: str
-    op: str
-    y: ClassLabel | None
-    who: str
-    rev: int
-    place: Place
+    given: Given
     undoable: bool
 
     @property
     def id(self) -> str | int:
         """Id of the event."""
-        return self.place.id
-
-    @property
-    def given(self) -> Given:
-        """The answer, as it was given."""
-        return Given(self.op, self.y, self.who, self.rev, self.place)
+        return self.given.place.id
 
 
 class Undone(NamedTuple):
@@ -176,9 +165,9 @@ class History:
         """Let equal answers in a row be one step: the log may have one whose writing seemed to fail."""
         last: dict[str, Step] = {}
         for step in self.answers(query_id):
-            voter = person(step.who) if self._same_person else ""
+            voter = person(step.given.who) if self._same_person else ""
             earlier, last[voter] = last.get(voter), step
-            if earlier is not None and (earlier.op, earlier.y, earlier.who) == (step.op, step.y, step.who):
+            if earlier is not None and earlier.given.by == step.given.by:
                 self._run("UPDATE answers SET counts = 0, undoable = 0 WHERE number = ?", earlier.number)
 
     def pass_over(self, query_id: str, since: int, who: str) -> None:
@@ -219,12 +208,12 @@ class History:
 
     def before(self, step: Step) -> Step | None:
         """What a step replaced; None if the question was open."""
-        people = (person(step.who),) if self._same_person else ()
+        people = (person(step.given.who),) if self._same_person else ()
         earlier = self._step(
             f"answers.query_id = ? AND counts AND rev < ?{' AND person = ?' * len(people)} ORDER BY rev DESC",
-            step.query_id, step.rev, *people,
+            step.query_id, step.given.rev, *people,
         )  # fmt: skip
-        return None if earlier is None or earlier.op == "retract" else earlier
+        return None if earlier is None or earlier.given.op == "retract" else earlier
 
     def newest(self, query_id: str) -> list[Step]:
         """The newest answer to a question, a step or not; none without an answer."""
@@ -270,8 +259,8 @@ class History:
     def _look_at(self, query_id: str) -> None:
         """Note whether the answers to a question differ."""
         last = last_words(self.answers(query_id))
-        is_decided = any(step.op == "decide" for step in last)
-        if len({(step.op, step.y) for step in last}) > 1 and not is_decided:
+        is_decided = any(step.given.op == "decide" for step in last)
+        if len({step.given.by[:2] for step in last}) > 1 and not is_decided:
             self._disputes[query_id] = last[-1].number
         else:
             self._disputes.pop(query_id, None)
@@ -292,8 +281,8 @@ class History:
     def _steps(self, where: str, *values: Any) -> list[Step]:
         rows = self._run(f"SELECT {_FIELDS} FROM {_TABLE} WHERE {where}", *values)  # noqa: S608 - from constants
         return [
-            Step(number, query_id, op, _label_of(y), who, rev, Place(partition, json.loads(event_id)), bool(undoable))
-            for number, query_id, op, y, who, rev, partition, event_id, undoable in rows
+            Step(number, query_id, Given(op, _label_of(y), who, rev, Place(at, json.loads(event_id))), bool(undoable))
+            for number, query_id, op, y, who, rev, at, event_id, undoable in rows
         ]
 
     def _questions(self, where: str, *values: Any) -> Iterator[Question]:
@@ -320,9 +309,9 @@ def last_words(steps: Iterable[Step]) -> list[Step]:
     """The last step of each person that was not taken back, oldest first."""
     last: dict[str, Step] = {}
     for step in steps:
-        last.pop(person(step.who), None)
-        last[person(step.who)] = step
-    return [step for step in last.values() if step.op != "retract"]
+        last.pop(person(step.given.who), None)
+        last[person(step.given.who)] = step
+    return [step for step in last.values() if step.given.op != "retract"]
 
 
 def _column_of(y: ClassLabel | None) -> bool | str | None:

@@ -7,7 +7,7 @@ their answers, and can make some of them wrong.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,10 @@ import numpy as np
 from ..logs.transport import Unavailable
 from ..records.classes import ClassLabel
 from ..records.columns import Columns
-from ..records.files import SUFFIXES
 from ..records.formats.base import show
 from ..records.people.questions import Question
-from ..records.text_files import Mistakes, Row, csv_rows, json_rows
+from ..records.tables import format_of, rows_of
+from ..records.text_files import Mistakes
 from ..runtime.folders import FileError
 from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop, pause
@@ -180,10 +180,12 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
     OSError
         If the file cannot be read.
     """
+    if (kind := format_of(path)) not in ("csv", "jsonl"):
+        raise FileError(f"{path}: the name must end with .csv or .jsonl")
     truth: dict[str, ClassLabel] = {}
     mistakes = Mistakes()
     with mistakes:
-        for where, _, fields in _rows(path, mistakes):
+        for where, _, fields in rows_of(path, kind, mistakes, ["id"]):
             with mistakes:
                 y = read_label(fields.get("y", fields.get("label")), labels)
                 if y is None or fields.get("id") in (None, ""):
@@ -194,13 +196,6 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
     if not truth:
         raise FileError(f"{path} has no labels")
     return lambda shown: truth.get(str(shown.id))
-
-
-def _rows(path: Path, mistakes: Mistakes) -> Iterator[Row]:
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind not in ("csv", "jsonl"):
-        raise FileError(f"{path}: the name must end with .csv or .jsonl")
-    return csv_rows(path, mistakes, ["id"]) if kind == "csv" else json_rows(path, mistakes)
 
 
 def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:

@@ -212,7 +212,7 @@ class LabellingService(Answering):
             book, history, found = self._book, self._history, []
             for query_id in history.disputes()[:_LOOKED_AT]:
                 last = last_words(history.answers(query_id))
-                if len({book.changes.meaning(step.y) or step.op for step in last}) > 1:
+                if len({book.changes.meaning(step.given.y) or step.given.op for step in last}) > 1:
                     kind: Literal["tied", "settled"] = "tied" if query_id in book.open else "settled"
                     found.append(Dispute(kind, query_id, book.question(query_id), last))
             for shown in book.open.values():

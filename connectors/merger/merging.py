@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import streamsvm
+from streamsvm import WarmupScaler
 
-from ..records.models import pack_model, unpack_model
+from ..records.models import Trained, pack_model, unpack_model
 from ..records.published import Snapshot
 from ..scorer.committee import misfit, total, version_of
 from ..settings.sections import Settings
@@ -46,7 +47,8 @@ def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
     if not ordered:
         raise ValueError("; ".join(f"model {name!r} is left out: {why}" for name, why in left_out.items()))
     served = [unpacked[snapshot.name] for snapshot in ordered]
-    if scaled := [one.name for one, model in zip(ordered, served, strict=True) if model.scaler is not None]:
+    pairs = zip(ordered, served, strict=True)
+    if scaled := [one.name for one, model in pairs if isinstance(model.made_by, WarmupScaler)]:
         raise ValueError(f"model {scaled[0]!r} has a scaler of its own, as version 0.1.0 wrote it: train it anew")
     models: list[Any] = [each.model for each in served]
     model = streamsvm.merge(models)
@@ -57,7 +59,7 @@ def merge(snapshots: Mapping[str, Snapshot], settings: Settings) -> Merged:
         "created": time.time(),
         "of": versions_of(snapshots),
     }
-    return Merged(pack_model(model, None, {}), meta, model.n_support, left_out)
+    return Merged(pack_model(Trained(model)), meta, model.n_support, left_out)
 
 
 class Work:

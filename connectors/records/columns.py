@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,8 @@ class Columns:
     ----------
     blanks : Counter
         How often a label was missing, by the text in its place.
+    absent : list of str
+        A line for each field with a name of these that no record of a file has.
     """
 
     label: str | None = None
@@ -90,31 +92,32 @@ class Columns:
     learned: tuple[str, ...] = ()
     rest: bool = False
     blanks: Counter[str] = field(default_factory=Counter, init=False)
+    absent: list[str] = field(default_factory=list, init=False)
     _seen: dict[str, str] = field(default_factory=dict, init=False)  # labels of one class each, as the file has them
     _found_positive: bool = field(default=False, init=False)
 
-    @property
+    @cached_property
     def special(self) -> dict[str, str]:
         """The columns of the id, the label and the group, by their part in an event."""
         parts = {"id": self.id, "y": self.label, "group": self.group}
         return {part: name for part, name in parts.items() if name is not None}
 
-    @property
+    @cached_property
     def named(self) -> dict[str, str]:
         """The same, and the column of the time."""
         return self.special if self.time is None else {**self.special, "ts": self.time}
 
-    @property
+    @cached_property
     def not_learned(self) -> list[str]:
         """The columns of raw records that are no features."""
         return [name for name in [*self.special.values(), *self.looked_at.values()] if name not in self.learned]
 
-    @property
+    @cached_property
     def beside_x(self) -> Mapping[str, str]:
         """The fields that are read from an object that is an event already, by their part in the event."""
         return self.looked_at if self.group is None else {"group": self.group, **self.looked_at}
 
-    @property
+    @cached_property
     def looked_at(self) -> dict[str, str]:
         """The columns that only people look at, by their field in an event."""
         return {**self.shown, **self.series}
@@ -187,8 +190,8 @@ class Columns:
         return text in self._seen
 
     def absence(self, path: Path, mistakes: Mistakes) -> list[str]:
-        """What is wrong if a file was read to its end without the positive label, which is probably misspelled."""
-        was_read = bool(self._seen) or not mistakes.n
-        if self.positive is None or self._found_positive or not was_read:
-            return []
-        return [f"{path}: no record has the label {self.positive!r} given as --positive"]
+        """What no record of a file has that was read to its end: fields, and the label that --positive may misspell."""
+        found, was_read = self.absent, bool(self._seen) or not mistakes.n
+        if self.positive is not None and not self._found_positive and was_read:
+            found = [*found, f"no record has the label {self.positive!r} given as --positive"]
+        return [f"{path}: {what}" for what in found]

@@ -13,26 +13,14 @@ from ..logs.transport import Record
 from ..runtime.folders import FileError
 from .arrays import read_arrays
 from .classes import is_blank
-from .codec import Codec, Event
+from .codec import MAX_BYTES, Codec, Event
 from .columns import Columns
 from .formats.base import BadRecord, show
-from .tables import read_raw
-from .text_files import Mistakes, csv_rows, json_rows, lines, number_of, series_of
-
-SUFFIXES = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".npz": "npz",
-}
+from .tables import Located, event_of, format_of, raw_events
+from .text_files import Mistakes, csv_rows, json_rows, lines, number_of
 
 _UNLABELLED = "remove the line, or fill its label in"
 _WHERE_LABEL = "--label names its column or field"
-
-Located = Iterator[tuple[str, dict[str, Any]]]  # the place of an event, for messages, and its fields
 
 
 def read_events(path: Path, file_format: str = "auto", columns: Columns | None = None) -> Iterator[bytes]:
@@ -55,12 +43,7 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
     OSError
         If the file cannot be read.
     """
-    columns = columns or Columns()
-    if columns.raw:
-        yield from (record.value for record in read_raw(path, file_format, columns))
-        return
-    for _, value, _ in _checked(path, file_format, columns):
-        yield value
+    return (value for _, value, _ in _checked(path, file_format, columns or Columns()))
 
 
 class Example(NamedTuple):
@@ -84,15 +67,9 @@ def read_examples(path: Path, file_format: str = "auto", columns: Columns | None
         As for `read_events`; a line without a label is wrong, except among raw records: it is left out.
     """
     columns = columns or Columns()
-    if columns.raw:
-        for parts, fields, _ in read_raw(path, file_format, columns):
-            if parts.get("y") is None:
-                continue
-            event = Event(parts["id"], 0, fields["x"], parts["y"], 1.0, parts.get("ts"))
-            yield Example(event, parts.get("group"))
-        return
     for fields, _, event in _checked(path, file_format, columns, labelled=True):
-        yield Example(event, None if columns.group is None else str(fields["group"]))
+        if event.y is not None:
+            yield Example(event, None if columns.group is None else str(fields["group"]))
 
 
 def _checked(
@@ -101,17 +78,24 @@ def _checked(
     """For each event: its fields, its bytes, and what the codec reads.  After a mistake, only others are looked for."""
     codec, mistakes = Codec(classes=columns.classes), Mistakes()
     with mistakes:
-        for where, fields in FORMATS[_format(path, file_format)](path, columns, mistakes):
+        for where, fields in _located(path, file_format, columns, mistakes):
             with mistakes:
                 if labelled and columns.group is not None and is_blank(fields["group"]):
                     raise FileError(f"{where}: no group in {show(columns.group)}")
                 value = json.dumps(fields, separators=(",", ":")).encode()
-                event = _decoded(codec, value, where)
-                if labelled and event.y is None:
+                event = _raw(fields, value, where) if columns.raw else _decoded(codec, value, where)
+                if labelled and event.y is None and not columns.raw:
                     raise FileError(f"{where}: no label; {_UNLABELLED if 'y' in fields else _WHERE_LABEL}")
                 if not mistakes.n:
                     yield fields, value, event
     mistakes.complain(columns.absence(path, mistakes))
+
+
+def _raw(fields: dict[str, Any], value: bytes, where: str) -> Event:
+    """A raw record as it is, which needs no codec."""
+    if len(value) > MAX_BYTES:
+        raise FileError(f"{where}: the record has {len(value)} bytes, at most {MAX_BYTES} are read")
+    return Event(fields.get("id", ""), 0, fields.get("x", fields), fields.get("y"), 1.0, fields.get("ts"))
 
 
 def _decoded(codec: Codec, value: bytes, where: str) -> Event:
@@ -121,11 +105,13 @@ def _decoded(codec: Codec, value: bytes, where: str) -> Event:
         raise FileError(f"{where}: {error.detail}") from None
 
 
-def _format(path: Path, file_format: str) -> str:
-    chosen = SUFFIXES.get(path.suffix.lower(), file_format) if file_format == "auto" else file_format
+def _located(path: Path, file_format: str, columns: Columns, mistakes: Mistakes) -> Located:
+    if columns.raw:
+        return raw_events(path, file_format, columns, mistakes)
+    chosen = format_of(path, file_format)
     if chosen not in FORMATS:
         raise FileError(f"{path}: the suffix {path.suffix!r} belongs to no format; name one of {', '.join(FORMATS)}")
-    return chosen
+    return FORMATS[chosen](path, columns, mistakes)
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
@@ -134,21 +120,9 @@ def _format(path: Path, file_format: str) -> str:
 def _read_csv(path: Path, columns: Columns, mistakes: Mistakes) -> Located:
     for row in csv_rows(path, mistakes, [*columns.special.values(), *columns.looked_at.values()]):
         with mistakes:
-            yield row.where, _from_row(row.fields, row.where, columns, f"{path.stem}:{row.number}")
-
-
-def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
-    special = columns.special
-    event: dict[str, Any] = {"id": default_id} | {part: cells[name] for part, name in special.items()}
-    if is_blank(event["id"]):  # all events without an id would be one
-        raise FileError(f"{where}: no id in {show(columns.id)}")
-    event |= {part: cells[name] for part, name in columns.shown.items()}
-    event |= {part: series_of(cells[name], where, name) for part, name in columns.series.items()}
-    if columns.label:
-        event["y"] = columns.to_label(event["y"], f"{where}, column {show(columns.label)}")
-    features = cells.keys() - {*special.values(), *columns.looked_at.values()}
-    event["x"] = {name: number_of(cell, where, name, columns.hint) for name, cell in cells.items() if name in features}
-    return event
+            event, where = event_of(row, columns, path.stem), row.where
+            numbers = {name: number_of(cell, where, name, columns.hint) for name, cell in event["x"].items()}
+            yield where, event | {"x": numbers}
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------------------

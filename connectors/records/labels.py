@@ -15,9 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..logs.transport import Record
 from .classes import ClassLabel
-from .formats.json import read_json
 from .times import read_time
 
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
@@ -50,6 +48,8 @@ class Label(NamedTuple):
     like
         The question whose answer also gave this label, because the events are near-duplicates; None: it was given
         alone.
+    query_id
+        The question that it answers; None if no question asked for it.
     """
 
     id: str | int
@@ -61,6 +61,7 @@ class Label(NamedTuple):
     op: str
     source: str | None
     like: str | None = None
+    query_id: str | None = None
 
     @property
     def time(self) -> int | None:
@@ -89,18 +90,3 @@ def write_answer(
     if like is not None:
         fields["like"] = like
     return json.dumps(fields, separators=(",", ":")).encode()
-
-
-def answered_question(record: Record) -> str | None:
-    """The id of the question that a label answers; None for a label that no question asked for.
-
-    Raises
-    ------
-    BadRecord
-        If the record is not a JSON object.
-    """
-    value = record.value or b""
-    if b'"query_id"' not in value:  # most labels; this saves parsing them
-        return None
-    query_id = read_json(value, lambda fields: fields.get("query_id"))
-    return query_id if isinstance(query_id, str) and len(query_id) <= MAX_QUERY_ID else None

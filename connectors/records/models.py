@@ -70,45 +70,55 @@ def mean(parts: Sequence[Scores]) -> Scores:
     return Scores(labels, values, probabilities)
 
 
-def rows_of(
-    xs: NamedRows | Sequence[Mapping[str, Any]], scaler: WarmupScaler | None, records: Records | None
-) -> NamedRows:
-    """Features of events as a model takes them: the numbers that `records` makes of them, or scaled numbers."""
-    if records is not None:
-        return NamedRows.of(records.transform_many(list(xs)))
+def rows_of(xs: NamedRows | Sequence[Mapping[str, Any]], made_by: Records | WarmupScaler | None) -> NamedRows:
+    """Features of events as a model takes them: the numbers that `Records` make of them, or scaled numbers."""
+    if isinstance(made_by, Records):
+        return NamedRows.of(made_by.transform_many(list(xs)))
     rows = xs if isinstance(xs, NamedRows) else NamedRows.of(xs)
-    return rows if scaler is None else scaler.transform_many(rows)
+    return rows if made_by is None else made_by.transform_many(rows)
 
 
 class Trained(NamedTuple):
-    """A model that goes on learning.
+    """A model that goes on learning, or that others predict by.
 
     Attributes
     ----------
     model
         The model.
-    records
-        What makes its features, if events are raw.
+    made_by
+        What makes its features: `Records` if events are raw, or the scaler of a run that 0.1.0 began.
     decider
         What decides with its probabilities, around the same model, if [decide] asks for it.
+    names
+        Names of the negative and of the positive class, for an export; empty: False and True.
     """
 
     model: Any
-    records: Records | None = None
+    made_by: Records | WarmupScaler | None = None
     decider: ConformalClassifier | None = None
+    names: Sequence[Any] = ()
+
+    @property
+    def records(self) -> Records | None:
+        """What makes its features, if events are raw."""
+        return self.made_by if isinstance(self.made_by, Records) else None
 
     @property
     def learner(self) -> Any:
         """What forgets and corrects examples: the decider around the model, or the model alone."""
         return self.decider or self.model
 
+    def whole(self) -> Any:
+        """All as one model of this package, which `streamsvm.export` can write."""
+        learner = self.learner if self.made_by is None else self.made_by | self.learner
+        return Named(learner, *self.names) if self.names else learner
+
     def to_bytes(self) -> bytes:
         """All as one blob; a model without records as it, or its decider, writes itself."""
-        model = self.learner.to_bytes()
+        model: bytes = self.learner.to_bytes()
         if self.records is None:
             return model
-        parts = {"model": model, "records": self.records.to_bytes()}
-        return snapshot.pack(_WITH_RECORDS, {}, {name: _array(blob) for name, blob in parts.items()})
+        return snapshot.pack(_WITH_RECORDS, {}, {"model": model, "records": self.records.to_bytes()})
 
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
@@ -116,18 +126,13 @@ class Trained(NamedTuple):
         records = None
         if snapshot.kind_of(data) == _WITH_RECORDS:
             _, arrays = snapshot.unpack(data, _WITH_RECORDS)
-            with snapshot.reading(_WITH_RECORDS):
-                data, records = arrays["model"].tobytes(), Records.from_bytes(arrays["records"].tobytes())
+            data, records = snapshot.blob_of(arrays, "model"), Records.from_bytes(snapshot.blob_of(arrays, "records"))
         model, decider = _model_of(implementation, data, cache_mb=cache_mb)
         return cls(model, records, decider)
 
-    def served(self, scaler: WarmupScaler | None, meta: dict[str, Any] | None = None) -> "ServedModel":
-        """The same for others who predict by it; `meta` and the scaler are those of `ServedModel`."""
-        return ServedModel(self.model, scaler, meta or {}, self.records, self.decider)
-
     def digest(self) -> str:
         """The digest of all; of a model without records, its own or its decider's."""
-        model = self.learner.digest()
+        model: str = self.learner.digest()
         if self.records is None:
             return model
         return blake2b(f"{model} {self.records.digest()}".encode(), digest_size=32).hexdigest()
@@ -142,50 +147,18 @@ def _model_of(implementation: Any, data: bytes, **how: Any) -> tuple[Any, Confor
     return decider.model, decider
 
 
-class ServedModel(NamedTuple):
-    """A model that can predict, with the scaler of its features or the `Records` that make them, and its decider."""
-
-    model: Model
-    scaler: WarmupScaler | None
-    meta: dict[str, Any]
-    records: Records | None = None
-    decider: ConformalClassifier | None = None
-
-    def whole(self) -> Any:
-        """All as one model of this package, which `streamsvm.export` can write; `meta` may name its two classes."""
-        made_by = self.records or self.scaler
-        learner: Any = self.decider or self.model
-        learner = learner if made_by is None else made_by | learner
-        return Named(learner, *self.meta["names"]) if self.meta.get("names") else learner
-
-
-def pack_model(
-    model: Model,
-    scaler: WarmupScaler | None,
-    meta: Mapping[str, Any],
-    records: Records | None = None,
-    decider: ConformalClassifier | None = None,
-) -> bytes:
-    """A model, what makes its features, what decides, and plain values as one blob; equal input gives equal bytes.
-
-    Raises
-    ------
-    SnapshotError
-        If `meta` would not survive JSON unchanged.
-    """
+def pack_model(trained: Trained) -> bytes:
+    """A model, what makes its features and what decides as one blob; equal input gives equal bytes."""
     names: dict[type, str] = {implementation: name for name, implementation in FOR_TWO_CLASSES.items()}
     names[MulticlassMixture] = names[Mixture]  # its bytes tell which one it is
-    algorithm = _SEVERAL if isinstance(model, MulticlassModel) else names[type(model)]
-    blobs = {"model": (decider or model).to_bytes()}
-    if scaler is not None:
-        blobs["scaler"] = scaler.to_bytes()
-    if records is not None:
-        blobs["records"] = records.to_bytes()
-    arrays = {name: _array(blob) for name, blob in blobs.items()}
-    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": dict(meta)}, arrays)
+    algorithm = _SEVERAL if isinstance(trained.model, MulticlassModel) else names[type(trained.model)]
+    blobs = {"model": trained.learner.to_bytes()}
+    if trained.made_by is not None:
+        blobs["scaler" if trained.records is None else "records"] = trained.made_by.to_bytes()
+    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": {}}, blobs)
 
 
-def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
+def unpack_model(data: bytes, device: str = "cpu") -> Trained:
     """The model that `pack_model` packed, for predictions on this device; it has made a first one.
 
     Raises
@@ -194,24 +167,17 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
         If the blob is damaged, holds no model, or holds one that this version cannot use.
     """
     header, arrays = snapshot.unpack(data, _KIND)
-    try:
-        algorithm = header["algorithm"]
+    with snapshot.guarded("a model that cannot be used"):
+        algorithm, blobs = header["algorithm"], {name: snapshot.blob_of(arrays, name) for name in arrays}
         implementation: Any = MulticlassModel if algorithm == _SEVERAL else FOR_TWO_CLASSES[algorithm]
-        model, decider = _model_of(implementation, arrays["model"].tobytes(), device=device)
-        scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
-        records = Records.from_bytes(arrays["records"].tobytes()) if "records" in arrays else None
+        model, decider = _model_of(implementation, blobs["model"], device=device)
+        made_by: Records | WarmupScaler | None = None
+        for name, kind in (("scaler", WarmupScaler), ("records", Records)):
+            made_by = kind.from_bytes(blobs[name]) if name in blobs else made_by
         model.predict_proba_one(_means(model))  # This fails if a coefficient is not finite; any example will do.
-        return ServedModel(model, scaler, header["meta"], records, decider)
-    except snapshot.SnapshotError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise snapshot.SnapshotError(f"a model that cannot be used: {error!r}") from error
+        return Trained(model, made_by, decider)
 
 
 def _means(model: Model) -> dict[Any, float]:
     """An example that lacks no feature, which the model would warn of."""
     return {name: model.scale_of(name)[0] for name in model.feature_names}
-
-
-def _array(blob: bytes) -> np.ndarray:
-    return np.frombuffer(blob, dtype=np.uint8)

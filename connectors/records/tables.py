@@ -7,28 +7,52 @@ A raw record may hold texts, blanks, nulls and nested objects.  It becomes an ev
   Only the label is written anew, as the configuration spells it.
 """
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..runtime.folders import FileError
 from .classes import ClassLabel, is_blank
-from .codec import MAX_BYTES
 from .columns import Columns
 from .formats.base import show
 from .parquet import read_rows
 from .text_files import Mistakes, Row, csv_rows, json_rows, listed, separator_of, series_of
 from .times import is_time
 
-SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+SUFFIXES = {  # the formats of files
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".npz": "npz",
+}
+TABLES = ("csv", "jsonl", "parquet")  # those with names in each row
 
 Fields = dict[str, Any]
+Located = Iterator[tuple[str, Fields]]  # the place of an event, for messages, and its fields
 
 _ABSENT = object()
+
+
+def format_of(path: Path, file_format: str = "auto") -> str:
+    """The format of a file: the given one, or with "auto" that of its suffix; empty if that says nothing."""
+    return SUFFIXES.get(path.suffix.lower(), "") if file_format == "auto" else file_format
+
+
+def rows_of(path: Path, file_format: str, mistakes: Mistakes, needed: Iterable[str] = ()) -> Iterator[Row]:
+    """The rows of a file in one of the formats `TABLES`; the header of a CSV file must have the needed columns."""
+    if file_format == "csv":
+        return csv_rows(path, mistakes, needed)
+    if file_format == "jsonl":
+        return json_rows(path, mistakes)
+    return (Row(f"{path}, row {number}", number, fields) for number, fields in enumerate(read_rows(path), 1))
 
 
 def raw_rows(path: Path, file_format: str, mistakes: Mistakes) -> Iterator[Row]:
@@ -39,7 +63,7 @@ def raw_rows(path: Path, file_format: str, mistakes: Mistakes) -> Iterator[Row]:
     path
         The file.  The columns of a CSV file may be separated by semicolons, tabs or bars as well.
     file_format
-        A format of `SUFFIXES`; "auto": by the file's suffix.
+        A format of `TABLES`; "auto": by the file's suffix.
     mistakes
         Takes the rows that cannot be read.
 
@@ -48,20 +72,16 @@ def raw_rows(path: Path, file_format: str, mistakes: Mistakes) -> Iterator[Row]:
     FileError, OSError
         If the file cannot be read.
     """
-    chosen = SUFFIXES.get(path.suffix.lower(), "") if file_format == "auto" else file_format
-    if chosen == "csv":
-        yield from csv_rows(path, mistakes, separator=separator_of(path))
-    elif chosen == "jsonl":
-        for where, number, fields in json_rows(path, mistakes):
-            yield Row(where, number, plain(fields, where))
-    elif chosen == "parquet":
-        for number, fields in enumerate(read_rows(path), 1):
-            where = f"{path}, row {number}"
-            with mistakes:
-                yield Row(where, number, plain(fields, where))
-    else:
+    chosen = format_of(path, file_format)
+    if chosen not in TABLES:
         found = f"the suffix {path.suffix!r}" if file_format == "auto" else f"the format {file_format!r}"
         raise FileError(f"{path}: {found} holds no raw records; they are CSV, JSON lines (.jsonl) or Parquet")
+    if chosen == "csv":
+        yield from csv_rows(path, mistakes, separator=separator_of(path))
+        return
+    for row in rows_of(path, chosen, mistakes):
+        with mistakes:
+            yield row._replace(fields=plain(row.fields, row.where))
 
 
 def plain(value: Any, where: str) -> Any:
@@ -88,49 +108,39 @@ def plain(value: Any, where: str) -> Any:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-class RawRecord(NamedTuple):
-    """A record of a file.
-
-    Attributes
-    ----------
-    parts
-        Its id, label, time and group, by their part in an event.
-    fields
-        The event.
-    value
-        The same as bytes.
-    """
-
-    parts: Fields
-    fields: Fields
-    value: bytes
-
-
-def read_raw(path: Path, file_format: str, columns: Columns) -> Iterator[RawRecord]:
-    """The records of a file as events in the shape ``columns.raw``; after a mistake, only others are looked for.
-
-    Raises
-    ------
-    FileError
-        At the end of the file, with the records that are wrong; or if no record has a field that `columns` names.
-    """
-    mistakes, missing = Mistakes(), {*columns.named.values()}
+def raw_events(path: Path, file_format: str, columns: Columns, mistakes: Mistakes) -> Located:
+    """The records of a file as events in the shape ``columns.raw``; `columns` hears which fields no record has."""
+    missing = {*columns.named.values()}
     if columns.raw == "flat":
         missing.discard(columns.label)  # The configuration names it, and new records have none.
     names: dict[str, None] = {}
-    with mistakes:
-        for row in raw_rows(path, file_format, mistakes):
-            if len(names) < 100:  # to list some
-                names |= dict.fromkeys(row.fields)
-            missing -= {name for name in missing if _has(row.fields, name)}
-            with mistakes:
-                parts = _parts(row, columns, f"{path.stem}:{row.number}")
-                event = _event(row, parts, columns)
-                value = _encoded(event, row.where)
-                if not mistakes.n:
-                    yield RawRecord(parts, event, value)
-    absent = [f"{path}: no record has a field {show(name)}; there are {listed([*names])}" for name in sorted(missing)]
-    mistakes.complain([*(absent if names else []), *columns.absence(path, mistakes)])
+    for row in raw_rows(path, file_format, mistakes):
+        if len(names) < 100:  # to list some
+            names |= dict.fromkeys(row.fields)
+        missing -= {name for name in missing if _has(row.fields, name)}
+        with mistakes:
+            yield row.where, event_of(row, columns, path.stem)
+    there = listed([*names])
+    columns.absent = [f"no record has a field {show(name)}; there are {there}" for name in sorted(missing) if names]
+
+
+def event_of(row: Row, columns: Columns, stem: str) -> Fields:
+    """A record as an event; `stem` is that of its file's name, which names a record without an id."""
+    fields, parts = row.fields, _parts(row, columns, f"{stem}:{row.number}")
+    if columns.raw == "flat":
+        return _replaced(fields, columns.label, columns.spelled(parts["y"])) if columns.label else fields
+    if "x" in parts:
+        return fields | parts
+    x = dict(fields)
+    for name in columns.not_learned:
+        if x.pop(name, _ABSENT) is _ABSENT:
+            x = _without(x, name)
+    shown = {part: look_up(fields, name) for part, name in columns.shown.items()}
+    for part, name in columns.series.items():
+        shown[part] = series_of(look_up(fields, name), row.where, name)
+        if name in x:
+            x[name] = shown[part]
+    return {**parts, **shown, "x": x}
 
 
 def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
@@ -140,7 +150,7 @@ def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
     names = {part: part for part in ("id", "y", "ts")} if is_event else columns.named
     found: Fields = {part: look_up(fields, name) for part, name in names.items()}
     parts: Fields = {"x": fields["x"]} if is_event else {}
-    if columns.raw == "event" or "id" in columns.named:
+    if columns.raw != "flat" or "id" in columns.named:
         parts["id"] = _id(found["id"], where, names["id"]) if found.get("id") is not None else default_id
         if "id" in columns.named and is_blank(found["id"]):
             raise FileError(f"{where}: no id in {show(columns.id)}")
@@ -153,11 +163,7 @@ def _parts(row: Row, columns: Columns, default_id: str) -> Fields:
                 "since 1970"
             )
         parts["ts"] = ts
-    if columns.group is not None:
-        if is_blank(found["group"]):
-            raise FileError(f"{where}: no group in {show(columns.group)}")
-        parts["group"] = str(found["group"])
-    return parts
+    return parts | ({"group": found["group"]} if "group" in found else {})
 
 
 def _id(value: Any, where: str, name: str) -> str | int:
@@ -165,29 +171,6 @@ def _id(value: Any, where: str, name: str) -> str | int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise FileError(f"{where}, column {show(name)}: an id is a text or a whole number, not {show(value)}")
-    return value
-
-
-def _event(row: Row, parts: Fields, columns: Columns) -> Fields:
-    fields = row.fields
-    if columns.raw == "flat":
-        return _replaced(fields, columns.label, columns.spelled(parts["y"])) if columns.label else fields
-    own = {part: value for part, value in parts.items() if part != "group"}
-    if "x" in own:
-        return fields | own
-    x = dict(fields)
-    for name in columns.not_learned:
-        x = _without(x, name)
-    shown = {part: look_up(fields, name) for part, name in columns.shown.items()}
-    for part, name in columns.series.items():
-        shown[part] = x[name] = series_of(look_up(fields, name), row.where, name)
-    return {**own, **shown, "x": x}
-
-
-def _encoded(event: Fields, where: str) -> bytes:
-    value = json.dumps(event, separators=(",", ":")).encode()
-    if len(value) > MAX_BYTES:
-        raise FileError(f"{where}: the record has {len(value)} bytes, at most {MAX_BYTES} are read")
     return value
 
 

@@ -100,8 +100,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = (), separator: str = ",") -> Iterator[Row]:
+def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = (), separator: str = "") -> Iterator[Row]:
     """The rows of a CSV file whose header has the needed columns; a row with too few or too many cells is a mistake."""
+    separator = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
     rows = csv.reader((line for _, line in lines(path)), strict=True, delimiter=separator)
     begins = 1
     try:

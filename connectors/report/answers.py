@@ -20,7 +20,6 @@ from ..records.people.questions import STATUS, read_status
 from ..runtime.numbers import HOUR_MS
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from ..trainer.state.answers.hearing import Hearing
 
 RANDOM = ("audit",)  # reasons of questions about random events
 
@@ -52,8 +51,7 @@ class Answers:
 
 def history_of(settings: Settings) -> LabelHistory:
     """A reader of the labels that decides as the trainers do which label holds."""
-    hearing = Hearing(settings.labelling.answers_per_question)
-    return LabelHistory(settings.codec(), hearing.hear, hearing.change_class)
+    return LabelHistory(settings.codec(), settings.labelling.answers_per_question)
 
 
 def read_answers(settings: Settings) -> dict[int, Answers]:

@@ -16,7 +16,6 @@ from ..runtime.text import aligned
 from ..settings.sections import Settings
 from ..trainer.state.decided import shares
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, Estimates
-from ..trainer.state.models import SingleModel
 from ..trainer.state.state import State
 
 Axes = Any  # matplotlib's; matplotlib is optional, and imported where it is used
@@ -57,7 +56,7 @@ def _line(name: str, state: State, scores: Sequence[float | None]) -> tuple[str,
         f"{sizes.n_support:,}",
         f"{sizes.kernel_evaluations:,}",
         f"{state.counters.seconds:.2f}",
-        state.models.digest()[:12] if isinstance(state.models, SingleModel) else f"{len(state.models):,} models",
+        state.models.digest()[:12] if state.models.single else f"{len(state.models):,} models",
     )
 
 
@@ -183,7 +182,7 @@ def decisions_of(states: Mapping[str, State], settings: Settings) -> list[str]:
 
 def _promised(state: State, n: int) -> str:
     """What is promised of n labelled events of a class, if one model decides them all."""
-    decider = state.models.trained(None).decider if isinstance(state.models, SingleModel) else None
+    decider = state.models.single and state.models.single.decider
     return f", at most {min(1.0, decider.promised(n) / n):.2%} promised" if decider else ""
 
 

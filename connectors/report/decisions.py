@@ -9,7 +9,6 @@ import numpy as np
 from streamsvm.conformal import ConformalClassifier
 
 from ..trainer.state.decided import Decided, Point, shares
-from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored
 from .drawing import FIRST, INK, SECOND, THIRD, draw_curve, fit, new_axes, stacked
 from .panel import Panel
@@ -39,12 +38,12 @@ _COLORS = (FIRST, SECOND, THIRD)  # of the classes that are drawn, the most freq
 
 def decisions_panels(stored: Stored) -> list[Panel]:
     """The panels of a trainer that decides; none without [decide]."""
-    decider = stored.models.trained(None).decider if isinstance(stored.models, SingleModel) else None
+    decider = stored.models.single and stored.models.single.decider
     error, audit = stored.setting("decide.error"), stored.setting("labelling.audit") or 1.0
     if not error:
         return []
     decided = Decided(stored.classes, decider.tallies if decider else None)
-    decided.restore(stored.arrays("decided"))
+    decided.restore(stored.checkpoint.part("decided"))
     panels = [_fared(stored, decided, decider, audit)]
     points = [*decided.course.rows, Point(stored.checkpoint.offsets["events"], decided.tallies)]
     if len(points) > 1:

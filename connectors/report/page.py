@@ -15,7 +15,6 @@ from streamsvm.core.saving import snapshot
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import reading
-from ..trainer.state.models import SingleModel
 from ..trainer.state.stored_state import Stored, read_state
 from .answers import Answers, read_answers
 from .drawing import picture
@@ -147,7 +146,7 @@ def _summary_row(stored: Stored, scores: Sequence[float | None]) -> tuple[str, .
 
 def _n_support(stored: Stored, recorded: int) -> int:
     """Support vectors of the model; with a model for each key, the recorded sum."""
-    return stored.models.model.n_support if isinstance(stored.models, SingleModel) else recorded
+    return stored.models.single.model.n_support if stored.models.single else recorded
 
 
 def _partition(stored: Stored, end: int | None, answers: Answers | None) -> str:
@@ -233,13 +232,13 @@ def _listed(value: object) -> str:
 
 
 def _features(stored: Stored, given: Mapping[str, object]) -> str:
-    found = f"{len(stored.models.model.feature_names):,} known; " if isinstance(stored.models, SingleModel) else ""
+    found = f"{len(stored.models.single.model.feature_names):,} known; " if stored.models.single else ""
     return f"{found}{_settings(given, _FEATURES) or 'any names'}"
 
 
 def _models(stored: Stored) -> list[tuple[str, str]]:
-    if isinstance(stored.models, SingleModel):
-        model = stored.models.model
+    if stored.models.single:
+        model = stored.models.single.model
         return [
             ("Members", f"{model.n_members:,}; {model.n_support:,} of them are support vectors"),
             ("Model digest", model.digest()),

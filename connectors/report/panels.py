@@ -98,7 +98,7 @@ def names_of(stored: Stored) -> tuple[str, str] | None:
 def read_rows(stored: Stored) -> list[Snapshot]:
     """The history; its last row is that of the checkpoint."""
     history = History()
-    history.restore(stored.arrays("history"))
+    history.restore(stored.checkpoint.part("history"))
     rows = history.rows
     if history.latest and (not rows or history.latest.n >= rows[-1].n):
         rows = [row for row in rows if row.n < history.latest.n] + [history.latest]
@@ -112,7 +112,7 @@ def is_old(rows: Sequence[Snapshot]) -> bool:
 
 def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
     """The metrics; their window is as long as the checkpoint's."""
-    arrays = stored.arrays("metrics")
+    arrays = stored.checkpoint.part("metrics")
     metrics = prequential(stored.classes, max(1, len(arrays["margins" if stored.classes.are_two else "pairs"])))
     metrics.restore(arrays)
     return metrics
@@ -120,7 +120,7 @@ def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
 
 def read_estimates(stored: Stored) -> list[Estimate]:
     """The estimates along the stream, an empty list if there are none."""
-    return read_history(stored.arrays("estimates"))
+    return read_history(stored.checkpoint.part("estimates"))
 
 
 # --- error ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.decisions import union
 from ..records.formats.base import BadRecord
-from ..records.models import MULTICLASS, ServedModel, mean, rows_of, scores, unpack_model
+from ..records.models import MULTICLASS, Trained, mean, rows_of, scores, unpack_model
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions, with_verdict
 from ..records.published import Shelf, Snapshot, Withdrawn, count_in
 from ..runtime.numbers import MAX_INT64
@@ -26,7 +26,7 @@ from ..trainer.rows import unusable_rows
 class Member(NamedTuple):
     """A model that was published, unpacked."""
 
-    served: ServedModel
+    served: Trained
     version: ModelVersion
     created: float  # seconds since the epoch
 
@@ -71,7 +71,7 @@ class Committee:
         if not self._served:
             return [untaught] * len(events)
         shared = events if self._served[0].records else NamedRows.of(events)  # all of them have records, or none
-        scaled = [rows_of(shared, each.scaler, each.records) for each in self._served]
+        scaled = [rows_of(shared, each.made_by) for each in self._served]
         unusable: dict[int, BadRecord] = {}
         for each, own in zip(self._served, scaled, strict=True):
             unusable = unusable_rows(own, each.model) | unusable  # the first member's reason counts
@@ -84,16 +84,16 @@ class Committee:
         models: list[Any] = [served.model for served in self._served]
         if isinstance(models[0], MULTICLASS):
             found = [scores(model, own) for model, own in zip(models, rows, strict=True)]
-            return self._decided(class_predictions(mean(found)), list(map(class_predictions, found)))
+            return self._decided(class_predictions(mean(found)), map(class_predictions, found))
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
         shares = [model.probability(own) for model, own in zip(models, values, strict=True)]
         probabilities = on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))
         means: list[Said] = list(map(Prediction, np.mean(margins, axis=0).tolist(), probabilities.tolist()))
         table = zip(*([part.tolist() for part in parts] for parts in (margins, shares, values)), strict=True)
-        return self._decided(means, [list(map(Prediction, *parts)) for parts in table])
+        return self._decided(means, (map(Prediction, *parts) for parts in table))
 
-    def _decided(self, means: Sequence[Said], of_members: Sequence[Sequence[Said]]) -> Iterator[Said]:
+    def _decided(self, means: Sequence[Said], of_members: Iterable[Iterable[Said]]) -> Iterator[Said]:
         """The mean predictions, with what the members decide on their own ones."""
         if any(served.decider is None for served in self._served):
             return iter(means)
@@ -246,7 +246,7 @@ def version_of(snapshot: Snapshot) -> ModelVersion:
     return ModelVersion(*numbers, str(snapshot.manifest.get("model", "")))
 
 
-def misfit(served: ServedModel, settings: Settings) -> str:
+def misfit(served: Trained, settings: Settings) -> str:
     """Why a published model cannot be one of these settings; empty if it can.
 
     Models of two classes and of more say different things about an event, so [label] decides which of them count.

@@ -9,7 +9,7 @@ from typing import Any
 from streamsvm.estimators.merging import differences
 from streamsvm.export import to_json
 
-from ..records.models import Model, ServedModel, pack_model, unpack_model
+from ..records.models import Model, Trained, pack_model, unpack_model
 from ..records.published import Publisher, TooLarge, read_newest
 from ..settings.opening import open_once
 from ..settings.sections import Settings, refuse
@@ -66,13 +66,13 @@ def publish_models(publisher: Publisher, state: State, settings: Settings, numbe
         if name.removeprefix(JSON).startswith(challenger_name(number, "")) and name.removeprefix(JSON) not in answering:
             publisher.withdraw(name)
     n_published = n_too_large = 0
-    names = {"names": [*reversed(settings.label.meanings)]}  # the negative one first
+    names = [*reversed(settings.label.meanings)]  # the negative one first
     for name, by, served in _changed(state, number):
         meta: dict[str, Any] = {"epoch": epoch, "ver": state.version, "offset": state.offset, "created": time.time()}
         meta |= {"model": by} if by else {}
         try:
-            publisher.publish(name, pack_model(*served), meta)
-            if settings.daemon.publish_json and (text := _json_of(served._replace(meta=names), name)) is not None:
+            publisher.publish(name, pack_model(served), meta)
+            if settings.daemon.publish_json and (text := _json_of(served._replace(names=names), name)) is not None:
                 publisher.publish(JSON + name, text.encode(), meta)
             n_published += 1
         except TooLarge as error:
@@ -81,20 +81,21 @@ def publish_models(publisher: Publisher, state: State, settings: Settings, numbe
     return n_published, n_too_large
 
 
-def _changed(state: State, number: int) -> Iterator[tuple[str, str, ServedModel]]:
+def _changed(state: State, number: int) -> Iterator[tuple[str, str, Trained]]:
     """The models that have changed: the name of each in the topic, its own if several answer, and the model."""
     challengers = state.challengers
     by = challengers.serving if challengers.split else ""
     for key, _ in state.models.changed():
         name = partition_name(number) if key is None else key_name(key)
-        yield name, by, state.models.trained(key).served(state.scaler)
+        trained = state.models.trained(key)
+        yield name, by, trained._replace(made_by=trained.made_by or state.scaler)
     for each in challengers.with_share:
         for _ in each.models.changed():
-            served = each.models.trained().served(state.scaler)._replace(records=state.records)
+            served = each.models.trained()._replace(made_by=state.records or state.scaler)
             yield challenger_name(number, each.name), each.name, served
 
 
-def _json_of(served: ServedModel, name: str) -> str | None:
+def _json_of(served: Trained, name: str) -> str | None:
     """A model as JSON; None if it has learned too little or cannot be described."""
     if not served.model.n_support:
         return None

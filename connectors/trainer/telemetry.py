@@ -25,7 +25,6 @@ from .state.candidates import Labelling
 from .state.decided import shares
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
-from .state.models import SingleModel
 from .state.quality.arms import Arm
 from .state.quality.multiclass import ClassPrequential, Confusion
 from .state.state import State
@@ -178,7 +177,7 @@ class Telemetry:
 
     def _of_decisions(self, state: State) -> Iterator[Gauge]:
         """How the decisions on each class fared, and how many may be wrong if one model makes them."""
-        decider = state.models.trained(None).decider if isinstance(state.models, SingleModel) else None
+        decider = state.models.single and state.models.single.decider
         tallies = state.decided.tallies
         for label, name in self._names(tallies).items():
             for outcome, n in tallies[label]._asdict().items():

@@ -47,17 +47,16 @@ from streamsvm.active.answers.events import (
 )
 from streamsvm.active.answers.progress import CHOSEN, RANDOM, Progress
 from streamsvm.active.answers.questions import Questions
-from streamsvm.active.answers.register import LATER, Record
+from streamsvm.active.answers.register import LATER
 from streamsvm.active.choosing.audited import missed_at_most
 from streamsvm.active.choosing.decisions import guesses, margins
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.recall_rule import ToRecall
-from streamsvm.active.choosing.selection import EACH_CLASS, Choice, RandomSelection, Reason, Selection
+from streamsvm.active.choosing.selection import EACH_CLASS, Choice, RandomSelection, Reason, Selection, chosen
 from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 from streamsvm.core import arguments
 
-START = 0.3  # share of the questions that are still of the start while a class has few labels
 DISMISSED = {"skip": "skipped", "ignore": "ignored"}  # how a question ends with such an answer
 
 _RANDOM = RandomSelection()
@@ -217,10 +216,12 @@ class LabellingLoop:
             self._pool.expire(now)
         verdict, wanted = self._judge_by(model)
         if verdict.stop:
-            return actions + self._withdraw(list(self._questions.open.values()), verdict.why)
+            return actions + self._questions.withdraw(list(self._questions.open.values()), verdict.why)
         room = self._room()
         newest = list(self._questions.open.values())[::-1]
-        actions += self._withdraw(newest[: self._surplus()], "the label quota is spent")
+        left = self.remaining()
+        surplus = 0 if left is None else max(0, len(newest) - left)
+        actions += self._questions.withdraw(newest[:surplus], "the label quota is spent")
         for _ in range(room):
             question = self._ask(model, verdict.audit, wanted, now)
             if question is None:
@@ -281,14 +282,6 @@ class LabellingLoop:
         allowed = self.n_open if left is None else min(self.n_open, left)
         return allowed - len(self._questions.open)
 
-    def _surplus(self) -> int:
-        """How many open questions have no room in the label quota."""
-        left = self.remaining()
-        return 0 if left is None else max(0, len(self._questions.open) - left)
-
-    def _withdraw(self, records: list[Record], why: str) -> list[Action]:
-        return [self._questions.withdraw(record, why) for record in records]
-
     def _judge_by(self, model: Any) -> tuple[Verdict, list[Choice]]:
         """The verdict, and the examples of the classes that it waits for, least certain first.
 
@@ -334,7 +327,7 @@ class LabellingLoop:
             return wanted.pop(0)
         if audit:
             return _RANDOM.choose(*about)._replace(reason="audit")
-        if self._knows_few() and self._rng.random() < START:
+        if self._knows_few() and self._rng.random() < MixedSelection.novel:  # so many of the others look for new kinds
             return self._selection.begin(*about)
         if self._rng.random() < self._explore:
             return _RANDOM.choose(*about)._replace(reason="audit" if self._selection.explores else "explore")
@@ -358,7 +351,7 @@ class LabellingLoop:
         """The choice of an example; it is no longer of the set that a promise is about."""
         if self._promise is not None:
             self._promise.take(key, is_random=reason == "audit")
-        return Choice(key, float(margins(model, self._pool.rows([key]))[0]), 1, reason)
+        return chosen(self._pool, model, key, 1, reason)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

@@ -7,30 +7,22 @@ fastest one or within a tenth of it.  Twice or half of each changes the choice o
 ===================== =========================================================================
 name                  the cost of
 ===================== =========================================================================
-SECONDS_PER_PRODUCT   a number of a path's matrices in a product with a vector
+SECONDS_PER_PRODUCT   a number of a matrix in a product with a vector, of a path or of AVG
 SECONDS_PER_STEP      a pair step, for any number of active examples
-SECONDS_PER_ELEMENT   a pair step, for each active example
-SECONDS_PER_SYSTEM    a Newton step, for each m^3 of m free examples
-SECONDS_PER_FOLD      a start from 0, by a path or by AVG, for any size
-SECONDS_PER_SHARE     AVG, for each free support vector and each example
+SECONDS_PER_ELEMENT   a pair step, for each active example; a number beside the factor of a Newton step
 EVENTS_OF_FREE        events of a path, for each free support vector that leaves
 EVENTS_OF_BOUNDED     events of a path, for the root of the bounded support vectors that leave
-UNITS_PER_ELEMENT     a pair step, for each active example, in units of a number of a linear system
-UNITS_PER_SYSTEM      a linear system, for m^3 and for m^2, in the same units
 WORTH                 another start, or a move of the active examples, as a share of what it saves
 ===================== =========================================================================
 """
 
 import math
 
+from streamsvm.core.costs import SECONDS_PER_CUBE
+
 SECONDS_PER_PRODUCT = 0.25e-9
 SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 1.3e-9
-SECONDS_PER_SYSTEM = 8e-12
-SECONDS_PER_FOLD = 1e-4
-SECONDS_PER_SHARE = 0.4e-9
 EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0
-UNITS_PER_ELEMENT = 3.0
-UNITS_PER_SYSTEM = 1.0 / 12.0, 4.0
 WORTH = 0.8
 
 
@@ -46,10 +38,14 @@ def step_seconds(steps: float, active: float) -> float:
 
 def path_seconds(events: float, m: int, n: int, k: int) -> float:
     """The expected cost of a path among n examples, of which m are free, if k paths share the factor."""
-    return SECONDS_PER_FOLD + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / max(1, k))
+    return SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / max(1, k))
 
 
-def system_units(m: int) -> float:
-    """The cost of a linear system of m free examples, in units."""
-    cubes, squares = UNITS_PER_SYSTEM
-    return cubes * m**3 + squares * m * m
+def system_seconds(m: int) -> float:
+    """The expected cost of a linear system of m free examples."""
+    return SECONDS_PER_CUBE * m**3 + SECONDS_PER_ELEMENT * m * m
+
+
+def newton_seconds(m: int, active: float) -> float:
+    """The expected cost of a Newton step of m free examples among the active ones."""
+    return system_seconds(m) + SECONDS_PER_ELEMENT * m * active

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from streamsvm.batch.steps.pairs import MAX_PLANNING, Rule
 from streamsvm.core import arguments
 from streamsvm.core.device.choice import require_device
+from streamsvm.core.rounding import ROUNDS
 
 STEPS_PER_EXAMPLE = 20_000  # pair steps, after which only rounding still moves
 FEW_STEPS = 100  # pair steps for each example, after which a fast solver leaves a problem to a careful one
-MIN_EXAMPLES = 100  # the default limit of a smaller problem is that of 100 examples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,8 @@ class SolverOptions:
         Whether to set bounded examples aside while the others are solved.
     max_iterations
         Limit on the pair steps.  None: 20,000 per example.
+    max_passes
+        Limit on the passes of `working_set` over all examples: some ten are usual.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class SolverOptions:
     newton: bool = True
     shrinking: bool = True
     max_iterations: int | None = None
+    max_passes: int = ROUNDS
 
     def __post_init__(self) -> None:
         arguments.require_positive("tol", self.tol)
@@ -69,6 +72,7 @@ class SolverOptions:
             raise ValueError(f"over_step={self.over_step!r} must be at least 1 and below 2")
         for name in ("newton", "shrinking"):
             arguments.require_bool(name, getattr(self, name))
+        arguments.require_count("max_passes", self.max_passes, 1)
         if self.max_iterations is not None:
             arguments.require_count("max_iterations", self.max_iterations, 0)
 
@@ -83,7 +87,7 @@ class SolverOptions:
 
     def limit(self, n: int) -> int:
         """The number of pair steps after which a problem of n examples is given up."""
-        return STEPS_PER_EXAMPLE * max(MIN_EXAMPLES, n) if self.max_iterations is None else int(self.max_iterations)
+        return STEPS_PER_EXAMPLE * n if self.max_iterations is None else int(self.max_iterations)
 
 
 DEFAULTS = SolverOptions()

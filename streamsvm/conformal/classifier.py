@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from river import base
 
+from streamsvm.active.choosing.rows import dicts_of
 from streamsvm.conformal import saving
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import LARGEST_LEVEL, Guard, Tally
@@ -18,7 +19,6 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Computing, Content
-from streamsvm.validation.streaming.wrapper import Rows
 
 RENEWED = 20  # while labels are few, scores by leave-one-out are renewed after each 20th part of them
 
@@ -150,7 +150,7 @@ class ConformalClassifier(Computing, base.Wrapper, base.MiniBatchClassifier):
 
     def decide_many(self, X: Any) -> list[Decision]:
         """What is said about each row; see `decide_one`."""
-        return [self.decide_one(x) for x in Rows(X)]
+        return [self.decide_one(x) for x in dicts_of(X)]
 
     def predict_one(self, x: dict, **kwargs: Any) -> Any:
         """The most probable label; None before there is one."""
@@ -240,7 +240,7 @@ class ConformalClassifier(Computing, base.Wrapper, base.MiniBatchClassifier):
             raise ValueError(f"X has {n} rows, and there are {len(labels)} labels; each row needs one label and `said`")
         numbers = None if ids is None else arguments.ids_of(ids, n).tolist()
         weights = None if w is None else arguments.weights_of(w, n).tolist()
-        for i, x in enumerate(Rows(X)):
+        for i, x in enumerate(dicts_of(X)):
             given = ({} if numbers is None else {"id": numbers[i]}) | ({} if weights is None else {"w": weights[i]})
             self.learn_one(x, labels[i], said=None if said is None else said[i], **given, **others)
         self._y_name = getattr(y, "name", None)

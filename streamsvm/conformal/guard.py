@@ -42,7 +42,7 @@ ETA, ETA_OF_AUDIT = 0.3, 0.1  # step; a smaller one if the labels of an audit we
 CAP, LARGEST_LEVEL = 3.0, 0.5  # largest level: alpha times `CAP`, and never above the other
 GAIN = 0.5  # late labels: eta alpha (records of the class on their way) is at most this
 MATURE = 100  # labels that a model must know before scores of late labels count: earlier ones mislead
-FEW, LEAST = 3.0, 5  # a common class borrows the scores of all until it has FEW / alpha, if it has LEAST
+FEW = 3.0  # a common class borrows the scores of all until it has FEW / alpha
 TWO = {False, True}  # the labels whose probabilities recent errors correct
 
 
@@ -160,7 +160,7 @@ class Guard:
     def _borrows(self, own: OfClass) -> bool:
         """Whether a class is compared with the scores of all: while it has few and is common."""
         k = len(self.classes)
-        return k > 2 and 2 * k * own.n >= self.n and LEAST <= own.past.n_scores < FEW / self.alpha
+        return k > 2 and 2 * k * own.n >= self.n and 0 < own.past.n_scores < FEW / self.alpha
 
     def would_decide(self, alpha: float) -> float:
         """The share of records like the last ones of each class that thresholds for this share of errors decide."""

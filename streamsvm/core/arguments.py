@@ -11,8 +11,8 @@ import numpy as np
 
 LARGEST = sys.float_info.max
 LARGEST_BOX = 1e15  # of a coefficient: beyond it, sums in float64 lose a single example
-LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes fit into 63 bits
 LARGEST_ID = int(np.iinfo(np.int64).max)
+LARGEST_CACHE_MB = LARGEST_ID >> 20  # whose bytes fit into 63 bits
 OTHERS = "; OneVsRest takes others"
 
 

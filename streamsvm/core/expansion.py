@@ -77,8 +77,8 @@ G_UP, G_DOWN = range(2)
 # losses
 GAP, LOSS, SQUARED_LOSS, BOXES = range(4)
 
-# Compressed: at most one entry in so many is non-zero; otherwise long vector additions are faster.  Bits are small.
-SPARSE, SPARSE_BITS = 16, 32
+# Compressed: at most one entry in so many is non-zero, of bits half as many; otherwise long additions are faster.
+SPARSE = 16
 
 
 @by_reference
@@ -142,7 +142,7 @@ def is_wide(counts, n_slots, width, nnz):
     Snapshots must not depend on memory or on how a stream is cut.  So the decision falls before each example, from the
     slots in use and the features that examples have had, this one included.
     """
-    entries, fewest = n_slots * width, SPARSE_BITS if counts[STORAGE] == BITS else SPARSE
+    entries, fewest = n_slots * width, 2 * SPARSE if counts[STORAGE] == BITS else SPARSE
     return counts[STORAGE] != COMPRESSED and entries > counts[WIDE] and fewest * nnz < entries
 
 

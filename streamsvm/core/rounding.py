@@ -9,6 +9,6 @@ import numpy as np
 KERNEL_ROUNDING = 1e-6  # of a float32 kernel value, relative: eight units in the last place
 SUM_ROUNDING = 1e-9  # of a sum in float64, relative to the sum of the sizes: far above that of a million additions
 SINGULAR = 1e-10  # beside 1: a smaller diagonal of a factor, or rate, is rounding; so much more makes it regular
-NO_CURVATURE = 1e-12  # along a pair of members, beside kernel values of about 1: the two are equal
-DUST = 1e-13  # what is left of a whole by the rounding of sums in float64
+DUST = 1e-13  # what is left of a whole by the rounding of sums in float64, as the curvature of a pair of equal members
 PRECISION = float(np.finfo(np.float32).epsneg)  # of a number in float32, relative to its size
+ROUNDS = 100  # of a loop that comes nearer to its end with each: 20 are many, and only rounding would ask for more

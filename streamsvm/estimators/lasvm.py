@@ -14,7 +14,6 @@ from streamsvm.online.finish import WithBias
 DEFAULT_DELTA_MAX = 1.75  # With 1, streams sorted by class lose up to 0.6 points; with 2, more members are idle.
 # `lasvm.Rule.margin`.  With 1 instead of 0.9, more are idle.
 ADMISSIONS = {"margin": 0.9, "violation": math.inf, "all": math.inf}
-SLACK = 0.5  # See `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.25 points of a batch solution.
 
 
 @fixed_parameters
@@ -180,7 +179,7 @@ def _rule(tol: float, reprocess: str | int, delta_max: float | None, admission: 
         raise ValueError(f'admission={admission!r} must be "margin", "violation" or "all"')
     margin, printed = ADMISSIONS[admission], admission == "all"
     if reprocess == "adaptive":
-        return lasvm.Rule(float(tol), -1, float(delta_max or DEFAULT_DELTA_MAX), SLACK, margin, printed)
+        return lasvm.Rule(float(tol), -1, float(delta_max or DEFAULT_DELTA_MAX), lasvm.NEAR_MARGIN, margin, printed)
     if isinstance(reprocess, int | np.integer) and not isinstance(reprocess, bool) and 0 <= reprocess < 2**63:
         delta_max = math.inf if delta_max is None else float(delta_max)
         return lasvm.Rule(float(tol), int(reprocess), delta_max, 0.0, margin, printed)

@@ -11,7 +11,7 @@ from streamsvm.export.description import Description, describe
 from streamsvm.export.fields import plain_records
 from streamsvm.export.writing import filled, require_identifier, squared_norms, texts_of
 
-PART = 60_000  # characters of a constant; a class file holds at most 65535 bytes
+PART = np.iinfo(np.uint16).max - 1  # characters of a constant: 16 bits count its bytes, and javac refuses 65535
 
 
 def to_java(model: Any, name: str = "Model") -> str:

@@ -36,7 +36,7 @@ from streamsvm.export.description import ONE_VS_ONE, THRESHOLD, Description, des
 from streamsvm.export.fields import require_numbers
 
 NAMES = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
-_MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
+_MAX_NUMBER = np.iinfo(np.intc).max - 1  # largest number of a feature, a C int in LIBSVM
 
 
 def to_libsvm(model: Any, label: str | None = None) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from streamsvm.export.description import ONE_VS_ONE, ONE_VS_REST, THRESHOLD, Des
 from streamsvm.export.fields import require_numbers
 from streamsvm.export.writing import texts_of
 
-OPSET, IR_VERSION = 17, 8  # of 2022: any ONNX Runtime since 1.13 reads them
+OPSET = 17  # of 2022: any ONNX Runtime since 1.13 reads it
 
 
 def to_onnx(model: Any, double: bool = False) -> bytes:
@@ -53,6 +53,7 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
     require_numbers(found.records, "ONNX")
     if found.guarantee is not None and found.decision == ONE_VS_ONE:
         raise ValueError("ONNX has no probabilities of a OneVsOne, so it cannot decide; choose C, Java or JavaScript")
+    opsets = [onnx.helper.make_opsetid("", OPSET)]
     graph = _Graph(np.dtype(np.float64 if double else np.float32))
     _decide(graph, found, _margins(graph, found))
     kind, typed = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype), onnx.helper.make_tensor_value_info
@@ -66,8 +67,8 @@ def to_onnx(model: Any, double: bool = False) -> bytes:
     x = typed("x", kind, ["n", len(found.features)])
     made = onnx.helper.make_model(
         onnx.helper.make_graph(nodes, "streamsvm", [x], outputs, constants),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
+        opset_imports=opsets,
+        ir_version=onnx.helper.find_min_ir_version_for(opsets),
         producer_name="streamsvm",
         producer_version=__version__,
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from streamsvm.core.arguments import is_missing
 from streamsvm.core.blocks import LARGEST_FEATURE
+from streamsvm.core.scaling.renewal import AT_ONCE
 
 NUMBER, CATEGORY, TIME, TEXT, LIST = "number", "category", "time", "text", "list"
 IGNORE, ID = "ignore", "id"
@@ -25,7 +26,7 @@ GIVEN = (NUMBER, CATEGORY, TIME, TEXT, LIST, IGNORE, *EPOCHS)  # kinds that a us
 LEFT_OUT = (None, IGNORE, ID)  # kinds without columns; None before the first value that is present
 
 UNFIT: Any = object()
-LONGEST_LIST = 4096  # numbers, each of which is a column
+LONGEST_LIST = AT_ONCE  # numbers: as many columns as a model scales from its first example on
 LONGEST_WORD, KEPT = 64, 40  # characters of a category's value; a longer one is known by its beginning and a checksum
 LONGEST_BITS = 4 * LONGEST_WORD  # of an integer as a category's value; Python refuses to write very long ones
 ABSENT = frozenset(  # in the place of a number or a time

@@ -20,19 +20,19 @@ import numpy as np
 from streamsvm.batch.problem import penalties
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rounding import ROUNDS
 from streamsvm.core.storage import find_extremes, keep, live_slots
 from streamsvm.online.finish import WithoutBias, add_to_gradient, finish, finish_without_bias
-
-MAX_ROUNDS = 20  # so that the loop ends where rounding moves a member over the ramp and back
 
 
 def sparsify(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, ramp_s: float) -> tuple[Expansion, int]:
     """Repeat FINISH and new boxes until the boxes stay; return the expansion and the number of steps.
 
-    Every round lowers the ramp loss.  The loop also ends after `MAX_ROUNDS`, or when a FINISH gives up above `tol`.
+    Every round lowers the ramp loss.  The loop also ends after `ROUNDS`, where rounding moves a member over the ramp
+    and back, or when a FINISH gives up above `tol`.
     """
     steps, left = 0, tol
-    for _ in range(MAX_ROUNDS):
+    for _ in range(ROUNDS):
         s, more = finish_without_bias(s, kernel, tol, None)
         steps, left = steps + more, max(tol, WithoutBias().violation(s))
         if left > tol or not _new_boxes(s, kernel, ramp_s):

@@ -21,7 +21,7 @@ Source: the LASVM paper, see `lasvm`, and those that `batch.smo` names.  Deviati
 import numpy as np
 
 from streamsvm.batch.costs import WORTH
-from streamsvm.batch.options import MIN_EXAMPLES, STEPS_PER_EXAMPLE
+from streamsvm.batch.options import STEPS_PER_EXAMPLE
 from streamsvm.batch.problem import penalties, settled
 from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
@@ -267,7 +267,7 @@ def optimise(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tupl
     Returns the expansion, its slots without holes, and the number of steps.
     """
     active, newton, steps = _ActiveSet(keep(s, live_slots(s)), kernel, problem), Newton(problem.fixed_sum), 0
-    limit = STEPS_PER_EXAMPLE * max(MIN_EXAMPLES, int(active.s.counts[SLOTS]))
+    limit = STEPS_PER_EXAMPLE * int(active.s.counts[SLOTS])
     while steps < limit:
         chunk = max(AT_ONCE, int(active.s.counts[SLOTS]) // 2)
         done = problem.solve(active.s, kernel, tol, chunk)

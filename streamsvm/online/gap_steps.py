@@ -9,7 +9,7 @@ from streamsvm.core.compiling._dispatch import by_class
 from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import BOXES, FORBIDDEN, GAP, LOSS, NEGATIVE, POSITIVE, SLOTS, SQUARED_LOSS, set_penalties
-from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
+from streamsvm.core.rounding import DUST, KERNEL_ROUNDING
 from streamsvm.core.rows import member_row
 from streamsvm.online.gradient import SLOT_BLOCK, note_extremes, sum_losses, update_block
 
@@ -47,9 +47,9 @@ def rescan(s):
 def best_move(g, K, lowest, highest):
     """The d in [lowest, highest] with the largest g d - K d^2 / 2; 0 lies between the ends."""
     if g > 0.0:
-        return min(highest, g / K) if K > NO_CURVATURE else highest
+        return min(highest, g / K) if K > DUST else highest
     if g < 0.0:
-        return max(lowest, g / K) if K > NO_CURVATURE else lowest
+        return max(lowest, g / K) if K > DUST else lowest
     return 0.0
 
 
@@ -119,7 +119,7 @@ def second_order_partner(g, up, down, self_k, i, K_i):
 def partner_gain(g_i, K_ii, g_j, K_jj, K_ij, up_j, down_j):
     """The gain of `second_order_partner`, times 2 K_ii."""
     product = K_ii * K_jj
-    determinant = fmax(product - K_ij * K_ij, KERNEL_ROUNDING * product + NO_CURVATURE)
+    determinant = fmax(product - K_ij * K_ij, KERNEL_ROUNDING * product + DUST)
     d_j = K_ii * g_j - K_ij * g_i
     allowed = fmax(d_j, 0.0) if up_j == 0.0 else 0.0
     allowed += fmax(-d_j, 0.0) if down_j == 0.0 else 0.0

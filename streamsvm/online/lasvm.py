@@ -74,7 +74,7 @@ from streamsvm.core.expansion import (
     set_penalties,
 )
 from streamsvm.core.kernels import Kernel
-from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE
+from streamsvm.core.rounding import DUST, KERNEL_ROUNDING
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import (
     MAX_REPROCESS,
@@ -96,7 +96,9 @@ SEEDS = 5  # of each class, the source's "a few"
 ENOUGH_MEMBERS = 3000
 SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
 RESERVE = 20  # members off their far bound without which those with alpha = 0 near the margin are kept, too
-NEAR_MARGIN = 0.5  # how far beyond the extremes a member of the reserve may be; the margin is 2 wide
+# How far beyond the extremes a member with alpha = 0 may be that is spared; the margin is 2 wide.  From 0.25 to 1, the
+# error on banana is within 0.25 points of a batch solution.
+NEAR_MARGIN = 0.5
 
 
 @of_numbers
@@ -174,7 +176,7 @@ def pair_step(s, i, j, K_i, K_j):
     room_i, room_j = s.hi[i] - s.alpha[i], s.alpha[j] - s.lo[j]
     curvature = s.self_k[i] + s.self_k[j] - 2.0 * np.float64(K_i[j])
     step = min(room_i, room_j)
-    if curvature > NO_CURVATURE:
+    if curvature > DUST:
         step = min(step, (s.g[i] - s.g[j]) / curvature)
     s.alpha[i] = s.hi[i] if step == room_i else s.alpha[i] + step
     s.alpha[j] = s.lo[j] if step == room_j else s.alpha[j] - step

@@ -242,9 +242,9 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         arguments.require_positive("C", self._bound)
         box = arguments.boxes_of(self._bound, weights, factors, "sample_weight")
         self.n_features_in_, self._begun_with = K.shape[1], self.get_params(deep=False)
-        options = SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
+        options = SolverOptions(tol=self.tol, cache_mb=self.cache_mb, max_passes=max(self.max_iter, 2))
         used = np.flatnonzero(weights > 0.0)
-        self.model_ = KernelMachines(K, labels, used, box, options, max(self.max_iter, 2))
+        self.model_ = KernelMachines(K, labels, used, box, options)
         return self.model_.outcomes
 
     def _warn_of_lost_digits(self) -> None:

@@ -28,10 +28,9 @@ from streamsvm.batch.problem import members_of
 from streamsvm.batch.solution import Solution
 from streamsvm.core.inputs import narrow
 from streamsvm.core.kernels import Kernel, kernel_values
-from streamsvm.core.rounding import SINGULAR
+from streamsvm.core.rounding import DUST, SINGULAR
 
 LARGEST = 256  # examples of a small training set, and steps: one frees or binds an example
-ROUNDING = 1e-11  # of the gradient, as a share of the largest kernel value times coefficient, or of 1
 
 
 def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
@@ -89,7 +88,7 @@ def solved_on(
         g = y - K @ alpha
         bias = _bias(alpha, g, lo, hi, free)
         violation = np.where(free, np.abs(g - bias), np.where(alpha < hi, g - bias, bias - g))
-        rounding = ROUNDING * max(1.0, float((np.abs(K) @ np.abs(alpha)).max()))
+        rounding = DUST * max(1.0, float((np.abs(K) @ np.abs(alpha)).max()))
         if not (violation[free] > rounding).any():
             worst = int(violation.argmax())
             if violation[worst] <= rounding:

@@ -46,7 +46,7 @@ class KernelMachines:
         Numbers of the examples to learn, of every class.
     box
         Largest coefficient of each example, (n,).
-    options, max_passes
+    options
         As for `optima`.
     """
 
@@ -57,11 +57,10 @@ class KernelMachines:
         used: np.ndarray,
         box: np.ndarray,
         options: SolverOptions,
-        max_passes: int,
     ) -> None:
         self.n, self.n_classes = len(K), int(labels.max()) + 1
         places = labels[used] if self.n_classes > 2 else 1 - labels[used]  # of two, the second one is positive
-        found = list(optima(Gram(K).part(used), places, box[used], options, max_passes))
+        found = list(optima(Gram(K).part(used), places, box[used], options))
         if len(used) <= LARGEST:
             K_used = K[np.ix_(used, used)]
             found = [exact_pair(pair, K_used, places, box[used]) for pair in found]

@@ -37,9 +37,9 @@ def learn_to_optimum(
     ValueError
         If a feature or a kernel value is too large.
     """
-    features, box, options = _given(model, X, weights)
+    features, box, options = _given(model, X, weights, max_passes)
     y, lo, hi = np.where(positive, 1.0, -1.0), np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-    found, arrived = optimum(features, y, lo, hi, options, max_passes)
+    found, arrived = optimum(features, y, lo, hi, options)
     if len(y) <= LARGEST:
         found = exact_optimum(found, matrix_of(X, model._state.kernel))
     note_margins(model._state.calibration, positive[arrived.ids], arrived.decision_values)
@@ -47,14 +47,14 @@ def learn_to_optimum(
     return found.n_passes, found.converged
 
 
-def _given(model: LASVM, X: Any, weights: np.ndarray) -> tuple[Features, np.ndarray, SolverOptions]:
+def _given(model: LASVM, X: Any, weights: np.ndarray, max_passes: int) -> tuple[Features, np.ndarray, SolverOptions]:
     """The examples, which are not too large, the size of each box, and how to solve."""
     features, kernel = Features(X, model._state.kernel), model._state.kernel
     largest = features.sq.max(initial=0.0)
     if not (largest < LARGEST_SQUARED_NORM and largest_self_product(kernel, features.sq) <= LARGEST_KERNEL_VALUE):
         model.validate_many(X)  # it names the row
     box = arguments.boxes_of(model.C, weights, np.ones(len(weights)))
-    return features, box, SolverOptions(tol=model.tol, cache_mb=model.cache_mb)
+    return features, box, SolverOptions(tol=model.tol, cache_mb=model.cache_mb, max_passes=max_passes)
 
 
 def _place_members(model: LASVM, X: Any, found: Solution, ids: np.ndarray) -> None:
@@ -75,8 +75,8 @@ def learn_pairs_to_optimum(
     model: OneVsOne, X: Any, places: np.ndarray, weights: np.ndarray, ids: np.ndarray, max_passes: int
 ) -> list[tuple[int, bool]]:
     """Let a new model of pairs learn a training set up to its tolerance; see `learn_to_optimum`."""
-    features, box, options = _given(model.model, X, weights)
-    found = list(optima(features, places, box, options, max_passes))
+    features, box, options = _given(model.model, X, weights, max_passes)
+    found = list(optima(features, places, box, options))
     if len(places) <= LARGEST:
         K = matrix_of(X, model.model._state.kernel)
         found = [exact_pair(pair, K, places, box) for pair in found]

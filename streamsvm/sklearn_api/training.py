@@ -1,14 +1,18 @@
 """Training of a learner to the optimum over a whole training set."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from streamsvm.core import arguments
+from streamsvm.estimators.inputs.class_sample import priorities
+from streamsvm.estimators.inputs.sample import Sample
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner import finishing
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.examples import all_rows
+from streamsvm.estimators.learner.state import raw_batches
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.optimum import learn_pairs_to_optimum, learn_to_optimum
 
@@ -34,14 +38,16 @@ def train(
         return learn_to_optimum(model, X, positive, weights, ids, max_passes)
     model.learn_many(X, positive, w=weights, ids=ids)
     model.finish()
+    if max_passes == 1:
+        return 1, True  # no more was asked for
+    state, examples = model._state, _sample_of(model, X, positive, weights, ids)
     for n_passes in range(2, max_passes + 1):
-        late = _violators(model, X, positive, weights, ids, tol)
-        if not len(late):
+        late = finishing.violators(state, tol, examples)
+        if not late.size:
             return n_passes, True
-        with _keeping_all(model):
-            model.learn_many(X[late], positive[late], w=weights[late], ids=ids[late])
+        state.expansion = finishing.with_examples(state, state.expansion, late)
         model.finish()
-    return max_passes, max_passes == 1  # no more was asked for
+    return max_passes, False
 
 
 def train_pairs(
@@ -60,19 +66,9 @@ def train_pairs(
     return model.train_pairs(X, places, weights, ids, partial(train, tol=tol, max_passes=max_passes))
 
 
-def _violators(
-    model: OnlineSVM, X: Any, positive: np.ndarray, weights: np.ndarray, ids: np.ndarray, tol: float
-) -> np.ndarray:
-    """The rows of the examples that should be support vectors and are not."""
-    margins = np.where(positive, 1.0, -1.0) * model.decision_function_many(X)
-    return np.flatnonzero((margins < 1.0 - tol) & ~np.isin(ids, model.support_ids) & (weights > 0.0))
-
-
-@contextmanager
-def _keeping_all(model: OnlineSVM) -> Iterator[None]:
-    """Let a model make every example a member, without optimisation steps; `finish` must follow."""
-    model._state.keeps_all = True
-    try:
-        yield
-    finally:
-        model._state.keeps_all = False
+def _sample_of(model: OnlineSVM, X: Any, positive: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> Sample:
+    """The examples that have a weight, as those of a reservoir."""
+    used = np.flatnonzero(weights > 0.0)
+    raw = all_rows([raw for _, raw, _ in raw_batches(model._state, X[used], learning=False)])
+    box = arguments.boxes_of(model.C, weights[used], np.ones(len(used)))
+    return Sample(used, priorities(used), ids[used], used, positive[used], box, *raw[:3])

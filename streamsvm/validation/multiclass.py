@@ -29,7 +29,6 @@ from streamsvm.validation.held_out.problem import Setting
 from streamsvm.validation.results import mean_of_tests
 from streamsvm.validation.scores import OF_CLASSES
 
-MAX_PASSES = 100  # over the examples of a pair, as the working-set solver has it: some ten are usual
 SEEDINGS = ("auto", "none", "skip")
 
 
@@ -170,7 +169,7 @@ class Problems(NamedTuple):
 
     def solve(self, out: np.ndarray) -> list[list[PairOptimum]]:
         """Train all pairs without these examples, for each C."""
-        given = self._without(out), self._box(1.0), self.Cs, self.setting.options, MAX_PASSES
+        given = self._without(out), self._box(1.0), self.Cs, self.setting.options
         return [list(pairs) for pairs in zip(*optima_along(self.source, *given), strict=True)]
 
     def solve_again(self, full: list[list[PairOptimum]], out: np.ndarray) -> list[list[PairOptimum]]:
@@ -184,7 +183,7 @@ class Problems(NamedTuple):
     def _again(self, pair: PairOptimum, places: np.ndarray, box: np.ndarray, out: np.ndarray) -> PairOptimum:
         if not np.isin(pair.members[pair.alpha != 0.0], out).any():
             return pair
-        return solved_pair(self.source, places, pair.first, pair.second, box, self.setting.options, MAX_PASSES)
+        return solved_pair(self.source, places, pair.first, pair.second, box, self.setting.options)
 
     def _without(self, out: np.ndarray) -> np.ndarray:
         places = np.where(self.weights > 0.0, self.places, -1)

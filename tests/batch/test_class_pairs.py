@@ -24,8 +24,13 @@ def problem(seed, n, n_classes, d=3, noise=0.7):
     return rng.normal(size=(n_classes, d))[classes] + noise * rng.normal(size=(len(classes), d)), classes
 
 
+def problem_of_equal_classes(n_classes, n_each):
+    rng, classes = np.random.default_rng(0), np.arange(n_classes * n_each) % n_classes
+    return rng.normal(size=(n_classes, 3))[classes] + 0.5 * rng.normal(size=(len(classes), 3)), classes
+
+
 def solved(X, classes, box, kernel, **options):
-    found = pairs.optima(Features(X, kernel), classes, box, SolverOptions(**({"tol": TOL} | options)), 100)
+    found = pairs.optima(Features(X, kernel), classes, box, SolverOptions(**({"tol": TOL} | options)))
     return {(pair.first, pair.second): pair for pair in found}
 
 
@@ -63,7 +68,7 @@ def test_solutions_along_a_rising_bound_are_optimal_for_each(seed, n, name, Cs):
     X, classes = problem(seed, n, 3)
     kernel = make_kernel(name, gamma=0.3, degree=2, coef0=1.0)
     box = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(X))
-    found = list(pairs.optima_along(Features(X, kernel), classes, box, Cs, SolverOptions(tol=TOL), 100))
+    found = list(pairs.optima_along(Features(X, kernel), classes, box, Cs, SolverOptions(tol=TOL)))
     for k, C in enumerate(Cs):
         of_C = {(of_pair[k].first, of_pair[k].second): of_pair[k] for of_pair in found}
         check(of_C, X, classes, C * box, kernel)
@@ -85,12 +90,10 @@ def test_solutions_are_optimal(seed, n, n_classes, C, name, weighted):
     check(solved(X, classes, C * weights, kernel), X, classes, C * weights, kernel)
 
 
-@pytest.mark.parametrize("cache_mb", [1e-3, 0.05, 256.0])
-@pytest.mark.parametrize("cross_values", [1, 500, pairs.CROSS_VALUES])
-def test_neither_the_memory_nor_the_groups_matter(monkeypatch, cache_mb, cross_values):
-    """With little memory some or all pairs are not small."""
-    monkeypatch.setattr(pairs, "CROSS_VALUES", cross_values)
-    X, classes = problem(1, 120, 6)
+@pytest.mark.parametrize(("cache_mb", "n_classes"), [(1e-3, 6), (0.05, 6), (256.0, 6), (0.013, 30)])
+def test_neither_the_memory_nor_the_groups_matter(cache_mb, n_classes):
+    """With little memory some or all pairs are not small, or the others of a class come in two groups."""
+    X, classes = problem(1, 120, 6) if n_classes == 6 else problem_of_equal_classes(n_classes, 10)
     check(
         solved(X, classes, np.full(len(X), 3.0), RBF(0.5), cache_mb=cache_mb),
         X,

@@ -616,7 +616,6 @@ def test_a_finished_start_is_what_training_from_it_gives():
 def test_the_choice_follows_the_costs_and_says_so():
     X, y = problem(1, 300, 5, 0.5)
     hard = full_of(X, y, 100.0, RBF(0.2))
-    assert seeding.choose(hard, effective=3.0, k=3).seed == "cold"
     choice = seeding.choose(hard, effective=10.0, k=10)
     assert choice.seed == "path"
     assert choice.path_seconds < min(choice.cold_seconds, choice.avg_seconds)

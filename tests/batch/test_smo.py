@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info
 
-from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch import RowStore, SolverOptions, costs, smo
 from streamsvm.batch.steps import newton
 from streamsvm.batch.steps.newton import direction, free_step, inside_step
 from streamsvm.batch.steps.pairs import TOP, Rule, iterate
@@ -750,10 +750,10 @@ def test_a_newton_step_is_taken_when_pair_steps_have_cost_as_much(monkeypatch):
     training = free_everywhere(64.0)
     m = np.count_nonzero((training.lo < training.alpha) & (training.alpha < training.hi))
     assert m > 100
-    system = newton.system_units(m) / (3 * 200)  # in pair steps
+    system = costs.system_seconds(m) / (costs.SECONDS_PER_ELEMENT * 200)  # in pair steps
     for systems, full, factor in ((1, True, 0.5), (1, False, 2.0), (4, False, 2.0)):
         steps = newton.Newton()
-        result = systems, systems * newton.system_units(m), full
+        result = systems, systems * costs.system_seconds(m), full
         monkeypatch.setattr(newton, "free_step", lambda *_, result=result: result)
         wait = steps.wait(training)
         assert wait > system > 100

@@ -35,8 +35,7 @@ def boxes(y, C):
 
 def solved(X, y, C, kernel, **options):
     lo, hi = boxes(y, C)
-    max_passes = options.pop("max_passes", 100)
-    found, _ = optimum(Features(X, kernel), y, lo, hi, SolverOptions(**({"tol": TOL} | options)), max_passes)
+    found, _ = optimum(Features(X, kernel), y, lo, hi, SolverOptions(**({"tol": TOL} | options)))
     return found, lo, hi
 
 

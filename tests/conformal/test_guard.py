@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamsvm.conformal.decision import Decision
-from streamsvm.conformal.guard import CAP, ETA, ETA_OF_AUDIT, FEW, LARGEST_LEVEL, LEAST, Guard
+from streamsvm.conformal.guard import CAP, ETA, ETA_OF_AUDIT, FEW, LARGEST_LEVEL, Guard
 from streamsvm.online.outputs.past import WINDOW
 
 ALPHAS = (0.1, 0.02, 0.01)
@@ -28,7 +28,7 @@ class Twin:
         if c not in self.seen:
             return -1.0
         k, scores = len(self.seen), self.scores[c][-WINDOW:]
-        if k > 2 and 2 * k * self.seen[c] >= sum(self.seen.values()) and LEAST <= len(scores) < FEW / self.alpha:
+        if k > 2 and 2 * k * self.seen[c] >= sum(self.seen.values()) and 0 < len(scores) < FEW / self.alpha:
             scores = self.pool[-WINDOW:]
         place = int(math.exp(self.level[c]) * (len(scores) + 1))
         return sorted(scores)[min(place, len(scores)) - 1] if place and scores else -1.0

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamsvm.core.expansion import BITS, COLUMNS, COMPRESSED, SLOTS, STORAGE, WIDTH
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND, make_kernel, self_products
-from streamsvm.core.rounding import KERNEL_ROUNDING, NO_CURVATURE, SUM_ROUNDING
+from streamsvm.core.rounding import DUST, KERNEL_ROUNDING, SUM_ROUNDING
 from streamsvm.core.scaling import gaps, moments, renewal
 from streamsvm.core.scaling.state import ACTIVE, APART, CLIP, MEMORY, OLD_ENOUGH, PLACES, SPAN
 from streamsvm.online.arrival import MAX_REPROCESS
@@ -118,7 +118,7 @@ class NaiveScale:
     def _looks_sparse(self):
         if self.n_seen < moments.JUDGED_AFTER:
             return self.sparse
-        return self.share < (moments.DENSE_ABOVE if self.sparse else moments.SPARSE_BELOW)
+        return self.share < (1.0 - moments.SPARSE_BELOW if self.sparse else moments.SPARSE_BELOW)
 
     def _take_in_norm(self, x):
         values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
@@ -275,7 +275,7 @@ def midpoint(alpha, g, lo, hi):
 
 def second_order_partner(alpha, g, lo, i, diagonal, K_i):
     """The member j that may fall with the largest gain (g_i - g_j)^2 / curvature; None if no g_j < g_i."""
-    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K_i, NO_CURVATURE)
+    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K_i, DUST)
     gain = np.where((alpha > lo) & (g < g[i]), (g[i] - g) ** 2 / curvature, 0.0)
     return int(np.argmax(gain)) if gain.max(initial=0.0) > 0 else None
 
@@ -284,7 +284,7 @@ def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
     """The best step along (i, j), in place; a bound that is reached is assigned.  Returns its rounding."""
     room_i, room_j = hi[i] - alpha[i], alpha[j] - lo[j]
     curvature = diagonal[i] + diagonal[j] - 2.0 * K_i[j]
-    newton = (g[i] - g[j]) / curvature if curvature > NO_CURVATURE else np.inf
+    newton = (g[i] - g[j]) / curvature if curvature > DUST else np.inf
     step = min(room_i, room_j, newton)
     alpha[i] = hi[i] if step == room_i else alpha[i] + step
     alpha[j] = lo[j] if step == room_j else alpha[j] - step
@@ -604,14 +604,14 @@ def best_move(g, curvature, low, high):
     """The d in [low, high] with the largest g d - curvature d^2 / 2; without curvature, as far as g points."""
     if g == 0.0:
         return 0.0
-    return float(np.clip(g / curvature if curvature > NO_CURVATURE else np.copysign(np.inf, g), low, high))
+    return float(np.clip(g / curvature if curvature > DUST else np.copysign(np.inf, g), low, high))
 
 
 def solve_box(K, y, lo, hi, tol, max_steps=200_000):
     """Projected coordinate ascent: from alpha = 0 the move with the largest gain, until no member violates by more
     than tol; return alpha and g.
     """
-    alpha, g, curvature = np.zeros(len(y)), np.array(y, float), np.maximum(np.diag(K), NO_CURVATURE)
+    alpha, g, curvature = np.zeros(len(y)), np.array(y, float), np.maximum(np.diag(K), DUST)
     for _ in range(max_steps):
         if box_violation(alpha, g, lo, hi) <= tol:
             return alpha, g
@@ -649,7 +649,7 @@ def joint_partner(alpha, g, lo, hi, i, diagonal, K_i):
     Its move has the sign of K_ii g_j - K_ij g_i, and must be one that it may make.
     """
     product = diagonal[i] * diagonal
-    determinant = np.maximum(product - K_i * K_i, KERNEL_ROUNDING * product + NO_CURVATURE)
+    determinant = np.maximum(product - K_i * K_i, KERNEL_ROUNDING * product + DUST)
     d = diagonal[i] * g - K_i * g[i]
     may_move = np.where(d > 0, alpha < hi, alpha > lo)
     gains = np.where(may_move, d * d / determinant, 0.0)
@@ -906,7 +906,7 @@ class NaivePlanner:
         self.closest = min(self.closest, (first - second) / max(abs(first), abs(second), 1e-300))
 
     def curvature(self, i, j):
-        return max(self.K[i, i] + self.K[j, j] - 2.0 * self.K[i, j], NO_CURVATURE)
+        return max(self.K[i, i] + self.K[j, j] - 2.0 * self.K[i, j], DUST)
 
     def room(self, i, j):
         return min(self.upper[i] - self.beta[i], self.beta[j] - self.lower[j])

@@ -127,6 +127,13 @@ def test_without_a_bias_every_way_to_the_optimum_is_the_same(moons):
     assert gap.intercept_ == full.intercept_ == 0.0
 
 
+def test_without_a_bias_an_example_counts_once_whatever_the_passes():
+    X, y = make_moons(1000, noise=0.3, random_state=0)
+    model = LASVMClassifier("lasvm-g", C=1000.0, gamma=1.0).fit(X, y)
+    assert model.n_iter_ > 2
+    assert model.model_.n_seen == len(y)
+
+
 @pytest.mark.long
 def test_the_ramp_gives_examples_up():
     X, y = make_moons(2000, noise=0.3, random_state=0)

@@ -7,14 +7,14 @@ import argparse
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from streamsvm.core.kernel_table import KERNELS
 
 from ...logs.transport import TOPIC_NAME
-from ...runtime.moments import Moment, read_moment
+from ...runtime.moments import read_moment
 from ...runtime.numbers import MAX_INT32, MAX_INT64
 from ...runtime.text import to_number
 
@@ -99,38 +99,57 @@ def device(command: Parser, what: str, group: Any = None) -> None:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def _whole(low: int, high: int, otherwise: str = "") -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        is_short = text.isascii() and text.isdecimal() and len(text) < 30
-        if not is_short or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} must be {otherwise}a whole number from {low} to {high}")
-        return int(text)
+def _read(read: Callable[[str], Any], wanted: str) -> Callable[[str], Any]:
+    """The converter that reads a value so; where that fails, its error says what is wanted."""
 
-    return convert
-
-
-def _number(low: float, high: float, what: str) -> Callable[[str], float]:
-    def convert(text: str) -> float:
+    def convert(text: str) -> Any:
         try:
-            number = to_number(text)
-        except ValueError:
-            number = math.nan
-        if not (low <= number <= high and math.isfinite(number)):
-            raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
-        return number
+            return read(text)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
 
     return convert
+
+
+def _within(read: Callable[[str], float], low: float, high: float, wanted: str) -> Callable[[str], Any]:
+    """The converter of a finite number from `low` to `high`."""
+
+    def bounded(text: str) -> float:
+        value = read(text)
+        if not (low <= value <= high and math.isfinite(value)):
+            raise ValueError
+        return value
+
+    return _read(bounded, wanted)
+
+
+def _digits(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError
+    return int(text)
+
+
+def _whole(low: int, high: int, otherwise: str = "") -> Callable[[str], int]:
+    return _within(_digits, low, high, f"{otherwise}a whole number from {low} to {high}")
+
+
+def _power(text: str) -> float:
+    base, caret, exponent = text.partition("^")
+    return to_number(base) ** (to_number(exponent) if caret else 1)
 
 
 count = _whole(1, MAX_INT32)
 offset = _whole(0, MAX_INT64)
 partitions = _whole(1, 100_000)
 replication = _whole(1, 1000)  # a number of brokers
-megabytes = _number(1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
-number = _number(-math.inf, math.inf, "a finite number")
-seconds = _number(0, 1e9, "a number of seconds, at most 1e9")
-share = _number(0, 1, "a share from 0 to 1")
-_some = _number(0, 1, "a share between 0 and 1, or a whole number")
+megabytes = _within(to_number, 1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
+number = _within(to_number, -math.inf, math.inf, "a finite number")
+seconds = _within(to_number, 0, 1e9, "a number of seconds, at most 1e9")
+share = _within(to_number, 0, 1, "a share from 0 to 1")
+positive = _within(_power, math.ulp(0.0), math.inf, "a positive number, such as 0.5 or 2^-5")
+topic = _read(lambda text: TOPIC_NAME.fullmatch(text)[0], "1 to 200 letters, digits, '.', '_' or '-'")  # type: ignore[index]
+moment = _read(read_moment, "an offset or a time such as 2026-05-31T12:00")
+_some = _within(to_number, 0, 1, "a share between 0 and 1, or a whole number")
 _processes = _whole(1, 1000, "-1 or ")
 
 
@@ -147,18 +166,6 @@ def names(text: str) -> list[str]:
 def test_size(text: str) -> int | float:
     """How many examples are held out: a whole number, or a share."""
     return count(text) if text.isdecimal() else _some(text)
-
-
-def positive(text: str) -> float:
-    """A positive number, which may be written as a power such as ``2^-5``."""
-    base, caret, exponent = text.partition("^")
-    try:
-        number = to_number(base) ** to_number(exponent) if caret else to_number(base)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        number = math.nan
-    if isinstance(number, complex) or not (0 < number < math.inf):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a positive number, such as 0.5 or 2^-5")
-    return number
 
 
 def values(text: str) -> list[float]:
@@ -194,35 +201,15 @@ def setting(text: str) -> dict[str, int | float | str]:
     return found
 
 
-def _one_of(known: Sequence[str]) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(known)}")
-        return text
-
-    return convert
+def _one_of(known: Iterable[str]) -> Callable[[str], str]:
+    return _read({name: name for name in known}.__getitem__, f"one of {', '.join(known)}")
 
 
 _PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
     "C": positive,
     "gamma": gamma,
-    "kernel": _one_of(tuple(KERNELS)),
+    "kernel": _one_of(KERNELS),
     "degree": count,
     "coef0": number,
     "model": _one_of(MODELS),
 }
-
-
-def topic(text: str) -> str:
-    """The name of a topic."""
-    if not TOPIC_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
-    return text
-
-
-def moment(text: str) -> Moment:
-    """An offset, a time, or ``earliest``."""
-    try:
-        return read_moment(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None

@@ -17,7 +17,7 @@ def check_decisions(settings: Settings) -> Findings:
     if settings.decide.error or settings.log.questions or settings.label.vocabulary is not None:
         return
     for item in readable_state(settings.daemon.state_dir):  # another check says if it cannot be read
-        metrics = item.arrays("metrics")
+        metrics = item.checkpoint.part("metrics")
         if "margins" not in metrics:  # of more classes: the configuration is another one by now
             continue
         margins, labels = metrics["margins"], metrics["labels"].astype(bool)

@@ -56,28 +56,28 @@ def check_file(arguments: argparse.Namespace) -> None:
         raise ConfigError("--rest goes with --positive, which names the label of the positive class")
 
 
-def raw_columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
-    """The columns of a file of raw records; raises `ConfigError` if options and configuration name different ones.
+def columns_of(arguments: argparse.Namespace, settings: Settings) -> Columns:
+    """The columns of a file of events; raises `ConfigError` if options and configuration name different ones.
 
-    If the configuration names a field of them, the records are flat: they become events as they are.
+    If the configuration names a field of raw records, they are flat: they become events as they are.
     """
     features, label = settings.features, settings.label
     named = {name: getattr(features, name) for name in ("id", "label", "time")}
-    is_flat = any(named.values())
-    ruled = {**named, "positive": label.positive} if is_flat else {}
+    ruled = {**named, "positive": label.positive} if features.is_flat else {}
     problems = [
         f"--{name} {given}: the configuration decides that, and has {ruled[name] or 'none'!r}; leave the option out"
         for name in ruled
         if (given := getattr(arguments, name)) not in (None, ruled[name])
     ]
     refuse(problems)
+    is_raw = arguments.raw or features.raw
     return Columns(
         **{name: named[name] or getattr(arguments, name) for name in named},
-        positive=None if is_flat else arguments.positive,
+        positive=None if features.is_flat else arguments.positive,
         classes=label.vocabulary,
         names=label.meanings,
         rest=arguments.rest,
-        raw="flat" if is_flat else "event",
+        raw="flat" if features.is_flat else "event" if is_raw else "",
     )
 
 

@@ -21,7 +21,6 @@ from ...runtime.process import Stop, killable, stop_on_signals
 from ...runtime.watchdog import Watchdog
 from ...settings.sections import Settings
 from ...trainer.rerun import Rerun, Stage
-from ...trainer.state.models import SingleModel
 from ...trainer.state.state import State
 
 logger = logging.getLogger(__name__)
@@ -122,5 +121,5 @@ def show_states(settings: Settings, states: Mapping[int, State]) -> None:
                 "`streamsvm report` shows how good the model is on random ones"
             )
     for name, state in named.items():
-        if isinstance(state.models, SingleModel):  # with a model for each key, every model would have to be loaded
+        if state.models.single:  # with a model for each key, every model would have to be loaded
             print(f"model digest of {name}: {state.models.digest()}")

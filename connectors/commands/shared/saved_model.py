@@ -10,7 +10,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 from streamsvm.features import Records
 
-from ...records.models import MulticlassModel, ServedModel
+from ...records.models import MulticlassModel, Trained
 from ...runtime.folders import FileError
 from ...settings.sections import ConfigError
 from ...trainer.state.stored_state import choose_model, read_state
@@ -18,7 +18,7 @@ from ...trainer.state.stored_state import choose_model, read_state
 BEFORE = (WarmupScaler, Records, type(None))  # what may stand before a model in a pipeline
 
 
-def read_model(path: Path, partition: int | None = None, key: str | None = None) -> ServedModel:
+def read_model(path: Path, partition: int | None = None, key: str | None = None) -> Trained:
     """Read a model from a file that `streamsvm.save` wrote, or from a trainer's state folder.
 
     Parameters
@@ -54,5 +54,4 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
             f"({', '.join(made.__name__ for made in classes)}), also behind Records or a WarmupScaler, or a trainer's "
             "state folder"
         )
-    scaler = next((step for step in before if isinstance(step, WarmupScaler)), None)
-    return ServedModel(model, scaler, {}, next((step for step in before if isinstance(step, Records)), None), decider)
+    return Trained(model, before[0] if before else None, decider)

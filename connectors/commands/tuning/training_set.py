@@ -14,9 +14,10 @@ from streamsvm.features import Records
 from streamsvm.features.values import GIVEN, IGNORE
 
 from ...records.columns import Columns
-from ...records.files import SUFFIXES, Example, read_examples
+from ...records.files import Example, read_examples
 from ...records.formats.base import show
 from ...records.raw import Reading
+from ...records.tables import format_of
 from ...records.text_files import csv_header, listed
 from ...runtime.folders import FileError
 from ..shared.log_access import watched
@@ -158,8 +159,7 @@ def _require_label(path: Path, file_format: str, columns: Columns) -> None:
         if columns.label is None and path.suffix != ".jsonl":
             raise FileError(f"{path}: --label is missing: it names the field of the label")
         return
-    is_csv = file_format == "csv" or (file_format == "auto" and SUFFIXES.get(path.suffix.lower()) == "csv")
-    if is_csv and columns.label is None:
+    if format_of(path, file_format) == "csv" and columns.label is None:
         header = csv_header(path)
         named = f"; there are {listed(header)}" if header else ""
         raise FileError(f"{path}: --label is missing: it names the column of the label{named}")

@@ -30,7 +30,7 @@ def check_project(api: Api, number: int, settings: Settings) -> tuple[Interface,
         raise ConfigError(f"--project {number}: {problem}") from None
     interface = Interface.read(member(project, "label_config", str), settings.label)
     if interface is None:
-        names = [settings.label.shown_as(y) for y in Choices(settings.label).classes({})] or ["cat", "dog"]
+        names = [*Choices(settings.label).known] or ["cat", "dog"]
         raise ConfigError(
             f"--project {number}: its labelling interface has no Choices with "
             f"{' and '.join(map(repr, names))}; for example:\n{example(names)}"

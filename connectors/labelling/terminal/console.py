@@ -54,7 +54,7 @@ class Console:
 
     @property
     def _choices(self) -> Choices:
-        return Choices(self.settings.label)
+        return Choices(self.settings.label, self.service.stats())
 
     @property
     def is_over(self) -> bool:
@@ -64,11 +64,11 @@ class Console:
     @property
     def class_keys(self) -> dict[str, str]:
         """The key of each class, by its name."""
-        return self._choices.keys(self.service.stats())
+        return self._choices.keys()
 
     def word(self, key: str) -> Word | None:
         """What a key says of an event; None: nothing."""
-        keyed = zip(self.class_keys.values(), self._choices.classes(self.service.stats()), strict=True)
+        keyed = zip(self.class_keys.values(), self._choices.known.values(), strict=True)
         return ({key: ("set", label) for key, label in keyed if key} | _OTHER_WORDS).get(key)
 
     def next_key(self) -> str:

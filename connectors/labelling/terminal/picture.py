@@ -11,7 +11,6 @@ from ...records.people.questions import FOUND, RECHECK, Question, is_series
 from ...runtime.text import plural
 from ...settings.sections import Settings
 from ..answer import Given
-from ..history import Step
 
 WHY = {
     "seed": "the model first needs a few labels of each class",
@@ -140,7 +139,7 @@ def said(op: str, y: ClassLabel | None, settings: Settings) -> str:
 
 
 def listed(
-    rows: Sequence[tuple[Step | Given | None, str | int, Question | None]], settings: Settings, width: int
+    rows: Sequence[tuple[Given | None, str | int, Question | None]], settings: Settings, width: int
 ) -> list[str]:
     """Events as a numbered list: what was answered, their ids, and the beginning of what was asked."""
     answers = ["" if answer is None else said(answer.op, answer.y, settings) for answer, _, _ in rows]

@@ -124,7 +124,7 @@ class _Terminal(Console):
         self.say(_about(undone))
         if undone is None or undone.outcome == "replaced":
             return False
-        self.n_labels -= undone.step.op == "set"
+        self.n_labels -= undone.step.given.op == "set"
         self._said = []
         return True
 
@@ -153,7 +153,7 @@ class _Terminal(Console):
             if not steps:
                 self.say("there are no earlier answers" if before is None else "there are no older answers")
                 return
-            rows = [(step, step.id, self.service.review(step.query_id)[0]) for step in steps]
+            rows = [(step.given, step.id, self.service.review(step.query_id)[0]) for step in steps]
             lines = listed(rows, self.settings, self.size[0])
             self.say("\n".join([*lines, "a number corrects, [h] shows older answers, any other key goes back"]))
             before, key = steps[-1].number, self.next_key()
@@ -165,7 +165,7 @@ class _Terminal(Console):
         if shown is not None:
             self.show(shown)
         self.say(
-            f"your answer is: {said(step.op, step.y, self.settings)}. Another one corrects it, any other key leaves it"
+            f"your answer is: {said(*step.given[:2], self.settings)}. Another one corrects it, any other key leaves it"
         )
         word = self.word(self.next_key())
         if word is not None:

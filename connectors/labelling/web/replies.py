@@ -51,16 +51,9 @@ def _label_name(label: Any) -> str:
 
 def answer(step: Step, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:
     """An answer that was given, and the class that it counts as now."""
-    return {
-        "number": step.number,
-        "query_id": step.query_id,
-        "id": str(step.id),
-        "op": step.op,
-        "label": None if step.y is None else label.shown_as(step.y),
-        "now": None if now is None else label.shown_as(now),
-        "by": _name(step.who),
-        "at": step.rev,
-    }
+    given = step.given
+    about = said(step.query_id, step.id, given, now, label)
+    return {"number": step.number, **about, "by": _name(given.who), "at": given.rev}
 
 
 def class_change(change: ClassChange, label: LabelSettings) -> dict[str, Any]:
@@ -69,11 +62,13 @@ def class_change(change: ClassChange, label: LabelSettings) -> dict[str, Any]:
     return {"op": change.op, "from": label.shown_as(change.old), "to": new, "by": _name(change.who), "at": change.rev}
 
 
-def said(shown: Question, given: Given | None, now: ClassLabel | None, label: LabelSettings) -> dict[str, Any]:
-    """A found event, what was answered about it, and the class that this counts as now."""
+def said(
+    query_id: str, id_: str | int, given: Given | None, now: ClassLabel | None, label: LabelSettings
+) -> dict[str, Any]:
+    """An event, what was answered about it, and the class that this counts as now."""
     return {
-        "query_id": shown.query_id,
-        "id": str(shown.id),
+        "query_id": query_id,
+        "id": str(id_),
         "op": None if given is None else given.op,
         "label": None if given is None or given.y is None else label.shown_as(given.y),
         "now": None if now is None else label.shown_as(now),

@@ -95,7 +95,7 @@ class PageServer(HTTPServer):
     def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
         self.service = service
         self.labelling = settings.labelling
-        self.choices = Choices(settings.label)
+        self.label = settings.label
         self.instructions = markdown.parse(settings.labelling.instructions)
         self.token = token
         self.files, self.policy = page_files(), policy(settings.labelling)
@@ -182,14 +182,18 @@ class _Handler(Handler):
     def _about(self) -> dict[str, Any]:
         return {**self._classes(), "instructions": self.server.instructions}
 
+    @property
+    def _choices(self) -> Choices:
+        return Choices(self.server.label, self.server.service.stats())
+
     def _classes(self) -> dict[str, Any]:
         """What the page needs to know of the classes."""
-        choices, stats = self.server.choices, self.server.service.stats()
-        keys, vocabulary = choices.keys(stats), choices.label.vocabulary
+        choices, vocabulary = self._choices, self.server.label.vocabulary
+        keys = choices.keys()
         return {
             "labels": list(keys),
-            "is_multiclass": choices.is_multiclass,
-            "may_add": choices.may_add(stats),
+            "is_multiclass": vocabulary is not None,
+            "may_add": choices.may_add,
             "keys": list(keys.values()),
             "is_open": vocabulary is not None and vocabulary.is_open,
             "limit": 2 if vocabulary is None else vocabulary.limit,
@@ -197,19 +201,18 @@ class _Handler(Handler):
 
     def _class_changes(self) -> dict[str, Any]:
         """The classes with their numbers of labels, and how people have changed them, newest first."""
-        choices, stats = self.server.choices, self.server.service.stats()
-        n_labels, changes = dict(stats.get("classes", ())), self.server.service.class_changes()
-        classes = zip(choices.names(stats), choices.classes(stats), strict=True)
+        service, label = self.server.service, self.server.label
+        n_labels, changes = dict(service.stats().get("classes", ())), service.class_changes()
         return {
-            "classes": [{"name": name, "n": n_labels.get(label, 0)} for name, label in classes],
-            "changes": [class_change(change, choices.label) for change in reversed(changes)],
+            "classes": [{"name": name, "n": n_labels.get(y, 0)} for name, y in self._choices.known.items()],
+            "changes": [class_change(change, label) for change in reversed(changes)],
         }
 
     def _change_class(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        old, new, choices = body.get("from"), body.get("to"), self.server.choices
+        old, new = body.get("from"), body.get("to")
         if not isinstance(old, str) or not (new is None or isinstance(new, str)):
             raise Refused(HTTPStatus.BAD_REQUEST, "from must be the name of a class, and to a name or null")
-        change = choices.change(old, None if new is None else new.strip(), self.server.service.stats())
+        change = self._choices.change(old, None if new is None else new.strip())
         self.server.service.change_class(change, self._who())
         return {"op": change.op, **self._class_changes()}
 
@@ -277,7 +280,7 @@ class _Handler(Handler):
 
     def _answer_of(self, step: Step) -> dict[str, Any]:
         """An answer as the page shows it: what it said, and what it counts as now."""
-        return answer(step, self.server.service.meaning(step.y), self.server.choices.label)
+        return answer(step, self.server.service.meaning(step.given.y), self.server.label)
 
     def _find(self) -> dict[str, Any]:
         service, labelling, like = self.server.service, self.server.labelling, self._parameter("like")
@@ -297,13 +300,13 @@ class _Handler(Handler):
 
     def _said(self, shown: Question, given: Given | None) -> dict[str, Any]:
         now = None if given is None else self.server.service.meaning(given.y)
-        return said(shown, given, now, self.server.choices.label)
+        return said(shown.query_id, shown.id, given, now, self.server.label)
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         label = self._class(body)
         is_for_all = body.get("alike") is True
         outcome = self.server.service.answer(_query_id(body), label, self._who(), alike=is_for_all)
-        named = {"label": str(label)} if self.server.choices.is_multiclass else {}  # perhaps in other capitals
+        named = {"label": str(label)} if self.server.label.vocabulary else {}  # perhaps in other capitals
         return {"outcome": outcome, **named}
 
     def _without_label(self, say: Callable[[str, str], str], body: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,11 +320,10 @@ class _Handler(Handler):
         return {"outcome": self.server.service.correct(_query_id(body), op, y, self._who())}
 
     def _class(self, body: Mapping[str, Any]) -> ClassLabel:
-        label = body.get("label")
-        choices, stats = self.server.choices, self.server.service.stats()
+        label, choices = body.get("label"), self._choices
         if not isinstance(label, str):
-            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be {choices.wanted(stats)}, got {label!r:.100}")
-        return choices.named(label, stats)
+            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be {choices.wanted()}, got {label!r:.100}")
+        return choices.named(label)
 
     def _undo(self, body: Mapping[str, Any]) -> dict[str, Any]:
         number = body.get("number")

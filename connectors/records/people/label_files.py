@@ -17,10 +17,9 @@ from ...runtime.text import to_number, to_whole
 from ..classes import is_blank
 from ..codec import Codec
 from ..columns import MEANINGS, Columns, canonical
-from ..files import SUFFIXES
 from ..formats.base import BadRecord, show
-from ..parquet import read_rows
-from ..text_files import Mistakes, Row, csv_rows, json_rows
+from ..tables import TABLES, format_of, rows_of
+from ..text_files import Mistakes, Row
 
 PARQUET = ".parquet"
 
@@ -69,18 +68,12 @@ def read_label_file(path: Path, file_format: str, columns: Columns, codec: Codec
 
 
 def _rows(path: Path, file_format: str, columns: Columns, mistakes: Mistakes) -> Iterator[_Row]:
-    suffix = path.suffix.lower()
-    kind = SUFFIXES.get(suffix, file_format) if file_format == "auto" else file_format
-    if suffix == PARQUET and file_format == "auto":
-        yield from ((f"{path}, row {number}", row) for number, row in enumerate(read_rows(path), 1))
-    elif kind == "csv":
-        for row in csv_rows(path, mistakes, [columns.id or "id"]):
-            with mistakes:
-                yield row.where, _typed(row)
-    elif kind == "jsonl":
-        yield from ((row.where, row.fields) for row in json_rows(path, mistakes))
-    else:
+    kind = format_of(path, file_format)
+    if kind not in TABLES:
         raise FileError(f"{path}: labels are CSV (.csv), JSON lines (.jsonl) or Parquet (.parquet)")
+    for row in rows_of(path, kind, mistakes, [columns.id or "id"]):
+        with mistakes:
+            yield row.where, _typed(row) if kind == "csv" else row.fields
 
 
 def _typed(row: Row) -> dict[str, Any]:

@@ -2,26 +2,28 @@
 
 `LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
 one holds, by revision and then by offset, and a retraction removes it.  Where a question wants the answers of several
-annotators, they decide together first (see `trainer.state.answers.votes`).
+annotators, they decide together first (see `votes`).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import orjson
 
 from ...logs.reading import read_all
 from ...logs.transport import Record, Transport
-from ..class_changes import ClassChange, ClassChanges
+from ..class_changes import ClassChange, ClassChanges, rename_values
 from ..classes import ClassLabel
 from ..codec import Codec, readable
 from ..formats.base import BadRecord
-from ..labels import Label, Place, answered_question
+from ..labels import Label, Place, as_set
 from ..times import event_time
 from .annotators import person
 from .questions import STATUS, is_recheck, read_question
+from .votes import Votes
 
 
 class Entry(NamedTuple):
@@ -37,8 +39,6 @@ class Entry(NamedTuple):
         Its revision; of a record without one, the highest revision before it.
     time
         When it was given, in milliseconds since 1970; None if neither the label nor its record says it.
-    query_id
-        The question that it answers, or None.
     before, after
         The label of the event that held before this record, and after it; None if there was none.
     """
@@ -47,7 +47,6 @@ class Entry(NamedTuple):
     place: Place
     rev: int
     time: int | None
-    query_id: str | None
     before: ClassLabel | None
     after: ClassLabel | None
 
@@ -57,7 +56,24 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
-Decide = Callable[[Place, str | None, Label, ClassLabel | None, int], Label | None]
+class _Heard:
+    """What the labels of a partition have said."""
+
+    def __init__(self, answers: int) -> None:
+        self.changes = ClassChanges()
+        self.votes = Votes(answers)
+        self.before: dict[Place, ClassLabel] = {}  # the labels of the events that were asked about again
+
+    def take(self, place: Place, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
+        """What a label means for an event whose label `holding` holds; None: nothing new, or too few answers so far."""
+        if label.query_id is None or not label.source:
+            return as_set(label)
+        if is_recheck(label.query_id) and self.votes.answers == 1:
+            if label.op == "retract":
+                return label._replace(op="set", y=self.before[place]) if place in self.before else label
+            if holding is not None:
+                self.before.setdefault(place, holding)
+        return self.votes.hear(label, holding, time)
 
 
 class LabelHistory:
@@ -67,11 +83,8 @@ class LabelHistory:
     ----------
     codec
         Reads labels.
-    decide
-        Takes an event, the question about it or None, a label, the label that holds, and the time; returns what the
-        labels say together, as `trainer.state.answers.hearing` does, or None if that is nothing new.
-    follow
-        Takes a partition, and a change of its classes.
+    answers
+        Number of answers, each by another person, that a question wants.
 
     Attributes
     ----------
@@ -81,11 +94,9 @@ class LabelHistory:
         Records that are no labels.
     """
 
-    def __init__(self, codec: Codec, decide: Decide, follow: Callable[[int, ClassChange], None]) -> None:
+    def __init__(self, codec: Codec, answers: int) -> None:
         self._codec = codec
-        self._decide = decide
-        self._follow = follow
-        self._changes: defaultdict[int, ClassChanges] = defaultdict(ClassChanges)  # of the classes, by partition
+        self._heard: defaultdict[int, _Heard] = defaultdict(partial(_Heard, answers))  # by partition
         self.holding: dict[Place, Entry] = {}
         self.n_refused = 0
 
@@ -95,11 +106,11 @@ class LabelHistory:
             if record.value is None:
                 continue
             try:
-                change = self._codec.decode_change(record)
-                if change is not None:
-                    self._change(record.partition, change)
+                said = self._codec.decode_label(record)
+                if isinstance(said, ClassChange):
+                    self._change(record.partition, said)
                 else:
-                    yield self._enter(record)
+                    yield self._enter(record, said)
             except BadRecord:
                 self.n_refused += 1
 
@@ -109,23 +120,25 @@ class LabelHistory:
 
     def _change(self, partition: int, change: ClassChange) -> None:
         """Let the labels of a class be those of another one; None: as if they had been taken back."""
-        self._changes[partition].add(change)
-        self._follow(partition, change)
+        heard = self._heard[partition]
+        heard.changes.add(change)
+        heard.votes.rename_class(change.old, change.new)
+        rename_values(heard.before, change.old, change.new)
         for place, entry in self.holding.items():
             if place.partition == partition and entry.after == change.old:
                 op = "retract" if change.new is None else entry.label.op
                 label = entry.label._replace(y=change.new, op=op)
                 self.holding[place] = entry._replace(label=label, after=change.new)
 
-    def _enter(self, record: Record) -> Entry:
-        said, query_id = self._codec.decode_label(record), answered_question(record)
-        label = self._changes[record.partition].as_now(said)
+    def _enter(self, record: Record, said: Label) -> Entry:
+        heard = self._heard[record.partition]
+        label = heard.changes.as_now(said)
         place = Place(record.partition, label.id)
         held = self.holding.get(place)
         before = held.label.y if held else None
         time = event_time(label.time, record.timestamp)
-        decided = self._decide(place, query_id, label, before, label.rev or max(record.timestamp, 0))
-        entry = Entry(said, place, _revision(label, held), time, query_id, before, before)
+        decided = heard.take(place, label, before, label.rev or max(record.timestamp, 0))
+        entry = Entry(said, place, _revision(label, held), time, before, before)
         if decided is None or decided.op not in ("set", "retract"):
             return entry
         rev = _revision(decided, held)

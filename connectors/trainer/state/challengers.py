@@ -107,7 +107,7 @@ class Challenger:
     def to_blobs(self) -> dict[str, bytes]:
         """Its parts for a checkpoint; one that is too large is dropped."""
         prefix = f"challenger.{self.name}."
-        parts = {_MODEL: self.models.to_bytes(), _SAID: write_said(self.said)} if self.is_active else {}
+        parts = {_MODEL: self.models.single.to_bytes(), _SAID: write_said(self.said)} if self.is_active else {}
         n_bytes, limit = sum(map(len, parts.values())), self.settings.max_mb * 2**20
         if n_bytes > limit:
             self.drop(f"it has {n_bytes / 2**20:.3g} MB in a checkpoint, more than max_mb = {self.settings.max_mb:g}")
@@ -265,7 +265,7 @@ class Challengers:
         return rebuilt
 
     def _new(self, own: ChallengerSettings) -> Challenger:
-        return Challenger(own, SingleModel(*self._kind(own).begun()), self._compared())
+        return Challenger(own, SingleModel(self._kind(own).begun()), self._compared())
 
     def _kind(self, own: ChallengerSettings) -> ModelKind:
         return kind_of(self._settings, own.model)._replace(records=None)
@@ -359,7 +359,7 @@ class Challengers:
         if not challenger.comparison.restore(rest["comparison"]):
             logger.info("the comparison with challenger %r begins anew: it has other metrics", challenger.name)
         if challenger.is_active:
-            challenger.models = SingleModel(*self._kind(own).read(parts[_MODEL]))
+            challenger.models = SingleModel(self._kind(own).read(parts[_MODEL]))
             challenger.said = read_said(parts[_SAID])
 
 

@@ -83,17 +83,16 @@ class Checkpoint:
     arrays: dict[str, np.ndarray] = field(repr=False)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
+    def part(self, name: str) -> dict[str, np.ndarray]:
+        """The arrays of a part, by name; empty if it lacks the part."""
+        return by_prefix(self.arrays).get(name, {})
+
     def to_bytes(self) -> bytes:
-        meta = {
-            "sequence": self.sequence,
-            "offsets": self.offsets,
-            "fingerprint": self.fingerprint,
-            "counters": self.counters,
-        }
-        arrays = {f"array.{name}": array for name, array in self.arrays.items()}
-        arrays |= {f"blob.{name}": np.frombuffer(blob, dtype=np.uint8) for name, blob in self.blobs.items()}
+        meta = {name: getattr(self, name) for name in ("sequence", "offsets", "fingerprint", "counters")}
         # Topic ids are arrays, which older versions pass over; they would refuse another entry of meta.
-        arrays |= {f"topic.{name}": np.frombuffer(i.encode(), dtype=np.uint8) for name, i in self.topic_ids.items()}
+        ids = {name: topic_id.encode() for name, topic_id in self.topic_ids.items()}
+        parts: dict[str, Mapping[str, Any]] = {"array": self.arrays, "blob": self.blobs, "topic": ids}
+        arrays = {f"{part}.{name}": held for part, all_ in parts.items() for name, held in all_.items()}
         return snapshot.pack(_KIND, meta, arrays)
 
     @classmethod
@@ -304,8 +303,7 @@ def checkpoint_files(folder: Path) -> list[Path]:
 
 def _has_whole_models(folder: Path, checkpoint: Checkpoint) -> bool:
     """Whether all models of keys that a checkpoint names can be read; logs the first one that cannot."""
-    prefix = "models."
-    arrays = {n.removeprefix(prefix): array for n, array in checkpoint.arrays.items() if n.startswith(prefix)}
+    arrays = checkpoint.part("models")
     damage = next(damaged_models(folder, arrays), None) if arrays else None
     if damage is not None:
         logger.warning("checkpoint %d needs a damaged model: %s", checkpoint.sequence, damage)

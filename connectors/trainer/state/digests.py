@@ -6,7 +6,6 @@ from hashlib import blake2b
 import numpy as np
 import orjson
 
-from .models import KeyedModels
 from .state import State
 
 _COUNTED = ("predicted", "learned", "bad", "late")
@@ -27,11 +26,10 @@ def digests(state: State) -> dict[str, str]:
         counted), ``"running error"``, ``"join"``, ``"alarms"``, ``"estimates"`` and ``"counts"``.
     """
     models = state.models.digest()
-    order = list(state.models.order) if isinstance(state.models, KeyedModels) else []
     counts = [getattr(state.counters, name) for name in _COUNTED]
     estimates = state.estimates.to_arrays()["history"][:, :-1].tobytes() if state.estimates is not None else b""
     return {
-        "models": _digest([models.encode(), *order]),
+        "models": _digest([models.encode(), *state.models.order]),
         "running error": _of_arrays(state.metrics.to_arrays()),
         "join": _of_arrays(state.join.to_arrays()),
         "alarms": _digest(state.alarms.to_blobs().values()),

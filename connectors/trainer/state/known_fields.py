@@ -6,7 +6,6 @@ from contextlib import suppress
 from streamsvm.features import FieldSummary
 
 from .model_files import DamagedModel
-from .models import KeyedModels
 from .stored_state import Stored
 
 LAST = 20  # models that are asked, if each key has one: those that learned last
@@ -19,7 +18,7 @@ def known_fields(stored: Stored) -> tuple[Sequence[FieldSummary], int]:
     """
     if not stored.setting("features.raw"):
         return [], 0
-    keys = stored.models.order[-LAST:] if isinstance(stored.models, KeyedModels) else [None]
+    keys = [None] if stored.models.single else stored.models.order[-LAST:]
     found = []
     for key in keys:
         with suppress(DamagedModel):

@@ -113,20 +113,65 @@ def _sizes_of(model: Model) -> Sizes:
     return Sizes(model.n_support, model.n_members, model.kernel_evaluations)
 
 
-class Models:
-    """What a single model and models by key have in common; `key` says nothing where all records share one.
+class SingleModel:
+    """One model for all records of a partition; keys say nothing to it.
 
     Attributes
     ----------
+    single
+        The model, with what makes its features and what decides with it.
     n_dropped, n_damaged, n_unsaved : int
-        Models that were dropped, stored models that were set aside, and models that the next `save` writes.
+        As those of `KeyedModels`.
+    order : list
+        Keys of the models that have learned: there are none.
     """
 
     n_dropped = n_damaged = n_unsaved = 0
+    order: Sequence[bytes] = ()
 
-    def trained(self, key: bytes | None) -> Trained:
+    def __init__(self, trained: Trained) -> None:
+        self.single = trained
+        self._has_changed = True
+
+    @property
+    def model(self) -> Any:
+        return self.single.model
+
+    def trained(self, key: bytes | None = None) -> Trained:
         """The model of a key, with what makes its features and what decides with it."""
-        raise NotImplementedError
+        return self.single
+
+    def to_learn(self, key: bytes | None) -> Model:
+        """The model of a key, which will change."""
+        self._has_changed = True
+        return self.model
+
+    def to_observe(self, key: bytes | None) -> Records | None:
+        """What makes the features of a model, to learn an event."""
+        return self.single.records
+
+    def with_records(self, records: Records | None) -> "SingleModel":
+        """The same model for events that these records make features of; None: for rows of features."""
+        return SingleModel(self.single._replace(made_by=records))
+
+    def replace(self, model: Any) -> None:
+        """Go on with this model."""
+        self.single = self.single._replace(model=model)
+        self._has_changed = True
+
+    def sizes(self) -> Sizes:
+        """The sizes of the models in memory together."""
+        return _sizes_of(self.model)
+
+    def digest(self) -> str:
+        """What identifies all models."""
+        return self.single.digest()
+
+    def changed(self) -> Iterator[tuple[bytes | None, Model]]:
+        """The models that have learned since the last call, with their keys."""
+        if self._has_changed:
+            yield None, self.model
+        self._has_changed = False
 
     def has(self, key: bytes | None) -> bool:
         """Whether there is a model that has learned something of this key."""
@@ -161,55 +206,8 @@ class Models:
         return 1
 
 
-class SingleModel(Models):
-    """One model for all records of a partition."""
-
-    def __init__(self, model: Any, records: Records | None = None, decider: ConformalClassifier | None = None) -> None:
-        self._trained = Trained(model, records, decider)
-        self._has_changed = True
-
-    @property
-    def model(self) -> Any:
-        return self._trained.model
-
-    def trained(self, key: bytes | None = None) -> Trained:
-        return self._trained
-
-    def to_learn(self, key: bytes | None) -> Model:
-        self._has_changed = True
-        return self.model
-
-    def to_observe(self, key: bytes | None) -> Records | None:
-        """What makes the features of a model, to learn an event."""
-        return self._trained.records
-
-    def with_records(self, records: Records | None) -> "SingleModel":
-        """The same model for events that these records make features of; None: for rows of features."""
-        return SingleModel(*self._trained._replace(records=records))
-
-    def replace(self, model: Any) -> None:
-        """Go on with this model."""
-        self._trained = self._trained._replace(model=model)
-        self._has_changed = True
-
-    def sizes(self) -> Sizes:
-        return _sizes_of(self.model)
-
-    def digest(self) -> str:
-        return self._trained.digest()
-
-    def to_bytes(self) -> bytes:
-        return self._trained.to_bytes()
-
-    def changed(self) -> Iterator[tuple[bytes | None, Model]]:
-        """The models that have learned since the last call, with their keys."""
-        if self._has_changed:
-            yield None, self.model
-        self._has_changed = False
-
-
-class KeyedModels(Models):
-    """One model for each key; records without a key share one.
+class KeyedModels:
+    """One model for each key; records without a key share one.  Its methods are those of `SingleModel`, and more.
 
     Parameters
     ----------
@@ -229,7 +227,16 @@ class KeyedModels(Models):
         Whether to remember the keys of dropped models until `withdrawn` is called.
     is_owner
         Whether the folder may be changed; if not, a damaged model is an error.
+
+    Attributes
+    ----------
+    single : None
+        There is no single model.
+    n_dropped, n_damaged, n_unsaved : int
+        Models that were dropped, stored models that were set aside, and models that the next `save` writes.
     """
+
+    single = None
 
     def __init__(
         self,
@@ -377,7 +384,7 @@ class KeyedModels(Models):
         return set(self._order)
 
     @property
-    def n_unsaved(self) -> int:  # type: ignore[override]
+    def n_unsaved(self) -> int:
         return len(self._unsaved)
 
     def digest(self) -> str:

@@ -146,8 +146,9 @@ class State:
         """
         if change.old not in self.classes.labels:
             raise BadRecord("bad-label", f"from must be a class that has come, got {show(change.old)}")
-        is_one = isinstance(self.models, SingleModel) and type(self.model) is MulticlassModel
-        if not is_one or self.estimates or self.models.trained(None).decider or self.challengers.all:
+        single = self.models.single
+        is_one = single and type(single.model) is MulticlassModel and not single.decider
+        if not is_one or self.estimates or self.challengers.all:
             raise BadRecord("bad-label", "this trainer cannot change its classes")
         self.classes.make_way(change.old, change.new)
 
@@ -183,7 +184,7 @@ class State:
     @property
     def records(self) -> Records | None:
         """What makes the features of the single model; None if events are not raw, or if each key has a model."""
-        return self.models.trained(None).records if isinstance(self.models, SingleModel) else None
+        return self.models.single.records if self.models.single else None
 
     def replaced_by(self, other: "State") -> "State":
         """Another state of the same place in the stream, as the next one of this partition.
@@ -200,7 +201,7 @@ class State:
 
     def rows(self, xs: Sequence[Mapping[str, Any]], entity: bytes | None) -> NamedRows:
         """The features of events as the model of an entity takes them, as arrays."""
-        return rows_of(xs, self.scaler, self.models.trained(entity).records)
+        return rows_of(xs, self.models.trained(entity).made_by or self.scaler)
 
     def standardised(self, x: Mapping[Any, Any], entity: bytes | None) -> dict[Any, float]:
         """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
@@ -223,7 +224,7 @@ class State:
         classes = _known_classes(settings, getattr(model, "labels", []), ClassChanges())
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(*kind_of(settings, settings.model).begun(model))
+            models = SingleModel(kind_of(settings, settings.model).begun(model))
         else:
             models = _keyed(settings, settings.model, store)
         return cls._with(models, settings, number, classes, Challengers(settings, classes))
@@ -239,8 +240,8 @@ class State:
         scaler: WarmupScaler | None = None,
     ) -> "State":
         """The state of a partition before the first record, with these models."""
+        single = models.single
         join = Join(*_limits(settings), classes, _leap(settings), int(1000 * settings.join.max_skew_seconds))
-        decider = models.trained(None).decider if isinstance(models, SingleModel) else None
         return cls(
             models=models,
             scaler=scaler,
@@ -249,9 +250,10 @@ class State:
             challengers=challengers,
             metrics=prequential(classes, settings.daemon.window),
             breaker=Breaker(settings.daemon.max_bad),
-            decided=Decided(classes, decider.tallies if decider else None),  # an older version left that to the model
-            labelling=Labelling(settings, join, scaler, number, models.trained(None).records)
-            if settings.log.questions
+            # An older version left the counts to the decider.
+            decided=Decided(classes, single.decider.tallies if single and single.decider else None),
+            labelling=Labelling(settings, join, scaler, number, single.records)
+            if settings.log.questions and single
             else None,
             estimates=_estimates(settings, models),
         )
@@ -280,7 +282,7 @@ class State:
             models: SingleModel | KeyedModels
             if settings.daemon.per == "partition":
                 own = settings.serving(challengers.serving).model
-                models = SingleModel(*kind_of(settings, own).read(blobs["model"]))
+                models = SingleModel(kind_of(settings, own).read(blobs["model"]))
             else:
                 models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
                 models.restore(parts["models"])
@@ -312,7 +314,7 @@ class State:
         if self.changes.all:
             blobs[CHANGES] = orjson.dumps(list(map(list, self.changes.all)))
         if isinstance(self.models, SingleModel):
-            blobs["model"] = self.models.to_bytes()
+            blobs["model"] = self.models.single.to_bytes()
         else:
             parts["models"] = self.models.save()
         if self.scaler is not None:
@@ -376,7 +378,7 @@ def _known_classes(settings: Settings, labels: Sequence[ClassLabel], changes: Cl
 
 
 def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:
-    return Estimates.of(settings.estimates, models.model) if isinstance(models, SingleModel) else None
+    return Estimates.of(settings.estimates, models.single.model) if models.single else None
 
 
 def _limits(settings: Settings) -> tuple[int, int, int]:

@@ -1,22 +1,18 @@
 """Reads a state folder for others than its trainer, which may be running: nothing is changed or claimed."""
 
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
-from streamsvm.estimators.learner.snapshots import by_prefix
 from streamsvm.estimators.mixture.mixture import FOR_TWO_CLASSES
 
 from ...records.classes import KnownClasses
-from ...records.models import ServedModel
+from ...records.models import Trained
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import READ_TRIES, Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, ModelKind, SingleModel
 from .state import CLASSES, read_classes
-
-_FOLDER = re.compile(r"p(\d+)")
 
 
 class Stored(NamedTuple):
@@ -40,15 +36,19 @@ class Stored(NamedTuple):
         """A setting of the checkpoint's fingerprint, by its dotted name; None if the checkpoint is older than it."""
         return self.checkpoint.fingerprint.get(name)
 
-    def served(self, key: bytes | None) -> ServedModel:
+    def served(self, key: bytes | None) -> Trained:
         """A model with all that it takes to predict by it; `key` is None if the partition has one model."""
-        names = self.setting("label.negative"), self.setting("label.positive")
-        meta = {"names": names} if None not in names else {}
-        return self.models.trained(key).served(self.scaler, meta)
+        names, found = (self.setting("label.negative"), self.setting("label.positive")), self.models.trained(key)
+        return found._replace(made_by=found.made_by or self.scaler, names=() if None in names else names)
 
-    def arrays(self, part: str) -> dict[str, Any]:
-        """The arrays of a part of the state, by name; empty if the state lacks this part."""
-        return by_prefix(self.checkpoint.arrays).get(part, {})
+
+def partition_folders(folder: Path) -> list[Path]:
+    """The folders of the partitions in a state folder, by number; none if there is no such folder."""
+    return sorted((path for path in folder.glob("p*") if path.name[1:].isdecimal()), key=_number)
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name[1:])
 
 
 def read_state(folder: Path) -> list[Stored]:
@@ -68,9 +68,7 @@ def read_state(folder: Path) -> list[Stored]:
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; name a trainer's daemon.state_dir, which its first run makes")
-    matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
-    read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
-    stored = [item for item in read if item is not None]
+    stored = [item for path in partition_folders(folder) if (item := _read(path)) is not None]
     if not stored:
         raise ConfigError(f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir")
     return stored
@@ -84,16 +82,16 @@ def readable_state(folder: Path) -> list[Stored]:
         return []
 
 
-def _read(folder: Path, number: int) -> Stored | None:
+def _read(folder: Path) -> Stored | None:
     for _ in range(READ_TRIES - 1):
         try:
-            return _read_once(folder / f"p{number}", number)
+            return _read_once(folder)
         except FileNotFoundError:
             continue
-    return _read_once(folder / f"p{number}", number)
+    return _read_once(folder)
 
 
-def _read_once(folder: Path, number: int) -> Stored | None:
+def _read_once(folder: Path) -> Stored | None:
     found = load_newest(folder)
     if found is None:
         return None
@@ -106,20 +104,20 @@ def _read_once(folder: Path, number: int) -> Stored | None:
         scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
         models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
         known = KnownClasses(read_classes(checkpoint))
-    return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler, known)
+    return Stored(_number(folder), path, file.st_mtime, file.st_size, checkpoint, models, scaler, known)
 
 
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
     kind = ModelKind(settings, () if CLASSES in checkpoint.blobs else None)
     if "model" in checkpoint.blobs:
-        return SingleModel(*kind.read(checkpoint.blobs["model"]))
-    arrays = by_prefix(checkpoint.arrays)["models"]
+        return SingleModel(kind.read(checkpoint.blobs["model"]))
+    arrays = checkpoint.part("models")
     models = KeyedModels(kind, folder, 0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]), is_owner=False)
     models.restore(arrays)
     return models
 
 
-def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> ServedModel:
+def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> Trained:
     """One of the models of a state folder.
 
     Parameters

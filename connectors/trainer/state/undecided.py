@@ -11,18 +11,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm.active import Choice, Reason, Selection
-from streamsvm.active.choosing.decisions import margins
+from streamsvm.active.choosing.selection import chosen
 from streamsvm.conformal import Decision
-
-from ...settings.sections import Settings
 
 OPEN = 100  # questions that wait at once by default: none depends on the answers to the others
 _SAVED = 100.0  # questions that a share of the events may save up
-
-
-def audits(settings: Settings) -> bool:
-    """Whether only some labels come: those that the trainer asks for because of its decisions."""
-    return settings.audit < 1.0
 
 
 class Undecided(Selection):
@@ -69,7 +62,7 @@ class Undecided(Selection):
         reason: Reason = "check"
         if key is None:
             key, reason = next(pool.oldest()), "undecided"
-        return Choice(key, float(margins(model, pool.rows([key]))[0]), 1, reason)
+        return chosen(pool, model, key, 1, reason)
 
     def state(self) -> dict[str, Any]:
         """What was noted, as JSON can hold it."""

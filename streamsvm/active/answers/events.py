@@ -179,8 +179,6 @@ class LoopCounts:
         elif y is False:
             self.n_negative += change
         elif y is not None:
-            known = next((pair for pair in self.of_classes if pair[0] == y), None)
-            if known is None:
-                self.of_classes.append([y, change])
-            else:
-                known[1] += change
+            known = dict(self.of_classes)
+            known[y] = known.get(y, 0) + change
+            self.of_classes = [[*pair] for pair in known.items()]

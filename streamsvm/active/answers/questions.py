@@ -7,7 +7,7 @@ It remembers the open questions, the last 10,000 examples whose question has end
 labelled without a question.  An example that is forgotten counts as never seen.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any
@@ -157,9 +157,9 @@ class Questions:
         actions: list[Action] = []
         for key, record in list(self.open.items()):
             if not self._can_learn(key):
-                actions.append(self.withdraw(record, "the example is gone"))
+                actions.append(self.end(record, "withdrawn", "the example is gone"))
             elif key not in keep and self._is_settled(record.question, model):
-                actions.append(self.withdraw(record, "no longer needed: the model is sure"))
+                actions.append(self.end(record, "withdrawn", "no longer needed: the model is sure"))
         return actions
 
     def _is_settled(self, question: Question | None, model: Any) -> bool:
@@ -169,9 +169,9 @@ class Questions:
             return False
         return bool(abs(margins(model, row)[0]) >= 1.0)
 
-    def withdraw(self, record: Record, why: str) -> Action:
-        """Withdraw an open question."""
-        return self.end(record, "withdrawn", why)
+    def withdraw(self, records: Iterable[Record], why: str) -> list[Action]:
+        """Withdraw open questions."""
+        return [self.end(record, "withdrawn", why) for record in records]
 
     def end(self, record: Record, status: str, why: str) -> Action:
         """End an open question without a label."""

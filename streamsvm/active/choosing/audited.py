@@ -119,11 +119,9 @@ class EachClass(StoppingRule):
 
     def observe(self, answered: Answered) -> None:
         for label in answered.classes:
-            known = next((pair for pair in self._calm if pair[0] == label), None)
-            if known is None:
-                known = [label, 0]
-                self._calm.append(known)
-            known[1] = 0 if answered.violates else min(known[1] + 1, self.calm)
+            calm = dict(self._calm)
+            calm[label] = 0 if answered.violates else min(calm.get(label, 0) + 1, self.calm)
+            self._calm = [[*pair] for pair in calm.items()]
             if label in self._used_up:
                 self._used_up.remove(label)
 

@@ -37,10 +37,9 @@ from streamsvm.active.choosing.decisions import (
     decisions,
     half_leads,
     learner_of,
-    margins,
 )
 from streamsvm.active.choosing.pool import EMPTY, Pool
-from streamsvm.active.choosing.selection import CHUNK, POOL, Choice, Reason, Selection
+from streamsvm.active.choosing.selection import CHUNK, POOL, Choice, Reason, Selection, chosen
 from streamsvm.active.choosing.space import Space
 from streamsvm.core import arguments
 
@@ -128,7 +127,7 @@ class MixedSelection(Selection):
             i = int(some[np.argmax(near[some])])
         else:
             i = _in_proportion(near, rng)
-        return _chosen(pool, model, i, len(places), "seed")
+        return chosen(pool, model, pool.keys()[i], len(places), "seed")
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         places = self._look(pool, model)
@@ -137,7 +136,7 @@ class MixedSelection(Selection):
             i, reason = self._outside(model, places, scored, rng)
         else:
             i, reason = self._inside(model, places, scored, rng)
-        return _chosen(pool, model, i, len(places), reason)
+        return chosen(pool, model, pool.keys()[i], len(places), reason)
 
     def values(self, pool: Pool, model: Any) -> np.ndarray:
         f = self._space.decision_values(model, self._look(pool, model)) if len(pool) else None
@@ -233,9 +232,3 @@ def _are_flat(near: np.ndarray) -> bool:
         return False
     middle, large = np.quantile(near, (0.5, 0.99))
     return bool(large < FLAT * middle)
-
-
-def _chosen(pool: Pool, model: Any, i: int, n: int, reason: Reason) -> Choice:
-    """The choice of example number i of the pool."""
-    key = pool.keys()[i]
-    return Choice(key, float(margins(model, pool.rows([key]))[0]), n, reason)

@@ -7,6 +7,7 @@ import numpy as np
 from river.utils import dataframe
 
 from streamsvm.core import sparse as sp
+from streamsvm.core.inputs import without_duplicates
 
 
 def indexable(X: Any) -> tuple[Any, int]:
@@ -44,7 +45,7 @@ def picked(X: Any, places: Sequence[int]) -> Any:
 def dicts_of(X: Any) -> list[Any]:
     """Rows as dicts: columns of arrays and sparse matrices are named 0, 1, 2, ..."""
     if sp.issparse(X):
-        X = sp.csr_matrix(X)
+        X = without_duplicates(sp.csr_matrix(X))
         parts = [slice(begin, end) for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
         return [dict(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)) for part in parts]
     if isinstance(X, np.ndarray):

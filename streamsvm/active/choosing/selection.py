@@ -133,7 +133,7 @@ class Selection(ABC):
     def begin(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         """Choose an example while a class has no label, with the parameters of `choose`; by default any."""
         keys = drawn(pool, 1, rng)
-        return Choice(keys[0], float(margins(model, pool.rows(keys))[0]), 1, "seed")
+        return chosen(pool, model, keys[0], 1, "seed")
 
     def values(self, pool: Pool, model: Any) -> np.ndarray:
         """f(x) of the pool's examples, or of some that are spread over it; parameters as of `choose`.
@@ -155,6 +155,11 @@ class Selection(ABC):
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027
         """Go on as the selection whose `state` this was."""
+
+
+def chosen(pool: Pool, model: Any, key: int, n_candidates: int, reason: Reason) -> Choice:
+    """The choice of an example of the pool."""
+    return Choice(key, float(margins(model, pool.rows([key]))[0]), n_candidates, reason)
 
 
 def drawn(pool: Pool, n: int, rng: np.random.Generator) -> list[int]:

@@ -44,9 +44,9 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.inputs import narrow, without_duplicates
 from streamsvm.core.kernels import Kernel, map_row, self_products
+from streamsvm.core.mixed import DENSE_ENOUGH
 from streamsvm.core.rows import add_columns, add_lists
 
-MIN_DENSITY_OF_BLAS = 0.1  # of non-zero features, below which vector additions are faster than BLAS
 MAX_COLUMNS = 4096  # features; a matrix of more columns would not stay in the cache
 BLOCK_COLUMNS = SECOND_LEVEL // (2 * 4 * BLOCK)  # of P, which then fills half of the second-level cache
 NO_COLUMNS = np.zeros((0, 0), np.float32)
@@ -121,13 +121,13 @@ class Features:
         if sp.issparse(X):
             X = without_duplicates(sp.csr_matrix(X))
         X = centred(X, centre_of(X, kernel))
-        if sp.issparse(X) and X.nnz < MIN_DENSITY_OF_BLAS * self.n * self.n_features:
+        if sp.issparse(X) and X.nnz < DENSE_ENOUGH * self.n * self.n_features:
             self._compress(X)
         else:
             X = X.toarray() if sp.issparse(X) else X
             self._X = X = np.ascontiguousarray(X, np.float32)
             self.sq = np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(np.float32)
-            if np.count_nonzero(X) < MIN_DENSITY_OF_BLAS * X.size:
+            if np.count_nonzero(X) < DENSE_ENOUGH * X.size:
                 self._X = NO_COLUMNS
                 self._compress(sp.csr_matrix(X))
         self.diagonal = self_products(kernel, self.sq)

@@ -24,7 +24,6 @@ from streamsvm.batch.working_set.solver import optimum
 from streamsvm.core.threads import one_blas_thread
 
 LARGEST_SMALL = 3000  # examples of a small pair
-CROSS_VALUES = 1 << 22  # of kernel values between classes at a time; more would leave the cache before they are used
 
 
 class PairOptimum(NamedTuple):
@@ -65,7 +64,7 @@ class PairOptimum(NamedTuple):
 
 
 def optima(
-    features: KernelSource, classes: np.ndarray, box: np.ndarray, options: SolverOptions, max_passes: int
+    features: KernelSource, classes: np.ndarray, box: np.ndarray, options: SolverOptions
 ) -> Iterator[PairOptimum]:
     """Solve the problems of all pairs of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
@@ -78,22 +77,20 @@ def optima(
     box
         The largest coefficient of each example, (n,).
     options
-        `tol`, `cache_mb` and `max_iterations` count.
-    max_passes
-        Largest number of passes over the examples of a pair, at least 2.
+        `tol`, `cache_mb`, `max_iterations` and `max_passes` count.
 
     Examples
     --------
     >>> from streamsvm.batch.kernels.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0]]), Linear())
-    >>> for pair in optima(examples, np.array([0, 1, 2]), np.full(3, 10.0), SolverOptions(), 100):
+    >>> for pair in optima(examples, np.array([0, 1, 2]), np.full(3, 10.0), SolverOptions()):
     ...     print(pair.first, pair.second, pair.members, pair.alpha.round(3))
     0 1 [0 1] [ 2. -2.]
     0 2 [0 2] [ 0.5 -0.5]
     1 2 [1 2] [ 2. -2.]
     """
-    for (pair,) in optima_along(features, classes, box, [1.0], options, max_passes):
+    for (pair,) in optima_along(features, classes, box, [1.0], options):
         yield pair
 
 
@@ -103,7 +100,6 @@ def optima_along(
     box: np.ndarray,
     Cs: list[float],
     options: SolverOptions,
-    max_passes: int,
 ) -> Iterator[list[PairOptimum]]:
     """Solve the problems of all pairs of classes with the box times each of these factors, which rise; see `optima`.
 
@@ -117,7 +113,7 @@ def optima_along(
             for second in range(first + 1, len(rows)):
                 pair = rows[first], rows[second]
                 yield [
-                    solved.get((second, k)) or _large_pair(features, first, second, pair, box, options, max_passes)
+                    solved.get((second, k)) or _large_pair(features, first, second, pair, box, options)
                     for k, box in enumerate(boxes)
                 ]
 
@@ -129,11 +125,10 @@ def solved_pair(
     second: int,
     box: np.ndarray,
     options: SolverOptions,
-    max_passes: int,
 ) -> PairOptimum:
     """The solution for two of the classes alone; for the arguments see `optima`."""
     pair = np.flatnonzero(classes == first), np.flatnonzero(classes == second)
-    return _large_pair(features, first, second, pair, box, options, max_passes)
+    return _large_pair(features, first, second, pair, box, options)
 
 
 def _rows_of(classes: np.ndarray) -> list[np.ndarray]:
@@ -149,13 +144,12 @@ def _large_pair(
     pair: tuple[np.ndarray, np.ndarray],
     box: np.ndarray,
     options: SolverOptions,
-    max_passes: int,
 ) -> PairOptimum:
     """The solution for two classes by `solver`."""
     rows, y = np.concatenate(pair), np.repeat([1.0, -1.0], [len(of_class) for of_class in pair])
     lo, hi = np.minimum(0.0, y * box[rows]), np.maximum(0.0, y * box[rows])
     part = features.part(rows)
-    found, arrived = optimum(part, y, lo, hi, options, max_passes)
+    found, arrived = optimum(part, y, lo, hi, options)
     features.kernel_evaluations += part.kernel_evaluations
     kept = members_of(found.dual_coef, found.g, lo, hi)
     seen = y[arrived.ids] > 0.0, arrived.decision_values
@@ -209,7 +203,7 @@ class _SmallPairs:
         later = np.arange(first + 1, len(self._rows))
         later = later[self._sizes[first] + self._sizes[later] <= self._largest]
         n_values = np.cumsum(self._sizes[later]) * self._sizes[first]
-        for group in np.split(later, np.flatnonzero(np.diff(n_values // CROSS_VALUES)) + 1):
+        for group in np.split(later, np.flatnonzero(np.diff(n_values // self._largest**2)) + 1):
             if len(group):
                 own, others = self._rows[first], np.concatenate([self._rows[c] for c in group])
                 K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))

@@ -30,7 +30,7 @@ from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, TOP, step_along, update
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
-from streamsvm.core.rounding import DUST, NO_CURVATURE
+from streamsvm.core.rounding import DUST
 
 STAGES = 3  # in which examples arrive: a quarter, half and all of them
 ROUGH = 0.5  # tolerance while examples are still coming; a finer one costs a third more steps
@@ -81,9 +81,7 @@ def _put_row(K_first, K_second, K_cross, s, diagonal, row, inverse):
         for t in range(K_cross.shape[0]):
             row[n_first + t] = K_second[s - n_first, t]
     for t in range(row.shape[0]):
-        inverse[t] = np.float32(1.0) / np.float32(
-            fmax(diagonal[s] + diagonal[t] - 2.0 * np.float64(row[t]), NO_CURVATURE)
-        )
+        inverse[t] = np.float32(1.0) / np.float32(fmax(diagonal[s] + diagonal[t] - 2.0 * np.float64(row[t]), DUST))
 
 
 @inner

@@ -12,7 +12,7 @@ from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.seeding.start import Start, better, moved, settled_start, staying
 from streamsvm.batch.smo import subtract
 from streamsvm.batch.solution import Solution
-from streamsvm.core.rounding import NO_CURVATURE
+from streamsvm.core.rounding import DUST
 
 
 def optimal_for_larger_boxes(previous: Solution) -> bool:
@@ -54,7 +54,7 @@ def pairwise(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
         if not w > 0.0:
             break
         row = store.rows(np.array([u]))[0]
-        q = max(diagonal[u] + diagonal[v] - 2.0 * row[v], NO_CURVATURE)
+        q = max(diagonal[u] + diagonal[v] - 2.0 * row[v], DUST)
         step = min(w / q, hi[u] - alpha[u], alpha[v] - lo[v])
         alpha[u] += step
         alpha[v] -= step

@@ -6,12 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.batch.costs import (
-    SECONDS_PER_ELEMENT,
-    SECONDS_PER_FOLD,
-    SECONDS_PER_SHARE,
-    SECONDS_PER_SYSTEM,
+    SECONDS_PER_PRODUCT,
     WORTH,
     events_of,
+    newton_seconds,
     path_seconds,
     step_seconds,
 )
@@ -19,7 +17,7 @@ from streamsvm.batch.solution import Solution
 from streamsvm.batch.working_set.solver import SPARED
 
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
-MOST_OF_STEPS, SHARE_OF_STEPS, DECAY = 0.9, 1.3, 0.27  # that a seed leaves to do, if a quarter of all is free
+DECAY = 0.2  # of the share of the steps that a seed leaves to do, as a power of the folds, if a quarter of all is free
 IF_BOUNDED, IF_FREE = 0.67, 2.0  # times as much, if none is free and if all are
 
 
@@ -56,7 +54,7 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
 
     - A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and a share of the factor, m^3.  It has about 1.4 events for
       each free support vector that leaves, and 10 sqrt(b) events for b bounded ones.
-    - A training from AVG costs a share s of a cold one.  s falls from 0.9 for 5 folds to 0.2 for single examples.  It
+    - A training from AVG costs a share s of a cold one.  s falls from 0.7 for 5 folds to 0.2 for single examples.  It
       rises with the share of the support vectors that are free, because all of these move when one leaves.
 
     These rules are rough, so a seed is chosen only if it promises to save a fifth of the cost.
@@ -76,20 +74,15 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     r_free = m / max(1, support) * r
     events = events_of(r_free, r - r_free)
     active = min(float(n), SPARED * support)
-    newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
-    steps = step_seconds(known.iterations, active) + newton
-    share = min(MOST_OF_STEPS, SHARE_OF_STEPS / effective**DECAY)
-    share *= IF_BOUNDED + (IF_FREE - IF_BOUNDED) * m / max(1, support)
-    cold = SECONDS_PER_FOLD + steps
+    cold = step_seconds(known.iterations, active) + known.newton_steps * newton_seconds(m, active)
+    share = effective**-DECAY * (IF_BOUNDED + (IF_FREE - IF_BOUNDED) * m / max(1, support))
     path = path_seconds(events, m, n, k)
-    avg = SECONDS_PER_FOLD + SECONDS_PER_SHARE * n * m + share * steps
+    avg = SECONDS_PER_PRODUCT * n * m + share * cold
     costs = (
         f"expected seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} "
         f"(members={n}, free={m}, leaving={r:.3g})"
     )
-    if effective <= WORTHLESS + 0.5:
-        seed, why = "cold", f"with {effective:.0f} folds, a seed saves less than the full solution costs"
-    elif path < min(WORTH * cold, avg) and m + 2 <= known.store.capacity:
+    if path < min(WORTH * cold, avg) and m + 2 <= known.store.capacity:
         seed, why = "path", "the exact path is the cheapest start"
     elif avg < WORTH * cold:
         seed, why = "avg", "it saves more steps than it costs, and a path costs more"

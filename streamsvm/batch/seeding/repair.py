@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamsvm.batch.problem import settled
 from streamsvm.core.compiling._jit import compiled
-
-ROUNDING = 1e-12  # of the largest coefficient
+from streamsvm.core.rounding import DUST
 
 
 def _shift(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray, amount: float) -> np.ndarray:
@@ -50,17 +50,16 @@ def repair(
     """
     largest = max(largest, float(np.abs(alpha).max(initial=0.0)))
     alpha = np.clip(alpha, lo, hi)
-    rounding = ROUNDING * float(np.abs(alpha).sum())
+    rounding = DUST * float(np.abs(alpha).sum())
     for group in (*groups, np.flatnonzero(lo < hi)):
         missing = -float(alpha.sum())
         if abs(missing) <= rounding:
             break
         alpha[group] = _shift(alpha[group], lo[group], hi[group], missing)
-    near = ROUNDING * np.minimum(hi - lo, largest)  # rounding must not make a coefficient free
-    alpha = np.where(alpha - lo <= near, lo, np.where(hi - alpha <= near, hi, alpha))
+    alpha = settled(alpha, lo, hi, largest)  # rounding must not make a coefficient free
     for only_free in (True, False):  # one coefficient takes the rest, so that only one kernel row is needed
         rest = float(alpha.sum())
-        if abs(rest) > 1e-2 * rounding:
+        if abs(rest) > 0.1 * rounding:
             up, down = hi - alpha, alpha - lo
             widest = int(np.argmax(np.minimum(up, down) if only_free else down if rest > 0.0 else up))
             alpha[widest] = min(max(alpha[widest] - rest, lo[widest]), hi[widest])
@@ -72,7 +71,7 @@ def is_settled(alpha, lo, hi, largest):
     """Whether alpha needs no repair: it is inside its box, sums to 0, and no rounding keeps it off a bound."""
     total = mass = 0.0
     for i in range(alpha.shape[0]):
-        near = ROUNDING * min(hi[i] - lo[i], largest)
+        near = DUST * min(hi[i] - lo[i], largest)
         for bound in (lo[i], hi[i]):
             if alpha[i] != bound and abs(alpha[i] - bound) <= near:
                 return False
@@ -80,4 +79,4 @@ def is_settled(alpha, lo, hi, largest):
             return False
         total += alpha[i]
         mass += abs(alpha[i])
-    return abs(total) <= 1e-14 * mass
+    return abs(total) <= 0.1 * DUST * mass

@@ -27,14 +27,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.batch.costs import SECONDS_PER_PRODUCT
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
 from streamsvm.batch.ssvm.systems import NONE, Cholesky, System
+from streamsvm.core.costs import TASK
 from streamsvm.core.rounding import DUST
 from streamsvm.core.threads import one_blas_thread
 
-DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
 MAX_NEWTON_STEPS = 200  # of Newton's method; three to nine are usual
-ONE_THREAD = 1_000_000  # numbers in D; up to so many, threads cost more than they gain
+ONE_THREAD = int(TASK * 1e-9 / SECONDS_PER_PRODUCT)  # numbers in D: a product of fewer is done before a thread begins
 RESIDUAL = 1e-8  # relative, about eps |H|: a direction with a larger one is refined, and then computed anew
 
 
@@ -197,7 +198,7 @@ def _refined(
 
 
 def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.ndarray, trained: np.ndarray) -> float:
-    """The largest step of 1, 1/2, 1/4, .. that decreases f by enough; 0 if none does."""
+    """The largest step of 1, 1/2, 1/4, .. that decreases f; 0 if none does.  Armijo's share is what rounding allows."""
     slope, before = float(g @ z), objective(u, v, trained)
     if not slope < 0.0:
         return 0.0
@@ -205,7 +206,7 @@ def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.n
         return 1.0
     step = 1.0
     while step > DUST:
-        if objective(u + step * z, v - step * Dz, trained) <= before + DELTA * step * slope:
+        if objective(u + step * z, v - step * Dz, trained) <= before + DUST * step * slope:
             return step
         step *= 0.5
     return 0.0

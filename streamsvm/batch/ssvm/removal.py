@@ -24,10 +24,9 @@ every fold and every step start from the same factor, and `newton.minimise` chec
 import numpy as np
 
 from streamsvm.batch.ssvm.newton import RESIDUAL, Minimum, Part, Problem
-from streamsvm.batch.ssvm.systems import System, factor_of, solve_by
+from streamsvm.batch.ssvm.systems import WORTH_UPDATING, System, factor_of, solve_by
 
 AIMS = 20  # before Newton's method with its line search takes over
-WORTH_REMOVING = 0.5  # r / p; above it, a new factor is cheaper
 
 
 class Removal:
@@ -65,7 +64,7 @@ class Removal:
         (u, v), aimed, aims = without(self._problem, u0, v0, part), None, 0
         while aims < AIMS:
             changed = np.flatnonzero(support != S0)
-            if len(changed) + len(part.held) > WORTH_REMOVING * D.shape[1]:
+            if len(changed) + len(part.held) > WORTH_UPDATING * D.shape[1]:
                 break
             W = np.concatenate([self._W[changed], self._W_held[part.held]])
             M = np.concatenate([D[changed] @ W.T, W[:, part.held].T])

@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 
 NONE = np.zeros(0, np.int64)
-WORTH_UPDATING = 0.25  # of the factored rows and columns; with more changed rows, a new factor costs less
+WORTH_UPDATING = 0.5  # of the factored rows and columns; with more changed rows, a new factor costs less
 
 
 def factor_of(A: np.ndarray, square: np.ndarray | None = None) -> np.ndarray:

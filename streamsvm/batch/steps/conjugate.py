@@ -28,16 +28,18 @@ Deviations: the bound on the number of examples, because each step looks at all 
 would cut short is a plain one.
 """
 
+import math
+
 import numpy as np
 
 from streamsvm.batch.steps.pairs import BLOCK, BOTTOM, TOP, first_of_block, move_within, room_of, update
 from streamsvm.core.compiling._jit import inner, shared
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
-from streamsvm.core.rounding import NO_CURVATURE
+from streamsvm.core.rounding import DUST, KERNEL_ROUNDING
 
 MAX_MOVED = 16  # with 64 or 256, as many steps of a higher cost
-LEAST_CURVATURE = 1e-3  # of the pair's
+LEAST_CURVATURE = math.sqrt(KERNEL_ROUNDING)  # of the pair's: half of the digits of kernel values are left then
 
 
 @inner
@@ -116,7 +118,7 @@ def conjugate_step(
     Return the first example of the next pair, -1 if nothing has changed; how many examples the direction moves, 0 if
     the next one has to begin anew; and its curvature.
     """
-    w, q = g[i] - g[j], max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
+    w, q = g[i] - g[j], max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), DUST)
     if 0 < count <= MAX_MOVED:
         gamma = (product[i] - product[j]) / curvature
         rest = q - gamma * gamma * curvature

@@ -21,7 +21,7 @@ F         places of the free active examples, lo < alpha < hi         (m,) int64
 K_F       kernel among them                                                (m, m) float64
 g_F       their gradient                                                   (m,) float64
 d         direction                                                        (m,) float64
-patience  work to do between two tries, in units of a try's cost           float
+patience  seconds of pair steps between two tries, in terms of a try's     float
 ========= ================================================================ ================
 
 The step is our own.  A try is due when the pair steps since the last one have cost `patience` times what a try costs.
@@ -32,7 +32,7 @@ from typing import Protocol
 
 import numpy as np
 
-from streamsvm.batch.costs import UNITS_PER_ELEMENT, system_units
+from streamsvm.batch.costs import SECONDS_PER_ELEMENT, newton_seconds, system_seconds
 from streamsvm.batch.kernels.square import square_of
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.rounding import SINGULAR
@@ -106,7 +106,7 @@ def _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum) -> tuple[int, float, np.ndar
     d, inside, cost = np.zeros(len(alpha)), np.ones(len(alpha), bool), 0.0
     for tries in range(1, MAX_ROUNDS + 1):
         F, B = np.flatnonzero(inside), np.flatnonzero(~inside)
-        cost += system_units(len(F))
+        cost += system_seconds(len(F))
         K, g = (K_F, g_F) if len(B) == 0 else (square_of(K_F, F), (g_F - K_F @ np.where(inside, 0.0, d))[F])
         part = direction(K, g, fixed_sum, float(d[B].sum()))
         if part is None:
@@ -132,7 +132,7 @@ def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool
     """Change the free coefficients and gradient in place; the number of systems, their cost, and if it was full."""
     inside, cost = np.arange(len(alpha)), 0.0
     for tries in range(1, MAX_TRIES + 1):
-        cost += system_units(len(inside))
+        cost += system_seconds(len(inside))
         K = K_F if len(inside) == len(alpha) else square_of(K_F, inside)
         d = direction(K, g_F[inside], fixed_sum)
         if d is None:
@@ -183,16 +183,16 @@ class Newton:
         m, n = _count_free(alpha, lo, hi), len(alpha)
         if not 2 <= m <= active.max_free:
             return 2**31
-        return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (UNITS_PER_ELEMENT * n)))
+        return max(MIN_WAIT, int((self._patience * newton_seconds(m, n) - self._work) / (SECONDS_PER_ELEMENT * n)))
 
     def after(self, active: ActiveSet, steps: int) -> None:
         """Count the pair steps, and take a Newton step if it is due."""
         alpha, g, lo, hi = active.state
         F, n = _free(active), len(alpha)
-        self._work += UNITS_PER_ELEMENT * n * steps
+        self._work += SECONDS_PER_ELEMENT * n * steps
         if not 2 <= len(F) <= active.max_free:
             return
-        if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
+        if steps < MIN_WAIT or self._work < 0.999 * self._patience * newton_seconds(len(F), n):
             return
         K_F, alpha_F = active.kernel_among(F), alpha[F]
         step = inside_step if self._inside else free_step
@@ -200,7 +200,7 @@ class Newton:
             tries, cost, full = step(alpha_F, g[F], K_F, lo[F], hi[F], self._fixed_sum)
         active.move(F, alpha_F)
         self.steps += tries
-        self._work = system_units(len(F)) - cost  # the wait covered the first system, not the others
+        self._work = system_seconds(len(F)) - cost  # the wait covered the first system, not the others
         self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
 
 
@@ -216,8 +216,3 @@ def _count_free(alpha, lo, hi):
 def _free(active: ActiveSet) -> np.ndarray:
     alpha, _, lo, hi = active.state
     return np.flatnonzero((lo < alpha) & (alpha < hi))
-
-
-def _cost(m: int, n: int) -> float:
-    """The cost of a try, in the units of `costs`."""
-    return system_units(m) + UNITS_PER_ELEMENT * m * n

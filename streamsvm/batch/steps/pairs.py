@@ -50,7 +50,7 @@ from streamsvm.core.compiling._dispatch import of_numbers
 from streamsvm.core.compiling._jit import compiled, inner, shared
 from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
-from streamsvm.core.rounding import NO_CURVATURE
+from streamsvm.core.rounding import DUST
 
 ETA = 0.9  # the source's
 BLOCK = 64  # examples; the search for an extreme's place covers one block
@@ -156,7 +156,7 @@ def _largest_gain(g_i, K_ii, g, down, diagonal, K_i):
     largest = 0.0
     for t in range(g.shape[0]):
         w = fmax(g_i - g[t] - down[t], 0.0)
-        largest = fmax(largest, w * w / fmax(K_ii + diagonal[t] - 2.0 * K_i[t], NO_CURVATURE))
+        largest = fmax(largest, w * w / fmax(K_ii + diagonal[t] - 2.0 * K_i[t], DUST))
     return largest
 
 
@@ -173,7 +173,7 @@ def newton_partner(g, down, diagonal, i, K_i):
     if best_block >= 0:
         for t in range(best_block, min(best_block + BLOCK, g.shape[0])):
             w = fmax(g_i - g[t] - down[t], 0.0)
-            if w * w >= (1.0 - 1e-14) * best * fmax(K_ii + diagonal[t] - 2.0 * K_i[t], NO_CURVATURE):
+            if w * w >= (1.0 - 1e-14) * best * fmax(K_ii + diagonal[t] - 2.0 * K_i[t], DUST):
                 return t, best
     return -1, 0.0
 
@@ -198,7 +198,7 @@ def exact_partner(alpha, g, lo, hi, diagonal, i, K_i):
     for j in range(g.shape[0]):
         w = g[i] - g[j]
         if alpha[j] > lo[j] and w > 0.0:
-            q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], NO_CURVATURE)
+            q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], DUST)
             gained = gain(w, q, room_of(alpha, lo, hi, i, j))
             if gained > best:
                 best, found = gained, j
@@ -246,7 +246,7 @@ def plan(alpha, g, lo, hi, planning, recent_i, recent_j, recent_q, i, j, q, K_i,
             break
         c = K_i[a] - K_i[b] - K_j[a] + K_j[b]
         determinant = q * q_2 - c * c
-        if not determinant > NO_CURVATURE * q * q_2:
+        if not determinant > DUST * q * q_2:
             continue
         w_2 = g[a] - g[b]
         mu = (q_2 * w - c * w_2) / determinant
@@ -298,7 +298,7 @@ def move_within(alpha, lo, hi, up, down, i, j, mu, room):
 @inner
 def step_along(alpha, g, lo, hi, up, down, diagonal, i, j, K_i, K_j, extremes):
     """Take the best step along a pair; the first example of the next one, or -1 if nothing has changed."""
-    q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
+    q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), DUST)
     room = room_of(alpha, lo, hi, i, j)
     mu = min((g[i] - g[j]) / q, room)
     if not move_within(alpha, lo, hi, up, down, i, j, mu, room):
@@ -340,7 +340,7 @@ def iterate(store, view, rule, max_steps, tally):
         K_i, K_j = rows[r_i], rows[r_j]
         # 3. How far: the Newton step, or one that plans for a recent set to follow.
         w, room = g[i] - g[j], room_of(alpha, lo, hi, i, j)
-        q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], NO_CURVATURE)
+        q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], DUST)
         planned, mu = -1, min(rule.over_step * w / q, room)
         if free and rule.planning > 0:
             planned, mu_planned = plan(alpha, g, lo, hi, rule.planning, recent_i, recent_j, recent_q, i, j, q, K_i, K_j)

@@ -28,7 +28,7 @@ import numpy as np
 
 from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.kernels.square import square_of, subtract_rows
-from streamsvm.batch.problem import middle, settled
+from streamsvm.batch.problem import SPARE, middle, settled
 from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
 from streamsvm.batch.steps.newton import MAX_FREE, Newton
 from streamsvm.batch.steps.pairs import BOTTOM, TOP, newton_partner, update
@@ -36,7 +36,6 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 from streamsvm.core.rounding import KERNEL_ROUNDING
 
-MIN_MEMBERS = 64  # however small the memory: a step needs some to choose from
 AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
 
 
@@ -119,7 +118,7 @@ class Members:
     def __init__(self, features: KernelSource, cache_mb: float) -> None:
         self.features = features
         largest = math.isqrt(int(cache_mb * 2**20) // 4)
-        self.room = min(max(MIN_MEMBERS, largest), features.n)
+        self.room = min(max(SPARE, largest), features.n)
         self._memory = np.empty(self.room * self.room, np.float32)  # untouched memory is not taken
         self._width = 0
         self._state = np.zeros((len(Active._fields), self.room))
@@ -192,7 +191,7 @@ class Members:
     def _widen(self, m: int) -> None:
         if m <= self._width:
             return
-        width = min(max(m * 3 // 2, 2 * MIN_MEMBERS), self.room)
+        width = min(max(m * 3 // 2, 2 * SPARE), self.room)
         _restride(self._memory, len(self.ids), self._width, width)
         self._width = width
 

@@ -43,7 +43,7 @@ class Series:
     gram
         The kernel matrix.
     options
-        `tol` and `max_iterations` count.
+        `tol`, `max_iterations` and `max_passes` count.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Series:
         alpha, g
             Start, (n,), and y - K alpha if it is known.  Default: 0.
         """
-        training = Training(self._members, y, lo, hi, self.options, len(y))
+        training = Training(self._members, y, lo, hi, self.options)
         alpha = np.zeros(len(y)) if alpha is None else alpha
         if g is None:
             g, support = y.copy(), np.flatnonzero(alpha)

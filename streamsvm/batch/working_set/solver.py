@@ -70,7 +70,6 @@ def optimum(
     lo: np.ndarray,
     hi: np.ndarray,
     options: SolverOptions = DEFAULTS,
-    max_passes: int = 100,
 ) -> tuple[Solution, Arrivals]:
     """Solve a problem with a bias over all examples; the first chunk does not count as arrived.
 
@@ -83,9 +82,7 @@ def optimum(
     lo, hi
         Box of each coefficient, (n,).
     options
-        `tol`, `cache_mb` (of the kernel matrix) and `max_iterations` count.
-    max_passes
-        Largest number of passes over all examples, at least 2.
+        `tol`, `cache_mb` (of the kernel matrix), `max_iterations` and `max_passes` count.
 
     Examples
     --------
@@ -97,7 +94,7 @@ def optimum(
     >>> found.dual_coef.round(3)
     array([ 0., -2.,  2.,  0.])
     """
-    training = Training(Members(features, options.cache_mb), y, lo, hi, options, max_passes)
+    training = Training(Members(features, options.cache_mb), y, lo, hi, options)
     found = training.solution()
     return found, Arrivals(*(np.concatenate(parts) for parts in zip(*training.arrived, strict=True)))
 
@@ -130,13 +127,11 @@ def at_once(alpha: np.ndarray) -> int:
 class Training:
     """One problem while it is being solved, among members that may be those of the problem before."""
 
-    def __init__(
-        self, members: Members, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions, max_passes: int
-    ) -> None:
+    def __init__(self, members: Members, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions) -> None:
         self.members, self.features = members, members.features
         self.y, self.lo, self.hi, self.tol = y, lo, hi, options.tol
         n = len(y)
-        self.limit, self.max_passes, self.n_passes = options.limit(n), max_passes, 1
+        self.limit, self.max_passes, self.n_passes = options.limit(n), options.max_passes, 1
         self.is_member = np.zeros(n, bool)
         self.is_member[members.ids] = True
         self.alpha, self.f, self.f_alpha = np.zeros(n), np.zeros(n), np.zeros(n)

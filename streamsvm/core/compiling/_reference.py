@@ -34,7 +34,13 @@ WORDS = 3  # of an array in the table: its address, its first and its last lengt
 HEAD = object.__basicsize__
 ADDRESS, DIMENSIONS, LENGTHS, DTYPE, FLAGS = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
 BYTE_ORDER, NUMBER = HEAD + 10, HEAD + 12
-IN_C_ORDER, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+
+
+def _flags(mutable: bool) -> int:
+    """The flags of an array in C order that is aligned, and may be written to if it is mutable."""
+    view = np.zeros((2, 2))[:]  # of memory that is not its own: no other flag
+    view.flags.writeable = mutable
+    return view.flags.num
 
 
 binding.add_symbol("streamsvm.ndarray", id(np.ndarray))
@@ -80,7 +86,7 @@ def by_reference(instance_class: Any) -> Any:
 
 def _expected(kind: types.Array) -> tuple[int, int, int]:
     """The number of dimensions, the number of the dtype, and the flags of an array of this type."""
-    return kind.ndim, as_dtype(kind.dtype).num, IN_C_ORDER | ALIGNED | (WRITEABLE if kind.mutable else 0)
+    return kind.ndim, as_dtype(kind.dtype).num, _flags(kind.mutable)
 
 
 class _Memory:
@@ -106,7 +112,7 @@ def _is_array(b: Any, array: _Memory) -> Any:
 
 def _is_expected(b: Any, array: _Memory, expected: _Memory) -> Any:
     """Whether an array has the expected type."""
-    dtype, flags = array.pointed(DTYPE), HALF(IN_C_ORDER | ALIGNED | WRITEABLE)
+    dtype, flags = array.pointed(DTYPE), HALF(_flags(True))
     order = dtype.at(BYTE_ORDER, BYTE)
     found = array.at(DIMENSIONS, HALF), dtype.at(NUMBER, HALF), b.and_(array.at(FLAGS, HALF), flags)
     equal = [b.icmp_unsigned("==", value, expected.at(4 * k, HALF)) for k, value in enumerate(found)]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 CHUNK_BYTES = 256 << 20  # of working memory: larger products are no faster, and others may want the device too
-MIN_CHUNK = 64  # queries; halving a smaller block that does not fit is no use
 
 LOADING = (ImportError, OSError, RuntimeError)  # what CuPy raises if a library of CUDA cannot be loaded
 OUT_OF_MEMORY = ("ALLOC_FAILED", "OUT_OF_MEMORY", "MemoryAllocation")  # of cuBLAS, the driver and the runtime
@@ -73,7 +72,7 @@ class Gpu:
 
     def chunk(self, bytes_each: int) -> int:
         """The number of queries to work on at once, if each takes this much memory."""
-        return max(MIN_CHUNK, CHUNK_BYTES // max(bytes_each, 1))
+        return max(1, CHUNK_BYTES // max(bytes_each, 1))
 
     def dense(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, width: int, dtype: Any) -> Any:
         """Compressed rows as a matrix on the device, without features beyond its width."""
@@ -133,21 +132,21 @@ def squared_norms(xp: Any) -> Callable[..., Any]:
 def by_halves(gpu: Gpu, compute: Callable[[int, int], None], begin: int, end: int, at_once: int) -> None:
     """Have `compute` do begin..end, `at_once` at a time, and fewer where the device is out of memory.
 
-    An error for `MIN_CHUNK` or fewer is raised.
+    An error for a single one is raised.
     """
     while begin < end:
         stop, done = min(begin + at_once, end), True
         try:
             compute(begin, stop)
         except Exception as error:
-            if stop - begin <= MIN_CHUNK or not gpu.is_out_of_memory(error):
+            if stop - begin == 1 or not gpu.is_out_of_memory(error):
                 raise
             done = False
         if done:
             begin = stop
         else:  # only here the error's frames no longer keep their memory
             gpu.release()
-            at_once = max(MIN_CHUNK, (stop - begin) // 2)
+            at_once = (stop - begin) // 2
 
 
 def reason_of(error: BaseException) -> str:

@@ -42,7 +42,8 @@ _DTYPES = {code: np.dtype(code) for code in _CODES}
 _NATIVE = {code: dtype.newbyteorder("=") for code, dtype in _DTYPES.items()}
 _AS_STORED = {dtype: code for code, dtype in _DTYPES.items() if dtype.isnative}
 _ENTRY = {"name", "dtype", "shape", "offset"}
-_SHORT, _FEW = 8192, 64  # bytes and arrays of a list of arrays that is remembered
+_FEW = 64  # arrays of a list of arrays that is remembered
+_SHORT = 128 * _FEW  # bytes of such a list
 _BEFORE_ARRAYS, _BEHIND_ARRAYS = b'{"arrays":[', b'],"kind":'
 _PADDING = [bytes(n) for n in range(_ALIGNMENT)]
 

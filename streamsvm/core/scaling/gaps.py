@@ -18,9 +18,9 @@ A gap moves neither the moments nor the guesses.  No gap is filled before it is 
 """
 
 from streamsvm.core.compiling._jit import inner
-from streamsvm.core.scaling.state import CLIP, JUDGED_AFTER, PLACES, SCALES, SEEN, SPARSE, ZEROS
+from streamsvm.core.scaling.state import CLIP, JUDGED_AFTER, MEMORY, PLACES, SCALES, SEEN, SPARSE, ZEROS
 
-RATE = 1.0 / 200.0  # of a guess's running error: about the last 200 values count
+RATE = 10.0 / MEMORY  # of a guess's running error: about the last 200 values count
 
 
 @inner

@@ -32,14 +32,14 @@ from streamsvm.core.scaling.state import (
 )
 from streamsvm.core.scaling.values import clipped, scatter
 
-OUTLIER = 5.0  # deviations
-EARLY_OUTLIER = 20.0  # deviations, until the weight is `WARM`; the `FIRST` examples are not cut
-FIRST, WARM = 3.0, 20.0
 FACTOR = 2.0  # by which a deviation has moved
+YOUNG = int(FACTOR**2)  # A scale is renewed after so many times its examples: a mean's error has fallen by `FACTOR`.
+OUTLIER = 5.0  # deviations
+FIRST, WARM = 3.0, 20.0  # weights: up to the first nothing is cut, and up to the second a deviation may be too small
+EARLY_OUTLIER = YOUNG * OUTLIER
 SPREAD_FACTOR = 1.5  # by which V has moved; with 1.25 or 2, predictions are mostly within half a point
 FEW = 20  # One feature in so many hardly changes a distance.
-SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
-YOUNG = 4  # A scale of n examples is renewed after n times as many, until n is large.
+SPARSE_BELOW = 0.4  # share of an example's features that the example before it named too
 
 
 @inner
@@ -77,7 +77,7 @@ def _is_sparse(c, share):
     c.totals[SHARE] += (share - c.totals[SHARE]) / min(seen + 1.0, MEMORY)
     if seen < JUDGED_AFTER:
         return before
-    now = np.int64(c.totals[SHARE] < (DENSE_ABOVE if before == 1 else SPARSE_BELOW))
+    now = np.int64(c.totals[SHARE] < (1.0 - SPARSE_BELOW if before == 1 else SPARSE_BELOW))
     if now != before:
         c.totals[WEIGHT] = 0.0
         for p in range(c.counts[PLACES]):

@@ -11,7 +11,8 @@ CLIP = 3.0  # deviations, at which a feature is cut; without, spambase and usps 
 FAR = 2.0**10  # of gamma m^2: of the 24 bits of single precision, distances between examples keep at least 14
 APART = -2  # in the place of a feature that never gets one
 JUDGED_AFTER = 8  # examples: whether input is sparse
-OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
+# Examples since the first that named a feature: whether it deserves a place, as half of them must have named it.
+OLD_ENOUGH = 2 * JUDGED_AFTER
 # totals; NORM: running mean of the squares that have no moments; its WEIGHT; SPREAD: V in use
 WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;

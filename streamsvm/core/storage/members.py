@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import sparse as sp
+from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.expansion import (
     BITS,
     CACHE_BYTES,
@@ -25,7 +26,7 @@ from streamsvm.core.expansion import (
 from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.scaling.state import NO_ROWS, RawRows
 
-WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
+WIDE_BYTES = 4 * SECOND_LEVEL  # a larger feature-major float32 matrix is compressed if it is sparse
 SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")  # the arrays of a snapshot
 PER_SLOT = (*SAVED, "serial")
 CHANGING = (  # when members leave

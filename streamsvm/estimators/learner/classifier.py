@@ -207,9 +207,8 @@ class OnlineSVM(Predictor, Learner):
         taken in otherwise than it is predicted.
         """
         known = self._state.features.columns
-        is_plain = not self._state.keeps_all and self.device == "cpu"
         is_table = isinstance(X, NamedRows) and X.is_table and len(X.names) == len(known)
-        return is_plain and is_table and all(name in known for name in X.names)
+        return self.device == "cpu" and is_table and all(name in known for name in X.names)
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members and the `reservoir` until no violation of the optimality conditions is above `tol`.

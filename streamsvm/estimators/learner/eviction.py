@@ -12,8 +12,7 @@ from streamsvm.estimators.learner.state import State
 from streamsvm.online.removal import bounded
 from streamsvm.online.removal.window import let_old_leave
 
-PREPARED = 16  # With a budget, prepare this many examples together: compiled code then runs for longer than the call,
-PREPARED_FOR_EACH = 2  # or this many for each member that there is still room for: about half become members.
+PREPARED = 16  # examples that are prepared together at a budget: compiled code then runs for longer than the call
 
 NO_SLOTS = np.empty(0, np.int64)
 
@@ -109,6 +108,4 @@ def make_way(state: State, now: int) -> None:
 
 def fitting(state: State, n: int) -> int:
     """How many of n examples to prepare: until there may be too many members."""
-    if state.budget is None:
-        return n
-    return min(n, max(PREPARED, PREPARED_FOR_EACH * (int(state.budget) - state.n_members)))
+    return n if state.budget is None else min(n, max(PREPARED, int(state.budget) - state.n_members))

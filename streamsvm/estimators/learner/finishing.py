@@ -13,6 +13,7 @@ from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rounding import ROUNDS
 from streamsvm.core.scaling.state import RawRows
 from streamsvm.core.stream_warning import warn
 from streamsvm.estimators.inputs import raw_rows
@@ -26,8 +27,6 @@ from streamsvm.online.finish import WithoutBias
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal.tracked_values import Beside
 from streamsvm.online.removal.window import FAR
-
-MAX_ROUNDS = 100  # of looking at the reservoir: about 5 are needed, and up to 20 after streams that are sorted by class
 
 
 class _Watched(NamedTuple):
@@ -57,7 +56,7 @@ def sparsify(state: State, tol: float, ramp_s: float) -> None:
         warn_unless_reached(state, tol, steps)
     else:
         finish(state, tol)
-        for _ in range(cccp.MAX_ROUNDS):
+        for _ in range(ROUNDS):
             noise = _slots_below(state, ramp_s)
             if not len(noise):
                 break
@@ -96,22 +95,22 @@ def solve_with_all(state: State, tol: float, examples: Sample, least_margin: flo
     Where no step moves anything, it is rounding that makes an example violate.
     """
     solver = partial(state.problem.finish, kernel=state.kernel, tol=tol)
-    late = _violators(state, tol, examples, least_margin)
+    late = violators(state, tol, examples, least_margin)
     steps = done = solve_with(state, late, solver)
-    for _ in range(MAX_ROUNDS):
-        late = _violators(state, tol, examples, least_margin)
+    for _ in range(ROUNDS):
+        late = violators(state, tol, examples, least_margin)
         if not done or not late.size:
             return steps
         done = solve_with(state, late, solver)
         steps += done
     warn(
-        f"finish looked at the reservoir {MAX_ROUNDS} times, and {late.size} of its examples still violate the "
+        f"finish looked at the reservoir {ROUNDS} times, and {late.size} of its examples still violate the "
         f'margin by more than tol={tol:g}; use a larger tol, or another kernel than "sigmoid"'
     )
     return steps
 
 
-def _violators(state: State, tol: float, examples: Sample, least_margin: float | None) -> Sample:
+def violators(state: State, tol: float, examples: Sample, least_margin: float | None = None) -> Sample:
     """Those of these examples that are no members and violate, without noise, shuffled.
 
     They are no more than the budget has room for.

@@ -37,7 +37,6 @@ from streamsvm.estimators.learner.state import (
 )
 from streamsvm.online import arrival
 from streamsvm.online.arrival import NOTHING_SAID, learn_example
-from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal.window import FAR
 
 # The kernel values of a part of a block with an expansion, if they are known already; see `online.arrival`.
@@ -375,8 +374,6 @@ def _learn_part(
         products = values_of(state.expansion, slice(first, first + len(margins)))
     limit = FAR if state.budget is None else int(state.budget)
     s, block = in_room(state), part.compiled()
-    if state.keeps_all and before is None:
-        return keep_block(s, state.kernel, block, part.own_ids, *products, limit, margins)
     notes, noted = (state.calibration, clock_of(state)), arrival.NOTHING_BEFORE if before is None else before
     return arrival.learn_block(
         s, state.kernel, state.rule, block, part.own_ids, *products, *notes, limit, margins, noted

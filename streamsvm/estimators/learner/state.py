@@ -37,7 +37,7 @@ from streamsvm.online.rescale import rescale
 NEVER = LARGEST_COUNT  # of examples in a stream
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
-RULES = ("problem", "rule", "keeps_all", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
+RULES = ("problem", "rule", "C", "pos_weight", "tol", "budget", "on_budget", "least_margin")
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -49,8 +49,6 @@ class State:
     ----------
     problem, rule
         The optimisation problem over the members, and how a new example is learned.
-    keeps_all
-        Whether every example of a block becomes a member, without a step; see `lasvm.keep_block`.
     C, pos_weight, tol, budget, on_budget
         As of `LASVM`.
     least_margin
@@ -85,7 +83,6 @@ class State:
         self.C, self.pos_weight, self.tol = learner.C, learner.pos_weight, learner.tol
         self.budget, self.on_budget = learner.budget, learner.on_budget
         self.least_margin = -math.inf
-        self.keeps_all = False
 
     def begin(self, learner: Any, expansion: Expansion | None = None) -> "State":
         """Have learned nothing, by these parameters; `expansion` has no members, and by default is a new one."""
@@ -147,8 +144,8 @@ class State:
 
     def __setstate__(self, stored: dict) -> None:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        for name, value in stored.items():
-            setattr(self, name, storage.owned(value))
+        for name in stored.keys() & set(self.__slots__):  # older pickles have others, too
+            setattr(self, name, storage.owned(stored[name]))
 
 
 # ---------------------------------------------------------------------------------------------------------- the members

@@ -13,7 +13,7 @@ from streamsvm.online.mixture import advice, experts, linear, pairs
 from streamsvm.online.mixture.experts import K
 from streamsvm.online.mixture.spans import BLOCK, Span
 
-MOST_COLUMNS = 128  # the experts look at the first ones: a Bayesian expert costs their square
+MOST_COLUMNS = BLOCK  # the experts look at the first ones: a Bayesian one costs their square, a span times its basis
 NONE = -1  # the number of no class
 STEP = BLOCK // 4  # records after which the spans are looked at
 SQUARES = ("lines.spreads", "rule.errors", "rule.spreads")

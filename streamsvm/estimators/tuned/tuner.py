@@ -44,7 +44,7 @@ from streamsvm.estimators.tuned.tuning import (
 )
 from streamsvm.online.outputs.threshold import BINS
 
-LONGEST_HISTORY = 200  # promotions
+MAX_HISTORY = LONGEST // CHECK  # promotions, as many as scores of a challenger
 
 
 def candidates_with(settings: Sequence[Setting]) -> dict[int, Candidate]:
@@ -265,7 +265,7 @@ class Tuner:
         if self.fresh.number == number:
             self.fresh.number, self.predicting = None, number
         promotion = Promotion(n_seen, way, self.candidates[number].setting)
-        self.history = [*self.history[1 - LONGEST_HISTORY :], promotion]
+        self.history = [*self.history[1 - MAX_HISTORY :], promotion]
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 

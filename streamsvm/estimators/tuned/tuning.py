@@ -23,14 +23,14 @@ FOR_A_LAG = 4  # lags that a tuning challenger has, at least
 LONGEST_LAG = LONGEST // (2 * FOR_A_LAG)  # records that err together, at most
 WINS, CERTAIN = 1.5, 2.55  # standard deviations of a tuning challenger's lead: at its end, and before, either way
 SHORT_LIFE = 100  # records that a fresh challenger has at first
-LEADS, CAUTION = 1.0, 4  # standard deviations of a fresh challenger's lead, and records until the stream drifts
+CAUTION = 4  # records of a fresh challenger's lead beyond chance, until the stream drifts
 DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
 AHEAD = 5  # examples of one class that count beyond those of the other, if both are to count alike
 LEAST_AGE = RECENT * CHECK  # records of a challenger before it wins or leaves early, and the alarm replaces it
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
-LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, 64.0
-SHRINKS = 4  # The windows are 125, 500, 2000, and none.
+STEP = 4  # of gamma and of a window, as a factor.  The windows are 125, 500, 2000, and none.
+LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, STEP**3
 
 
 class Setting(NamedTuple):
@@ -66,7 +66,7 @@ class Setting(NamedTuple):
     def _steps(self, drifts: bool) -> list["Setting"]:
         """The settings with another C, gamma or window."""
         C, gamma, window, _ = self
-        steps = [(C, gamma * 4), (C * 10, gamma), (C, gamma / 4), (C / 10, gamma)]
+        steps = [(C, gamma * STEP), (C * 10, gamma), (C, gamma / STEP), (C / 10, gamma)]
         found = [
             self._replace(C=c, gamma=g)
             for c, g in steps
@@ -74,8 +74,8 @@ class Setting(NamedTuple):
         ]
         if window is None:
             return [self._replace(window=SHORTEST), *found] if drifts else found
-        shorter = [self._replace(window=window // SHRINKS)] if window >= SHORTEST else []
-        longer = self._replace(window=window * SHRINKS if window <= SHORTEST else None)
+        shorter = [self._replace(window=window // STEP)] if window >= SHORTEST else []
+        longer = self._replace(window=window * STEP if window <= SHORTEST else None)
         return [*shorter, *found, longer]
 
 
@@ -232,13 +232,13 @@ class FreshChallenger:
     def predicts(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger predicts, on probation."""
         surplus, by_chance = candidate.lead(0.5, lag)
-        return candidate.age >= SHORT_LIFE and surplus > LEADS * by_chance
+        return candidate.age >= SHORT_LIFE and surplus > by_chance
 
     def replaces(self, candidate: Candidate, lag: int = 0) -> bool:
         """Whether the challenger becomes champion."""
         surplus, by_chance = candidate.lead(0.5, lag)
         caution = 0 if self.drifts else CAUTION
-        return candidate.age >= SHORT_LIFE and surplus > LEADS * by_chance + caution
+        return candidate.age >= SHORT_LIFE and surplus > by_chance + caution
 
     def grow_older(self) -> None:
         """Let the next challenger live longer."""

@@ -31,10 +31,11 @@ import numpy as np
 from streamsvm.core.compiling._jit import inner
 from streamsvm.core.compiling._reference import by_reference
 from streamsvm.online.mixture.linear import MEMORY, WALKS, learn_bayesian, matrix_of, predict_bayesian
+from streamsvm.online.outputs.threshold import DECAY
 
 LEAST = 0.02  # probability of an expert: a single one never rules a label out
 VARIANCE = 0.05  # of each weight at first; with 0.02 or 0.1, the errors are the same
-BINS, MEMORY_OF_BINS = 20, 0.9998  # 0.05 wide; about the last 5000 records count
+BINS = 20  # 0.05 wide
 LEAST_ANSWER = 1e-6  # probability, so that a log loss stays finite
 
 
@@ -108,8 +109,8 @@ def learn_advice(state, x, pair, out, y, s):
     target, shares, bins = 1.0 if y > 0.0 else 0.0, state.shares, state.bins
     p = _mean(shares, out)
     for b in range(bins.shape[1]):
-        bins[0, b] *= MEMORY_OF_BINS
-        bins[1, b] *= MEMORY_OF_BINS
+        bins[0, b] *= DECAY
+        bins[1, b] *= DECAY
     bins[0, _bin(p)] += target - p
     bins[1, _bin(p)] += 1.0
     total = 0.0

@@ -31,13 +31,13 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import inner
 from streamsvm.core.compiling._reference import by_reference
+from streamsvm.online.outputs.past import WINDOW
 
 LAGS = 2  # latest labels that the second Bayesian expert sees
 FIXED = 1 + LAGS  # places of v before the columns
 C_OF_PASSIVE = (1.0, 0.01)  # for clean streams and for noisy ones
 WALKS = (1e-5, 1e-3)  # variance that a weight gains with each record: it moves by 1 in 300 and in 30 records
-LARGEST_VARIANCE = 1.0  # of a weight, whose column is standardised
-MEMORY = 0.999  # about the last thousand records count
+MEMORY = 1.0 - 1.0 / WINDOW  # about as many records count as decisions are remembered
 PROBIT = 0.3927  # pi / 8: a sigmoid of a Gaussian f is about sigmoid(f / sqrt(1 + pi / 8 variance))
 
 
@@ -63,6 +63,9 @@ def new_linear(d: int) -> Linear:
 def prior_variance(d: int) -> float:
     """The variance of each weight before the first record: f has a deviation of about 2 with 30 columns or more."""
     return 1.0 / math.sqrt(max(min(d, 30), 1))
+
+
+LARGEST_VARIANCE = prior_variance(1)  # of a weight, whose column is standardised: as that of a single one at first
 
 
 def widened(state: Linear, d: int) -> Linear:

@@ -21,14 +21,15 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference
+from streamsvm.core.hashed_text import MIXER
 from streamsvm.online.mixture.linear import sigmoid
 
 BINS = 8  # of a column: 64 cells of a pair get enough records soon
 MISSING = BINS  # the bin of a missing value
-PLACES = 2**15  # for the 528 pairs and columns of `MOST_PAIRED` columns: 60 each, and 256 KiB
 MOST_PAIRED = 32  # columns
+PLACES = MOST_PAIRED**2 // 2 * BINS**2  # one for each cell of two bins, about; a power of 2, and 256 KiB
 RATE = 0.1  # the first step of a weight
-FACTORS = (0x9E3779B1, 0x85EBCA6B)  # odd numbers of 32 bits, without a pattern
+FACTORS = (0x9E3779B1, MIXER)  # odd numbers of 32 bits, without a pattern
 
 
 @by_reference

@@ -26,9 +26,7 @@ are solved more exactly.
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
-from streamsvm.core.rounding import PRECISION, SUM_ROUNDING
-
-MAX_SWEEPS = 1000  # so that the loop ends where rounding allows no more
+from streamsvm.core.rounding import PRECISION, ROUNDS, SUM_ROUNDING
 
 
 @inner
@@ -51,7 +49,7 @@ def _couple_one(Q, p, Qp):
     """Solve for the p of one example."""
     n_classes = Q.shape[0]
     p[:] = 1.0 / n_classes
-    for _ in range(MAX_SWEEPS):
+    for _ in range(ROUNDS):
         pQp = 0.0
         for t in range(n_classes):
             Qp[t] = 0.0

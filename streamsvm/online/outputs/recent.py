@@ -16,20 +16,25 @@ recent   w; H; b, e: means of the residual and of its size, fast and slow;    (5
 ======== ==================================================================== ====== =======
 """
 
+import itertools
 import math
 
 import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.rounding import DUST
+from streamsvm.core.scaling.gaps import RATE
+from streamsvm.core.scaling.state import MEMORY
 
 N = 6  # numbers in x
-W, H, B, E, L, SIZE = 0, N, N + N * N, N + N * N + 2, N + N * N + 4, N + N * N + 8
-FAST, SLOW, MEMORY = 0.1, 0.01, 0.9995  # rates of the means; how slowly the curvature forgets
-LOSS_RATE, BETTER = 0.005, 0.97  # over some 200 labels of a class; a smaller gain may be chance
-USUAL_ERROR, PRIOR, PRIOR_OF_SLOPE = 0.1, 5.0, 50.0  # curvatures before any label; the slope is to stay near 1
-# One label moves w by little, however sure the model was: cuts of z and w x, of a loss, and of q (1 - q).
-LARGEST_Z, LARGEST_SUM, LEAST_LOSS_P, LEAST_CURVATURE = 8.0, 12.0, 1e-4, 0.01
+W, H, B, E, L, SIZE = itertools.accumulate((0, N, N * N, 2, 2, 4))
+FAST, SLOW = 0.1, 0.01  # rates of the means
+KEPT = 1.0 - 1.0 / MEMORY  # of the curvature, at each label: about as many labels count as examples for a scale
+BETTER = 0.97  # a smaller gain may be chance
+USUAL_ERROR = 0.1
+PRIOR = 5.0  # the curvature before any label; with 50 for the slope z alone, errors and losses are the same
+LARGEST_Z, LARGEST_SUM = 8.0, 12.0  # cuts of z and w x: one label moves w by little, however sure the model was
+LEAST_PROBABILITY = math.exp(-LARGEST_SUM)
 
 
 def new_recent() -> np.ndarray:
@@ -37,7 +42,6 @@ def new_recent() -> np.ndarray:
     recent = np.zeros(SIZE)
     recent[W + 1] = 1.0
     recent[H : H + N * N : N + 1] = PRIOR
-    recent[H + N + 1] = PRIOR_OF_SLOPE
     recent[E : E + 2], recent[L : L + 4] = USUAL_ERROR, 0.5
     return recent
 
@@ -105,16 +109,16 @@ def note_label(recent, p, said, positive):
     y = 1.0 if positive else 0.0
     for k in range(2):
         value = p if k == 0 else said
-        loss = -math.log(max(value if positive else 1.0 - value, LEAST_LOSS_P))
+        loss = -math.log(max(value if positive else 1.0 - value, LEAST_PROBABILITY))
         place = L + 2 * k + int(y)
-        recent[place] += LOSS_RATE * (loss - recent[place])
+        recent[place] += RATE * (loss - recent[place])
     x = _features(recent, p)
     q = _probability(recent, x)
-    curvature = max(q * (1.0 - q), LEAST_CURVATURE)
+    curvature = q * (1.0 - q)
     for i in range(N):
         for j in range(N):
-            recent[H + i * N + j] = MEMORY * recent[H + i * N + j] + curvature * x[i] * x[j]
-        recent[H + i * N + i] += (1.0 - MEMORY) * (PRIOR_OF_SLOPE if i == 1 else PRIOR)
+            recent[H + i * N + j] = KEPT * recent[H + i * N + j] + curvature * x[i] * x[j]
+        recent[H + i * N + i] += (1.0 - KEPT) * PRIOR
     _newton_step(recent, x, y - q)
     for k in range(2):
         rate = FAST if k == 0 else SLOW

@@ -26,10 +26,11 @@ from streamsvm.core.compiling._jit import inner
 from streamsvm.core.rounding import SUM_ROUNDING
 
 VALUE, WEIGHT, SINCE, NEGATIVES, POSITIVES, HEAD = range(6)
-BINS, PER_UNIT = 120, 20  # 20 bins per unit of margin: from -3 to 3
+PER_UNIT = 20  # bins per unit of margin
+BINS = 6 * PER_UNIT  # from -3 to 3
 DECAY = 0.9998  # weight of the past at each new margin: about the last 5000 count
 PERIOD = 20  # margins from one choice to the next
-ENOUGH = 10  # margins of each class before the first choice
+ENOUGH = PERIOD // 2  # margins of each class before the first choice: a period's, if both are as frequent
 LARGEST_WEIGHT = sys.float_info.max ** (1 / 3)  # of a margin, so that products of two sums stay far from overflow
 LARGEST = (BINS // 2 - 1) / PER_UNIT  # threshold that can be learned
 EQUAL = 1.0 + SUM_ROUNDING  # products that differ by less are equal: rounding must not choose

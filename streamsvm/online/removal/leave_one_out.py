@@ -34,12 +34,12 @@ from streamsvm.batch.problem import SPARE, penalties, survey
 from streamsvm.core.costs import SECONDS_PER_CUBE
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
+from streamsvm.core.rounding import ROUNDS
 from streamsvm.core.storage import keep, live_slots, row_width
 from streamsvm.online.finish import Problem, balance, kernel_among
 from streamsvm.online.removal import forget
 
 UNKNOWN, UNCHANGED, WRONG, RIGHT = range(4)  # what bounds say of a member without itself
-MAX_CHUNKS = 50  # of steps, each of as many as there are members, on one member
 FEW_FREE = 2  # up to which xi-alpha, which assumes that some support vector stays free, is not trusted
 
 
@@ -186,7 +186,7 @@ class LeaveOut:
             balance(s, self.kernel)
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
         self.problem.note(s)
-        for _ in range(MAX_CHUNKS):
+        for _ in range(ROUNDS):
             if self.problem.solve(s, self.kernel, self.tol, n) < n:
                 break
         found = s.alpha[:n].copy(), s.g[:n].copy()

@@ -27,7 +27,7 @@ import numpy as np
 
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.options import MIN_EXAMPLES, STEPS_PER_EXAMPLE
+from streamsvm.batch.options import STEPS_PER_EXAMPLE
 from streamsvm.batch.path.follow import Factor
 from streamsvm.batch.problem import SPARE
 from streamsvm.batch.seeding import Members
@@ -101,7 +101,7 @@ def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tupl
     if seeding == "none":
         return Plan(problem, folds, None, members, seeding, None, None, values), cost, reason
     if not full.converged:
-        most = min(problem.options.limit(folds.n), HOPELESS * max(MIN_EXAMPLES, folds.n))
+        most = min(problem.options.limit(folds.n), HOPELESS * folds.n)
         problem = problem._replace(options=replace(problem.options, max_iterations=most))
     plan, reason = plan_of(problem, folds, full, members, seeding, values)
     return plan, cost, reason

@@ -7,11 +7,12 @@ less.
 
 import numpy as np
 
+from streamsvm.batch.working_set.solver import LOOSE
 from streamsvm.core.costs import COPIED, LEARNED, PER_MEMBER, REMEMBERED, REMOVED, SOLVED
 from streamsvm.online.removal.forget import seconds_by_steps
 from streamsvm.online.removal.leave_one_out import LeaveOut
 
-FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes two to five times as long.
+FINISHED = LOOSE  # A copy's largest violation: to reach a hundredth of it takes two to five times as long.
 FEWER_STEPS = 0.14  # of those to a hundredth of it
 
 

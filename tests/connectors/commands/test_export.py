@@ -9,7 +9,7 @@ from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.conformal import ConformalClassifier
 from streamsvm.connectors.commands.export import _written
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.records.models import ServedModel
+from streamsvm.connectors.records.models import Trained
 from streamsvm.connectors.records.published import read_newest
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.trainer import run
@@ -77,7 +77,7 @@ def test_the_scaler_of_a_trainer_is_part_of_the_file(call, tmp_path):
         scaler.learn_one(x)
         model.learn_one(scaler.transform_one(x), "high" if x["a"] > 3.0 else "low")
     options = Namespace(to="json", label=None, name=None, out=tmp_path / "m.json")
-    told = json.loads(_written(ServedModel(model, scaler, {}), options))
+    told = json.loads(_written(Trained(model, scaler), options))
     shifts = {feature["name"]: (feature["shift"], feature["factor"]) for feature in told["features"]}
     assert shifts["a"] == pytest.approx(scaler.scale_of("a"))
 

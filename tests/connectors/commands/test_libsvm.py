@@ -428,7 +428,7 @@ def test_a_pipeline_in_one_file_is_a_model_with_what_stands_before_it(tmp_path, 
     save(pipeline, path)
     served = read_model(path)
     assert served.model.digest() == pipeline["LASVM"].digest()
-    assert [part.to_bytes() for part in (served.scaler, served.records) if part] == [first.to_bytes()]
+    assert served.made_by.to_bytes() == first.to_bytes()
     assert call("export", path, "--out", tmp_path / "m.json", "--to", "json")[0] == 0
     save(WarmupScaler() | Records() | LASVM(), path)
     with pytest.raises(SnapshotError, match="this is a 'Pipeline' snapshot, expected a model"):

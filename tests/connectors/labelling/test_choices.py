@@ -134,59 +134,61 @@ def test_killed_while_it_asks_it_ends_the_same(tmp_path, monkeypatch):
 
 
 def test_an_annotator_may_add_a_class_while_there_is_room():
-    choices, none = Choices(OPEN), {}
-    assert choices.named("fish", none) == "fish"
-    assert choices.named("7", none) == 7
-    full = {"classes": [["fish", 1]]}
-    assert choices.classes(full) == ["cat", "dog", "bird", "fish"]
-    assert not choices.may_add(full)
+    choices = Choices(OPEN)
+    assert choices.named("fish") == "fish"
+    assert choices.named("7") == 7
+    full = Choices(OPEN, {"classes": [["fish", 1]]})
+    assert [*full.known.values()] == ["cat", "dog", "bird", "fish"]
+    assert not full.may_add
     with pytest.raises(ValueError, match="no room for 'ant'"):
-        choices.named("ant", full)
+        full.named("ant")
     with pytest.raises(ValueError, match="printable"):
-        choices.named(" ant", none)
+        choices.named(" ant")
     closed = Choices(LabelSettings(classes=("cat", "dog", 7)))
-    assert closed.named("7", none) == 7
-    assert choices.wanted({}) == "one of 'cat', 'dog', 'bird' or the name of a new class"
-    assert Choices(LabelSettings(max_classes=4)).wanted({}) == "the name of a new class"
+    assert closed.named("7") == 7
+    assert choices.wanted() == "one of 'cat', 'dog', 'bird' or the name of a new class"
+    assert Choices(LabelSettings(max_classes=4)).wanted() == "the name of a new class"
     with pytest.raises(ValueError, match="must be one of 'cat', 'dog', '7', got 'fish'"):
-        closed.named("fish", none)
+        closed.named("fish")
 
 
 def test_a_digit_has_its_own_key_and_a_new_class_changes_no_key():
     digits = Choices(LabelSettings(classes=tuple(range(10))))
-    assert digits.keys({}) == {str(digit): str(digit) for digit in range(10)}
-    mixed = Choices(LabelSettings(classes=("none", 2, "many", 1), max_classes=9))
+    assert digits.keys() == {str(digit): str(digit) for digit in range(10)}
+    mixed = LabelSettings(classes=("none", 2, "many", 1), max_classes=9)
     keys = {"none": "3", "2": "2", "many": "4", "1": "1"}
-    assert mixed.keys({}) == keys
-    assert mixed.keys({"classes": [[3, 1], ["9", 1], ["fish", 1]]}) == {**keys, "3": "5", "9": "9", "fish": "6"}
+    assert Choices(mixed).keys() == keys
+    come = {"classes": [[3, 1], ["9", 1], ["fish", 1]]}
+    assert Choices(mixed, come).keys() == {**keys, "3": "5", "9": "9", "fish": "6"}
     many = Choices(LabelSettings(classes=tuple(f"bird {number}" for number in range(30))))
-    assert "".join(many.keys({}).values()) == KEYS
-    assert list(many.keys({}).values())[-2:] == ["", ""]
-    assert list(Choices(LabelSettings()).keys({}).values()) == ["1", "2"]
+    assert "".join(many.keys().values()) == KEYS
+    assert list(many.keys().values())[-2:] == ["", ""]
+    assert list(Choices(LabelSettings()).keys().values()) == ["1", "2"]
 
 
 def test_a_changed_class_changes_no_key_of_another():
-    choices = Choices(LabelSettings(classes=("cat", "dog", "bird"), max_classes=6))
+    settings = LabelSettings(classes=("cat", "dog", "bird"), max_classes=6)
     stats = {"classes": [["cat", 1], ["dog", 1], ["bird", 1], ["dgo", 1], ["7", 1]], "changes": []}
-    keys = choices.keys(stats)
+    keys = Choices(settings, stats).keys()
     for old, new, op in (("dgo", "dog", "merge"), ("cat", "tiger", "rename"), ("bird", None, "remove")):
-        change = choices.change(old, new, stats)
+        change = Choices(settings, stats).change(old, new)
         assert change.op == op
         stats["changes"].append(list(change))
-    assert choices.keys(stats) == {"tiger": keys["cat"], "dog": keys["dog"], "7": keys["7"]}
+    assert Choices(settings, stats).keys() == {"tiger": keys["cat"], "dog": keys["dog"], "7": keys["7"]}
     stats["classes"] += [["tiger", 0], ["fish", 0]]
-    assert choices.keys(stats)["tiger"] == keys["cat"]
-    assert choices.keys(stats)["fish"] not in keys.values()
-    assert choices.named("dgo", stats) == choices.named("DOG ", stats) == "dog"  # one class
-    assert choices.named("cat", stats) == "tiger"
-    assert choices.named("bird", stats) == "bird"  # it comes again
+    choices = Choices(settings, stats)
+    assert choices.keys()["tiger"] == keys["cat"]
+    assert choices.keys()["fish"] not in keys.values()
+    assert choices.named("dgo") == choices.named("DOG ") == "dog"  # one class
+    assert choices.named("cat") == "tiger"
+    assert choices.named("bird") == "bird"  # it comes again
     for old, new in (("fish", "cat"), ("fish", "Tiger"), ("no", "x"), ("dog", "dog"), ("dog", "skip")):
         with pytest.raises(ValueError, match=r"name|class"):
-            choices.change(old, new, stats)
-    assert choices.change("tiger", "cat", stats).op == "rename"  # back
+            choices.change(old, new)
+    assert choices.change("tiger", "cat").op == "rename"  # back
     fixed = Choices(LabelSettings(classes=("cat", "dog", "bird")))
     with pytest.raises(ValueError, match="write the new name there"):
-        fixed.change("cat", "tiger", {})
+        fixed.change("cat", "tiger")
 
 
 def test_the_service_tells_every_partition_and_knows_it_after_a_restart(tmp_path):
@@ -195,7 +197,7 @@ def test_the_service_tells_every_partition_and_knows_it_after_a_restart(tmp_path
     teacher.status(classes=[["cat", 1], ["dgo", 2]])
     with LabellingService(settings) as service:
         until(lambda: service.stats()["loaded"])
-        merge = Choices(settings.label).change("dgo", "dog", service.stats())
+        merge = Choices(settings.label, service.stats()).change("dgo", "dog")
         service.change_class(merge, "page:Ann#1")
         assert service.meaning("dgo") == "dog"
     (record,) = read_json(settings, "labels")
@@ -231,7 +233,7 @@ def test_the_history_keeps_every_kind_of_label(tmp_path):
     for rev, y in enumerate([True, False, "cat", "1.5", 7, 0, None]):
         op = "skip" if y is None else "set"
         history.add(f"q{rev}", Given(op, y, "ann", rev, Place(0, "e")), None)
-    found = [step.y for step in history.page(None, None, 9)][::-1]
+    found = [step.given.y for step in history.page(None, None, 9)][::-1]
     history.close()
     assert found == [True, False, "cat", "1.5", 7, 0, None]
     assert [type(y) for y in found[4:6]] == [int, int]

@@ -86,8 +86,9 @@ def test_undo_goes_on_after_a_restart_and_so_do_open_questions(settings):
             trainer.withdraw(number)  # as the trainer does, which has heard the answers
         with opened(settings) as service:
             assert service.next("page:ann#1").query_id == events[2]  # its answer was taken back
-            assert service.undo("page:ann#1").step[1:3] == (events[1], "skip")
-            assert service.undo("page:ann#1").step[1:4] == (events[0], "set", True)
+            for query_id, op, y in ((events[1], "skip", None), (events[0], "set", True)):
+                step = service.undo("page:ann#1").step
+                assert (step.query_id, *step.given[:2]) == (query_id, op, y)
             assert service.undo("page:ann#1") is None
             assert sorted(shown.query_id for shown in service.open()) == sorted(events)
             assert service.next("page:ann#1").event == {}
@@ -193,7 +194,7 @@ def test_undoing_is_as_its_rules_say(moves):
 
 
 def told(steps):
-    return [(step.query_id, step.op, step.y, step.who) for step in steps]
+    return [(step.query_id, *step.given.by) for step in steps]
 
 
 def test_the_history_comes_in_pages_the_newest_first(settings):

@@ -12,7 +12,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import PositionRefused, TopicMismatch, Unavailable
 from streamsvm.connectors.merger import merger
 from streamsvm.connectors.merger.merger import Merger
-from streamsvm.connectors.records.models import pack_model, unpack_model
+from streamsvm.connectors.records.models import Trained, pack_model, unpack_model
 from streamsvm.connectors.records.published import Publisher, Shelf, read_newest
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
@@ -126,7 +126,7 @@ def test_models_that_do_not_fit_are_named_and_the_merger_waits_for_others(tmp_pa
     train(change(settings, daemon={"follow": False}), some_events(60), n_partitions=1)
     with LocalLog(settings.log.dir) as log:
         publisher = Publisher(log, "model")
-        publisher.publish("p1", pack_model(other, None, {}), {"epoch": 1, "ver": 1, "offset": 1, "created": 0.0})
+        publisher.publish("p1", pack_model(Trained(other)), {"epoch": 1, "ver": 1, "offset": 1, "created": 0.0})
 
         def steps(run):
             yield from until(lambda: run.metric("failed_merges_total") == 1)
@@ -151,7 +151,7 @@ def test_a_model_of_another_kind_is_left_out(tmp_path, caplog, name):
     other.learn_one({"a": 1.0}, "x")
     with LocalLog(settings.log.dir) as log:
         meta = {"epoch": 1, "ver": 1, "offset": 1, "created": 0.0}
-        Publisher(log, "model").publish(name, pack_model(other, None, {}), meta)
+        Publisher(log, "model").publish(name, pack_model(Trained(other)), meta)
 
     def steps(run):
         yield from until(lambda: run.metric("merges_total") == 1)
@@ -169,7 +169,7 @@ def test_a_manifest_without_a_right_offset_is_a_merge_that_failed(tmp_path, offs
     settings = configure(tmp_path, daemon={"follow": True})
     with LocalLog(settings.log.dir) as log:
         meta = {"epoch": 1, "ver": 1, "offset": offset, "created": 0.0}
-        Publisher(log, "model").publish("p0", pack_model(LASVM(), None, {}), meta)
+        Publisher(log, "model").publish("p0", pack_model(Trained(LASVM())), meta)
 
     def steps(run):
         yield from until(lambda: run.metric("failed_merges_total") == 1)

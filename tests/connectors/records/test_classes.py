@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from streamsvm import LASVM, Mixture, OneVsRest
+from streamsvm import LASVM, AutoLASVM, Mixture, OneVsRest
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.classes import KnownClasses, Vocabulary
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats.base import BadRecord
-from streamsvm.connectors.records.models import Scores, mean, pack_model, unpack_model
+from streamsvm.connectors.records.models import Scores, Trained, mean, pack_model, unpack_model
 from streamsvm.connectors.records.predictions import (
     NO_CLASS,
     ClassPrediction,
@@ -161,9 +161,10 @@ def test_a_mean_takes_a_class_that_a_model_does_not_know_for_absent():
 
 def test_a_model_of_several_classes_can_be_published():
     model = taught()
-    served = unpack_model(pack_model(model, None, {}))
+    served = unpack_model(pack_model(Trained(model)))
     assert served.model.digest() == model.digest()
-    assert unpack_model(pack_model(OneVsRest(LASVM()), None, {})).model.labels == []
+    for new in (OneVsRest(LASVM()), OneVsRest(AutoLASVM())):
+        assert unpack_model(pack_model(Trained(new))).model.labels == []
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_csv(tmp_path):
         {"id": "d:3", "y": False, "x": {"a": -3.0, "b": 0.4}},
     ]
     assert events(path)[0] == {"id": "d:2", "x": {"a": 1.0, "b": 2.5, "y": 1.0}}
+    assert events(write(tmp_path, "d.tsv", path.read_text().replace(",", "\t")), label="y") == events(path, label="y")
 
 
 def test_csv_with_ids_quotes_and_a_byte_order_mark(tmp_path):

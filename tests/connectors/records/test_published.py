@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Record, Unavailable
-from streamsvm.connectors.records.models import pack_model, unpack_model
+from streamsvm.connectors.records.models import Trained, pack_model, unpack_model
 from streamsvm.connectors.records.published import MAX_CHUNKS, Place, Publisher, Shelf, read_newest
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import SnapshotError
@@ -590,20 +590,19 @@ def learned(algorithm, n=200):
 @pytest.mark.parametrize("algorithm", FOR_TWO_CLASSES)
 def test_a_model_comes_back_bit_for_bit(algorithm):
     model, scaler = learned(algorithm, n=100)
-    blob = pack_model(model, scaler, {"ver": 3})
-    assert blob == pack_model(model, scaler, {"ver": 3})
+    blob = pack_model(Trained(model, scaler))
+    assert blob == pack_model(Trained(model, scaler))
     served = unpack_model(blob)
-    assert served.meta == {"ver": 3}
     assert served.model.digest() == model.digest()
     for x in np.random.default_rng(1).normal(size=(20, 3)):
         named = dict(zip("abd", x.tolist(), strict=True))
-        assert served.scaler.transform_one(named) == scaler.transform_one(named)
+        assert served.made_by.transform_one(named) == scaler.transform_one(named)
         assert served.model.predict_proba_one(named) == model.predict_proba_one(named)
 
 
 def test_a_new_model_without_scaler():
-    served = unpack_model(pack_model(LASVM(), None, {}))
-    assert served.scaler is None
+    served = unpack_model(pack_model(Trained(LASVM())))
+    assert served.made_by is None
     assert served.model.n_members == 0
 
 
@@ -640,7 +639,7 @@ def test_an_unusable_model_is_refused(change):
 
 
 def test_a_damaged_model_is_refused():
-    blob = pack_model(*learned("lasvm", n=60), {})
+    blob = pack_model(Trained(*learned("lasvm", n=60)))
     for damaged in (b"", blob[:-1], flipped(blob, 0, 0), flipped(blob, len(blob) // 2, 3), b"not a model" * 50):
         with pytest.raises(SnapshotError):
             unpack_model(damaged)

@@ -194,7 +194,7 @@ def answers_of_three_classes():
     entries = []
     for number, (place, who, before, after) in enumerate([*given, (places[7], "bob", "a", "c")]):
         label = Label(place.id, number, after, None, None, None, "set", f"page:{who}#1")
-        entries.append(Entry(label, place, number, 60_000 * number, None, before, after))
+        entries.append(Entry(label, place, number, 60_000 * number, before, after))
     guesses = {places[6]: Guess(1.0, None, "audit", label="c"), places[7]: Guess(1.0, None, "audit", label="a")}
     return Answers(entries, guesses)
 

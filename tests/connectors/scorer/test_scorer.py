@@ -16,7 +16,7 @@ from states import state_of
 from streamsvm import LASVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
-from streamsvm.connectors.records.models import ServedModel, pack_model
+from streamsvm.connectors.records.models import Trained, pack_model
 from streamsvm.connectors.records.predictions import HEADERS, ModelVersion
 from streamsvm.connectors.records.published import Publisher, Snapshot
 from streamsvm.connectors.runtime.folders import AlreadyInUse
@@ -297,10 +297,10 @@ def publish(settings, blob, version=1, *, offset=0, on_the_way=lambda value: val
 @pytest.mark.parametrize(
     ("blob", "offset", "on_the_way"),
     [
-        (pack_model(LASVM(), None, {}), 0, lambda value: None),
-        (pack_model(LASVM(), None, {}), 0, lambda value: value[:-1] + b"?"),
+        (pack_model(Trained(LASVM())), 0, lambda value: None),
+        (pack_model(Trained(LASVM())), 0, lambda value: value[:-1] + b"?"),
         (b"not a model", 0, lambda value: value),
-        (pack_model(LASVM(), None, {}), "many", lambda value: value),
+        (pack_model(Trained(LASVM())), "many", lambda value: value),
     ],
     ids=["torn", "damaged", "no model", "no offset"],
 )
@@ -322,7 +322,7 @@ def test_a_snapshot_that_is_of_no_use_is_refused_and_the_old_one_kept(
         yield from cycles(2)
         assert run.metric("refused_snapshots_total") == ["streamsvm_refused_snapshots_total 1"]
         assert run.health.unready is None
-        publish(settings, pack_model(LASVM(), None, {}), 2)
+        publish(settings, pack_model(Trained(LASVM())), 2)
         yield from cycles(3)
         fill(settings, some_events(1, 120))
         yield from cycles(50, settings, until=121)
@@ -412,7 +412,7 @@ def test_a_committee_s_label_and_score_agree():
         model = LASVM(C=C, gamma=1.0)
         model.learn_many([x, {"u": -1.0}], [label, not label])
         state_of(model).sigmoid[[0, 2]] = slope
-        members.append(Member(ServedModel(model, None, {}), ModelVersion(1, 1), 0.0))
+        members.append(Member(Trained(model), ModelVersion(1, 1), 0.0))
     (said,) = Committee(members).predict([x])
     assert said.margin > 0.0
     assert said.score > 0.5
@@ -471,7 +471,7 @@ def test_the_model_of_a_partition_may_be_withdrawn(tmp_path):
     models = PartitionModels()
     for number in range(2):
         manifest = {"epoch": 1, "ver": 1 + number, "offset": 0, "created": 0.0}
-        snapshot = Snapshot(f"p{number}", manifest, pack_model(LASVM(), WarmupScaler(), {}))
+        snapshot = Snapshot(f"p{number}", manifest, pack_model(Trained(LASVM(), WarmupScaler())))
         models.put(snapshot, unpack(snapshot))
     models.drop("p1")
     models.drop("p7")
@@ -482,7 +482,7 @@ def test_of_many_keys_the_last_used_are_unpacked():
     models = KeyModels(2)
 
     def publish(key, ver):
-        blob = pack_model(LASVM(), WarmupScaler(), {})
+        blob = pack_model(Trained(LASVM(), WarmupScaler()))
         manifest = {"epoch": 1, "ver": ver, "offset": ver, "created": 0.0}
         snapshot = Snapshot(key_name(key), manifest, blob)
         models.put(snapshot, unpack(snapshot))
@@ -574,7 +574,7 @@ def test_a_model_of_another_kind_is_refused_once(tmp_path, caplog, kind, changes
         for version in (1, 2):
             for name in sorted(models, reverse=is_first):
                 meta = {"epoch": 1, "ver": version, "offset": 5, "created": 1.0}
-                publisher.publish(name, pack_model(models[name], None, {}), meta)
+                publisher.publish(name, pack_model(Trained(models[name])), meta)
     run = Run(settings)
     assert run.metric("refused_snapshots_total") == ["streamsvm_refused_snapshots_total 1"]
     assert caplog.text.count(why) == 1
@@ -586,7 +586,7 @@ def test_a_model_of_another_kind_is_refused_once(tmp_path, caplog, kind, changes
 
 def test_a_model_of_another_kind_comes_again_and_again(tmp_path, caplog):
     settings = trained(tmp_path, daemon={"follow": True})
-    stranger = pack_model(taught("more"), None, {})
+    stranger = pack_model(Trained(taught("more")))
 
     def steps(run):
         yield from cycles(50, settings, until=60)
@@ -604,13 +604,13 @@ def test_a_model_of_another_kind_comes_again_and_again(tmp_path, caplog):
 def test_a_scorer_says_why_it_has_no_model(tmp_path):
     settings = configure(tmp_path)
     fill(settings, some_events(1))
-    publish(settings, pack_model(taught("more"), None, {}))
+    publish(settings, pack_model(Trained(taught("more"))))
     with pytest.raises(TopicMismatch, match="Model 'p0' is refused: it is a model of more than two classes"):
         scorer.run(settings)
 
 
 def test_no_committee_has_models_of_two_kinds():
-    members = [Member(ServedModel(taught(kind), None, {}), (1, 1), 0.0) for kind in ("two", "more")]
+    members = [Member(Trained(taught(kind)), (1, 1), 0.0) for kind in ("two", "more")]
     with pytest.raises(ValueError, match="two classes and models of more cannot predict an event together"):
         Committee(members)
 
@@ -626,7 +626,7 @@ def test_no_committee_has_models_of_two_kinds():
 def test_numbers_of_a_manifest_are_bounded(fields):
     manifest = {"epoch": 1, "ver": 1, "offset": 1, "created": 1.0, **fields}
     with pytest.raises(ValueError, match=f"'{next(iter(fields))}' must be "):
-        unpack(Snapshot("p0", manifest, pack_model(LASVM(), None, {})))
+        unpack(Snapshot("p0", manifest, pack_model(Trained(LASVM()))))
 
 
 def test_the_largest_versions_are_no_end_of_a_scorer(tmp_path):
@@ -635,7 +635,7 @@ def test_the_largest_versions_are_no_end_of_a_scorer(tmp_path):
     with LocalLog(settings.log.dir) as log:
         for number in range(3):
             meta = {"epoch": 1, "ver": MAX_INT64, "offset": MAX_INT64, "created": 1.0}
-            Publisher(log, settings.log.model).publish(f"p{number}", pack_model(LASVM(), None, {}), meta)
+            Publisher(log, settings.log.model).publish(f"p{number}", pack_model(Trained(LASVM())), meta)
     assert scorer.run(settings) == 5
     assert scores(settings)[0]["model"] == {"ver": MAX_INT64, "offset": MAX_INT64}
 

@@ -196,9 +196,9 @@ def test_texts_are_embedded_by_the_trainer_and_the_scorer_and_after_a_kill(tmp_p
 def test_models_of_raw_events_and_of_others_are_not_mistaken_for_each_other(tmp_path):
     raw, plain = Trained(LASVM(), Records()), Trained(LASVM())
     for trained, features in ((raw, {}), (plain, FLAT)):
-        says = misfit(trained.served(None), configure(tmp_path, features))
+        says = misfit(trained, configure(tmp_path, features))
         assert "features.raw is" in says
-    assert misfit(raw.served(None), configure(tmp_path)) == ""
+    assert misfit(raw, configure(tmp_path)) == ""
     again = Trained.from_bytes(LASVM, raw.to_bytes())
     assert again.digest() == raw.digest() != plain.digest() == plain.model.digest()
     assert Trained.from_bytes(LASVM, LASVM().to_bytes()).records is None

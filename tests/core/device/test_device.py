@@ -19,7 +19,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.active import ActiveSelection, ArrayPool, AutoActiveSelection
 from streamsvm.batch import SolverOptions, smo
 from streamsvm.batch.kernels.rows import RowStore
-from streamsvm.connectors.records.models import pack_model, unpack_model
+from streamsvm.connectors.records.models import Trained, pack_model, unpack_model
 from streamsvm.core.device import choice, vectors
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.device.gpu import find_gpu
@@ -577,7 +577,7 @@ def test_a_published_model_predicts_on_the_scorers_device(gpu):
     X, y = some(300)
     model = LASVM(gamma=0.5)
     model.learn_many(X, y)
-    served = unpack_model(pack_model(model, None, {}), "cuda")
+    served = unpack_model(pack_model(Trained(model)), "cuda")
     close(served.model.decision_function_many(X), model.decision_function_many(X))
     assert gpu.launched[0] > 0
 

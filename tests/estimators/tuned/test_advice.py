@@ -331,7 +331,7 @@ def test_a_warning_names_the_line_of_the_user(name, monkeypatch):
     if model.n_seen == 0:
         model.learn_many(X, Y)
     if name == "reservoir":
-        monkeypatch.setattr(finishing, "MAX_ROUNDS", 0)
+        monkeypatch.setattr(finishing, "ROUNDS", 0)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         call(model)

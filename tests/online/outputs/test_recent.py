@@ -14,7 +14,7 @@ class Twin:
     """The same in numpy, by a solver for H v = g."""
 
     def __init__(self):
-        self.w, self.prior = np.array([0.0, 1, 0, 0, 0, 0]), np.diag([5.0, 50, 5, 5, 5, 5])
+        self.w, self.prior = np.array([0.0, 1, 0, 0, 0, 0]), 5.0 * np.eye(6)
         self.H, self.bias, self.error = self.prior.copy(), np.zeros(2), np.full(2, 0.1)
         self.loss = np.full((2, 2), 0.5)
 
@@ -27,9 +27,9 @@ class Twin:
 
     def note(self, p, said, y):
         x, q = self.features(p), self.corrected(p)
-        losses = np.array([-log(max(v if y else 1 - v, 1e-4)) for v in (p, said)])
+        losses = np.array([-log(max(v if y else 1 - v, exp(-12))) for v in (p, said)])
         self.loss[:, y] += 0.005 * (losses - self.loss[:, y])
-        self.H = 0.9995 * self.H + max(q * (1 - q), 0.01) * np.outer(x, x) + 0.0005 * self.prior
+        self.H = 0.9995 * self.H + q * (1 - q) * np.outer(x, x) + 0.0005 * self.prior
         self.w = self.w + np.linalg.solve(self.H, (y - q) * x)
         self.bias += RATES * ((y - p) - self.bias)
         self.error += RATES * (abs(y - p) - self.error)

@@ -14,7 +14,7 @@ from studio import Desk, Trainer, request
 from streamsvm import LASVM
 from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.records.models import pack_model
+from streamsvm.connectors.records.models import Trained, pack_model
 from streamsvm.connectors.records.published import Publisher
 
 SENT = json.loads((Path(__file__).parent / "data" / "label_studio.json").read_text())
@@ -94,7 +94,7 @@ def a_model(flip=False):
 
 def publish(log, version, model, name="p0"):
     meta = {"epoch": 1, "ver": version, "offset": 0, "created": time.time()}
-    Publisher(log, "model").publish(name, pack_model(model, None, {}), meta)
+    Publisher(log, "model").publish(name, pack_model(Trained(model)), meta)
 
 
 def predicted(desk):

@@ -15,6 +15,7 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 from patience import Patience
 
+from streamsvm.connectors.labelling.answer import Given
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.history import Step, Undone
 from streamsvm.connectors.labelling.service import LabellingService
@@ -30,7 +31,7 @@ from streamsvm.connectors.settings.sections import ConfigError
 
 TAB = {"X-Tab": "0123abcd"}
 IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw=="
-STEP = Step(7, "q1", "set", True, "page:Zoë#0123abcd", 1_000_000, Place(0, "e1"), True)
+STEP = Step(7, "q1", Given("set", True, "page:Zoë#0123abcd", 1_000_000, Place(0, "e1")), True)
 SHOWN_STEP = {
     "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "now": "fraud", "by": "Zoë",
     "at": 1_000_000,
@@ -515,7 +516,7 @@ def test_undo(client, desk):
 
 def test_the_history_comes_in_pages(client, desk):
     desk.shown = replace(desk.shown, event={"text": "x" * 1000, "image": "data:image/png;base64," + "A" * 99_999})
-    desk.steps = [STEP._replace(number=number, op="skip", y=None) for number in range(30)]
+    desk.steps = [STEP._replace(number=number, given=STEP.given._replace(op="skip", y=None)) for number in range(30)]
     status, content = client.json("GET", "/api/history?before=31")
     assert desk.said == [("history", "page:#0123abcd", 31, PAGE + 1)]
     assert (status, content["is_all"], len(content["answers"])) == (200, False, PAGE)
@@ -536,7 +537,9 @@ def test_a_list_shows_small_images_or_some_values(client, desk):
 
 
 def test_review_and_correction(client, desk):
-    desk.steps = [STEP, STEP._replace(who="truth"), STEP._replace(who="terminal:ann")]
+    desk.steps = [
+        STEP._replace(given=STEP.given._replace(who=who)) for who in (STEP.given.who, "truth", "terminal:ann")
+    ]
     content = client.json("GET", "/api/review?query_id=q1")[1]
     assert content["question"]["x"] == {"a": 1.0}
     assert [answer["by"] for answer in content["answers"]] == ["Zoë", "truth", "ann"]

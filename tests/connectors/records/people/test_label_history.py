@@ -8,18 +8,12 @@ from world import World, configure
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.people.label_history import LabelHistory
 from streamsvm.connectors.records.people.questions import recheck_id
-from streamsvm.connectors.trainer.state.answers.hearing import Hearing
 
 PEOPLE = ("page:ann#1", "page:bob#2", "terminal:cem")
 STEPS = st.lists(
     st.tuples(st.integers(0, 3), st.sampled_from(PEOPLE), st.sampled_from([True, False, "skip", "retract"])),
     max_size=30,
 )
-
-
-def _history(codec, answers_per_question):
-    hearing = Hearing(answers_per_question)
-    return LabelHistory(codec, hearing.hear, hearing.change_class)
 
 
 @pytest.mark.long
@@ -34,7 +28,7 @@ def test_the_history_holds_the_labels_that_the_trainer_holds(tmp_path_factory, s
         fields = {"y": said} if isinstance(said, bool) else {"op": said}
         world.answer({"id": asked["id"], "query_id": asked["query_id"], "source": who, "rev": rev, **fields})
     state, codec = world.run(), world.settings.codec()
-    history = _history(codec, n)
+    history = LabelHistory(codec, n)
     with LocalLog(world.settings.log.dir) as log:
         if steps:
             list(history.read(log, "labels"))
@@ -54,7 +48,7 @@ def test_a_recheck_that_was_taken_back_leaves_the_label_before(tmp_path):
         {**again, "y": False, "rev": 2},
         {**again, "op": "retract", "rev": 3},
     )
-    history = _history(world.settings.codec(), 1)
+    history = LabelHistory(world.settings.codec(), 1)
     with LocalLog(world.settings.log.dir) as log:
         held = [entry.after for entry in history.read(log, "labels")]
     assert held == [True, False, True]

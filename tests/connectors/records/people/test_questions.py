@@ -9,7 +9,7 @@ import pytest
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats.base import BadRecord
-from streamsvm.connectors.records.labels import Label, Place, answered_question, write_answer
+from streamsvm.connectors.records.labels import MAX_QUERY_ID, Label, Place, write_answer
 from streamsvm.connectors.records.people.questions import (
     MAX_QUESTION_BYTES,
     Question,
@@ -86,9 +86,9 @@ def test_null_is_a_missing_field_of_a_status():
 
 def test_an_answer_is_a_label_that_names_its_question():
     answer = record(write_answer("events-2-7", Place(2, "e1"), "set", True, 5, "page:ann"), None)
-    assert answered_question(answer) == "events-2-7"
     label = Codec().decode_label(answer)
-    assert label == Label("e1", label.key, True, None, None, 5, "set", "page:ann")
+    assert label == Label("e1", label.key, True, None, None, 5, "set", "page:ann", query_id="events-2-7")
     skipped = record(write_answer("q", Place(2, 7), "skip", None, 5, "page:ann"), None)
-    assert Codec().decode_label(skipped) == Label(7, 7, None, None, None, 5, "skip", "page:ann")
-    assert answered_question(record(b'{"id": 1, "y": true}', None)) is None
+    assert Codec().decode_label(skipped) == Label(7, 7, None, None, None, 5, "skip", "page:ann", query_id="q")
+    for query_id in ("", f', "query_id": "{"q" * (MAX_QUERY_ID + 1)}"', ', "query_id": 7'):
+        assert Codec().decode_label(record(b'{"id": 1, "y": true%b}' % query_id.encode(), None)).query_id is None

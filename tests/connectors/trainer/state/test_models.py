@@ -318,7 +318,7 @@ def test_no_models_at_all_can_be_saved(open_owner, tmp_path):
 
 
 def test_a_single_model_says_whether_it_has_learned():
-    models = SingleModel(KIND.new())
+    models = SingleModel(KIND.begun())
     assert [key for key, _ in models.changed()] == [None]  # nobody has it yet
     assert list(models.changed()) == []
     models.trained(b"any")

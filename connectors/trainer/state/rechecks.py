@@ -13,11 +13,11 @@ import numpy as np
 from streamsvm.active.answers.suspects import ranked
 from streamsvm.estimators.leave_one_out import left_out_margins
 
-from ....records.class_changes import rename_values
-from ....records.classes import ClassLabel
-from ....records.labels import Label
-from ....records.models import Model
-from .votes import MEMORY
+from ...records.class_changes import rename_values
+from ...records.classes import ClassLabel
+from ...records.labels import Label
+from ...records.models import Model
+from ...records.people.votes import MEMORY
 
 FEWEST = 20  # below this, the others say too little about an answer
 

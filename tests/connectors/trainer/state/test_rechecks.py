@@ -14,7 +14,7 @@ from streamsvm.active import suspects
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.records.people.questions import without_recheck
 from streamsvm.connectors.settings.sections import LabelSettings
-from streamsvm.connectors.trainer.state.answers.rechecks import Recheck, Rechecks
+from streamsvm.connectors.trainer.state.rechecks import Recheck, Rechecks
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from streamsvm.active import majority
 from streamsvm.core.newest import Newest
 
-from ....records.classes import RESERVED, ClassLabel
-from ....records.labels import Label, as_set
-from ....records.people.annotators import Answer, agreement, annotators, has_decided, voter_of
+from ..classes import RESERVED, ClassLabel
+from ..labels import Label, as_set
+from .annotators import Answer, agreement, annotators, has_decided, voter_of
 
 MEMORY = 10_000  # questions that are remembered
 RECENT = 1_000  # answers that the statistics look at

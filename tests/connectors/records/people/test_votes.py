@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from world import World, configure
 
 from streamsvm.connectors.records.labels import Label
-from streamsvm.connectors.trainer.state.answers.votes import Votes
+from streamsvm.connectors.records.people.votes import Votes
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
