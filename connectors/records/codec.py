@@ -24,7 +24,7 @@ from streamsvm.estimators.inputs.named_rows import NamedValues
 
 from ..logs.transport import Record
 from ..runtime.numbers import MAX_INT64
-from ..runtime.text import to_number
+from ..runtime.text import number_in
 from .class_changes import ClassChange, is_change, to_change
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
@@ -322,11 +322,7 @@ def readable(records: Iterable[Record], decode: Callable[[Record], Message]) -> 
 
 def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:
     """The names that are numbers, as numbers: if the positive class is "2" and the negative one "1", 1 is negative."""
-    numbers = {}
-    for name, meaning in named.items():
-        with suppress(ValueError):
-            numbers[to_number(name)] = meaning
-    return numbers
+    return {number: meaning for name, meaning in named.items() if (number := number_in(name)) is not None}
 
 
 def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None, reading: Reading) -> Format:
