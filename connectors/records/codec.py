@@ -15,7 +15,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
-from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -374,13 +373,14 @@ def _weight(weight: Any, name: str) -> float:
 
 
 def _timestamp(ts: Any) -> str | int | float | None:
+    if ts is None:
+        return None
     if type(ts) is str and len(ts) > MAX_TEXT:
         raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than {MAX_TEXT}")
-    if type(ts) not in (str, int, float, NoneType):
+    if type(ts) not in (str, int, float):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     try:
-        if ts is not None:
-            read_time(ts)
+        read_time(ts)
     except (ValueError, OverflowError):
         raise BadRecord(
             "bad-ts",
@@ -397,10 +397,12 @@ def _revision(rev: Any) -> int:
 
 
 def _source(source: Any) -> str | None:
-    if type(source) is str and len(source) > MAX_TEXT:
-        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
-    if type(source) not in (str, NoneType):
+    if source is None:
+        return None
+    if type(source) is not str:
         raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
+    if len(source) > MAX_TEXT:
+        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
     return source
 
 
