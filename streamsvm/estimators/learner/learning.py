@@ -321,7 +321,7 @@ def learn_queries(
         while done < len(margins):
             members = members_of(state)
             try:
-                # 2. Members leave that the next example replaces, or that are too many; old ones leave in compiled code.
+                # 2. Members leave that the next example replaces, or that are too many; compiled code lets old ones go.
                 is_full = eviction.is_full(state)
                 leaving = before is not None and (done in returning or is_full)
                 own_value = _value_of(state, block.part(done, done + 1)) if leaving else math.nan
