@@ -25,7 +25,7 @@ from streamsvm.estimators.inputs.named_rows import NamedValues
 from ..logs.transport import Record
 from ..runtime.numbers import MAX_INT64
 from ..runtime.text import to_number
-from .class_changes import ClassChange, read_change
+from .class_changes import ClassChange, is_change, to_change
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
 from .formats.base import BadRecord, Fields, Format, show
@@ -183,26 +183,16 @@ class Codec:
             return self._named(self._format.features(value))
         return self._format.read(value, (), lambda fields: self._features(self._reading.features(fields)))
 
-    def decode_change(self, record: Record) -> ClassChange | None:
-        """The change of classes that a record of the topic of labels makes; None for a label.
+    def decode_label(self, record: Record) -> Label | ClassChange:
+        """Read a record of the topic of labels: a label, or a change of the classes.
 
         Raises
         ------
         BadRecord
-            If the record is a damaged change, or if there are only two classes.
-        """
-        return read_change(record, self._classes)
-
-    def decode_label(self, record: Record) -> Label:
-        """Read a label.
-
-        Raises
-        ------
-        BadRecord
-            If the record is not a label as `labels` describes it.  The detail names the field.
+            If the record is none as `labels` and `class_changes` describe it.  The detail names the field.
         """
         label = read_json(self._value(record), self._to_label)
-        if self._id_types and type(label.id) not in self._id_types:
+        if isinstance(label, Label) and self._id_types and type(label.id) not in self._id_types:
             self._note_stranger(label.id)
         return label
 
@@ -237,10 +227,12 @@ class Codec:
             _timestamp(fields.get("ts")),
         )
 
-    def _to_label(self, fields: Fields) -> Label:
+    def _to_label(self, fields: Fields) -> Label | ClassChange:
+        if is_change(fields):
+            return to_change(fields, self._classes)
         if "id" not in fields:
             raise BadRecord("missing-field", "the record has no 'id'")
-        op, weight, revision = (fields.get(name) for name in ("op", "weight", "rev"))
+        op, weight, revision = fields.get("op"), fields.get("weight"), fields.get("rev")
         op = "set" if op is None else op
         if op not in OPERATIONS:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
