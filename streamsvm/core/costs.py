@@ -12,9 +12,6 @@ FIRST_LEVEL, SECOND_LEVEL = 32 << 10, 1 << 20  # bytes of the caches that most p
 VALUE, PRODUCT, ENTRY = 0.7, 0.015, 0.5
 LISTING = 10  # visits to a member's feature that is not listed, for which it can be listed
 TASK = 62_500.0  # nanoseconds for which a thread gets a task and hands its result back: eight tasks take 500 us
-# Share of features other than 0 from which an array is the better matrix, and a product of matrices the faster way.
-# Both ways take equally long at 0.15 to 0.2.
-DENSE_ENOUGH = 0.15
 FEW_FEATURES = 64  # of an example: for fewer, what it costs anyway decides between two ways to sort, keep or send them
 PAIR = 20.0  # nanoseconds that a pair of examples costs a grid for one gamma, at least
 

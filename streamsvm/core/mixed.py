@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import sparse as sp
-from streamsvm.core.costs import DENSE_ENOUGH, FEW_FEATURES
+from streamsvm.core.costs import FEW_FEATURES
 from streamsvm.core.inputs import is_apart
+
+DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
 
 
 def is_dense(matrix: sp.csr_matrix) -> bool:

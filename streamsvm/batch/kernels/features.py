@@ -41,9 +41,10 @@ from streamsvm.core import sparse as sp
 from streamsvm.core.blocks import BLOCK, expansion_sum
 from streamsvm.core.centring import centre_of, centred
 from streamsvm.core.compiling._jit import compiled
-from streamsvm.core.costs import DENSE_ENOUGH, SECOND_LEVEL
+from streamsvm.core.costs import SECOND_LEVEL
 from streamsvm.core.inputs import narrow, without_duplicates
 from streamsvm.core.kernels import Kernel, map_row, self_products
+from streamsvm.core.mixed import DENSE_ENOUGH
 from streamsvm.core.rows import add_columns, add_lists
 
 MAX_COLUMNS = 4096  # features; a matrix of more columns would not stay in the cache
