@@ -106,13 +106,16 @@ class Book:
         """Prepare for reading the topic of questions from its start."""
         self._asked.clear()
 
-    def end_questions(self) -> None:
-        """Close the open questions that the topic no longer mentions: they were withdrawn and then deleted."""
+    def end_questions(self) -> int | None:
+        """Close the open questions that the topic no longer mentions: they were withdrawn and then deleted.
+
+        Returns
+        -------
+        int or None
+            Time of the oldest record of an open question; None if none is open.
+        """
         for query_id in self.open.keys() - self._asked.keys() - self._back:
             self.close(query_id)
-
-    def oldest_question(self) -> int | None:
-        """Time of the oldest record of an open question; None if none is open."""
         return min(self._asked.values(), default=None)
 
     def read_question(self, record: Record) -> None:

@@ -15,7 +15,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
-from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from streamsvm.estimators.inputs.named_rows import NamedValues
 
 from ..logs.transport import Record
 from ..runtime.numbers import MAX_INT64
-from ..runtime.text import to_number
+from ..runtime.text import number_in
 from .class_changes import ClassChange, is_change, to_change
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
@@ -322,11 +321,7 @@ def readable(records: Iterable[Record], decode: Callable[[Record], Message]) -> 
 
 def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:
     """The names that are numbers, as numbers: if the positive class is "2" and the negative one "1", 1 is negative."""
-    numbers = {}
-    for name, meaning in named.items():
-        with suppress(ValueError):
-            numbers[to_number(name)] = meaning
-    return numbers
+    return {number: meaning for name, meaning in named.items() if (number := number_in(name)) is not None}
 
 
 def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None, reading: Reading) -> Format:
@@ -378,13 +373,14 @@ def _weight(weight: Any, name: str) -> float:
 
 
 def _timestamp(ts: Any) -> str | int | float | None:
+    if ts is None:
+        return None
     if type(ts) is str and len(ts) > MAX_TEXT:
         raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than {MAX_TEXT}")
-    if type(ts) not in (str, int, float, NoneType):
+    if type(ts) not in (str, int, float):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     try:
-        if ts is not None:
-            read_time(ts)
+        read_time(ts)
     except (ValueError, OverflowError):
         raise BadRecord(
             "bad-ts",
@@ -401,10 +397,12 @@ def _revision(rev: Any) -> int:
 
 
 def _source(source: Any) -> str | None:
-    if type(source) is str and len(source) > MAX_TEXT:
-        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
-    if type(source) not in (str, NoneType):
+    if source is None:
+        return None
+    if type(source) is not str:
         raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
+    if len(source) > MAX_TEXT:
+        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
     return source
 
 

@@ -150,11 +150,12 @@ def _model_of(implementation: Any, data: bytes, **how: Any) -> tuple[Any, Confor
 def pack_model(trained: Trained) -> bytes:
     """A model, what makes its features and what decides as one blob; equal input gives equal bytes."""
     names: dict[type, str] = {implementation: name for name, implementation in FOR_TWO_CLASSES.items()}
-    names |= {MulticlassMixture: names[Mixture], MulticlassModel: _SEVERAL}  # a mixture's bytes tell which one it is
+    names[MulticlassMixture] = names[Mixture]  # its bytes tell which one it is
+    algorithm = _SEVERAL if isinstance(trained.model, MulticlassModel) else names[type(trained.model)]
     blobs = {"model": trained.learner.to_bytes()}
     if trained.made_by is not None:
         blobs["scaler" if trained.records is None else "records"] = trained.made_by.to_bytes()
-    return snapshot.pack(_KIND, {"algorithm": names[type(trained.model)], "meta": {}}, blobs)
+    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": {}}, blobs)
 
 
 def unpack_model(data: bytes, device: str = "cpu") -> Trained:

@@ -19,6 +19,7 @@ sees where a cut ends.
 """
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -128,7 +129,7 @@ class Processor:
         given = self.decoder.labels(labels, state) if self._joins else []
         n_late, together = state.counters.late, self._take_together(decoded, rows, state)
         learned = together or []
-        for places, answers, change in self._steps_and_changes(decoded if together is None else [], given, state):
+        for places, answers, change in self._steps(decoded if together is None else [], given, state):
             said, predicted_rows, seen = self._predict({place: decoded[place] for place in places}, rows, state)
             here = [(place, decoded[place], prediction) for place, prediction in said.items()]
             if places:
@@ -214,20 +215,6 @@ class Processor:
 
     # --- the parts, in order ------------------------------------------------------------------------------------------
 
-    def _steps_and_changes(
-        self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
-    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]], ClassChange | None]]:
-        """The steps, which end at each change of the classes: what came before it is learned before it."""
-        for places, answers in self._steps(decoded, labels, state):
-            part: list[tuple[Record, Label]] = []
-            for record, said in answers:
-                if isinstance(said, ClassChange):
-                    yield places, part, said
-                    places, part = [], []
-                else:
-                    part.append((record, said))
-            yield places, part, None
-
     def _change_class(self, change: ClassChange, state: State) -> None:
         actions = state.change_class(change)
         logger.info("partition %d: %s changes the classes: %s", self._number, change.who, change)
@@ -236,24 +223,28 @@ class Processor:
 
     def _steps(
         self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
-    ) -> Iterator[tuple[list[int], list[tuple[Record, Label | ClassChange]]]]:
-        """The records in the order of their timestamps, in steps: places of events, then labels.
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]], ClassChange | None]]:
+        """The records in the order of their timestamps, in steps: places of events, labels, and a change of classes.
 
         Only the last event of a step may teach.  So a model can predict the events of a step together, and still each
-        of them before it learns the next.
+        of them before it learns the next.  What came before a change of classes is learned before it.
         """
         waiting = deque(labels)
         places: list[int] = []
-        for place, item in enumerate(decoded):
-            answers = []
-            while waiting and waiting[0][0].timestamp < item.record.timestamp:
-                answers.append(waiting.popleft())
-            if answers or (places and self._teaches(decoded[places[-1]].event, state)):
-                yield places, answers
+        for place, until in enumerate([*(item.record.timestamp for item in decoded), math.inf]):
+            answers: list[tuple[Record, Label]] = []
+            while waiting and waiting[0][0].timestamp < until:
+                record, said = waiting.popleft()
+                if isinstance(said, ClassChange):
+                    yield places, answers, said
+                    places, answers = [], []
+                else:
+                    answers.append((record, said))
+            is_last = place == len(decoded)
+            if answers or (places and (is_last or self._teaches(decoded[places[-1]].event, state))):
+                yield places, answers, None
                 places = []
             places.append(place)
-        if places or waiting:
-            yield places, list(waiting)
 
     def _teaches(self, event: Event, state: State) -> bool:
         """Whether the label of an event is known when it comes."""
@@ -323,10 +314,9 @@ class Processor:
     ) -> tuple[list[Task], Rows]:
         """What to learn from events whose labels are known by now: the tasks, and the rows that they refer to."""
         tasks = []
-        row_of: dict[bytes, int] = {}  # by the value of the event's record
+        row_of: dict[bytes | None, int] = {item.record.value: row for row, item, _ in here} if labels else {}
         for row, (record, event, entity), said in here:
             assert record.value is not None  # it is an event
-            row_of[record.value] = row
             when = state.join.time_of(event.time, record.timestamp)
             lesson = state.join.add_event(
                 event.key,

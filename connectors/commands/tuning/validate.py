@@ -27,7 +27,7 @@ from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
 from ..shared.configuration import check_file, columns_of, misplaced, tell_unlabelled
 from ..shared.tables import require_table
-from .training_set import TrainingSet, advice, read_training_set
+from .training_set import AS_IT_IS, TrainingSet, advice, read_training_set
 
 MOST_LISTED = 10  # classes
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[TrainingSet, dict[str, Any], int], folds.Folds]]] = {
@@ -79,7 +79,7 @@ def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.F
         return examples, _folds_of(arguments, examples)
 
 
-def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Reading | None]:
+def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Reading]:
     """The columns of the file, and what makes the features of raw records; completes ``--raw`` and ``--scale``."""
     settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings()
     is_raw = arguments.raw = arguments.raw or settings.features.raw
@@ -89,11 +89,15 @@ def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Re
         arguments.scale = "standard" if is_raw else "none"
     columns = replace(columns_of(arguments, settings), group=arguments.group)
     if not is_raw:
-        return columns, None, None
+        return columns, None, AS_IT_IS
     if settings.label.vocabulary:
         _require_for_classes(arguments)
     records = replace(settings.features, raw=True).records()
-    return replace(columns, raw="event"), records, _reading(settings)
+    if settings.features.transform and not settings.features.is_flat:
+        raise ConfigError(
+            "features.transform takes whole events, which a table does not have; name features.id, label or time"
+        )
+    return replace(columns, raw="event"), records, settings.features.reading()
 
 
 def _counted(y: np.ndarray) -> str:
@@ -116,17 +120,6 @@ def _require_for_classes(arguments: argparse.Namespace) -> None:
     if getattr(arguments, "model", "svm") != "svm":
         problems.append("--model ssvm is for two classes; [label] lists more")
     refuse(problems)
-
-
-def _reading(settings: Settings) -> Reading | None:
-    """What applies the user's function to the records of a file."""
-    if not settings.features.transform:
-        return None
-    if not settings.features.is_flat:
-        raise ConfigError(
-            "features.transform takes whole events, which a table does not have; name features.id, label or time"
-        )
-    return settings.features.reading()
 
 
 def _say(text: str) -> None:
