@@ -48,34 +48,33 @@ NO_LISTS = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
 class RowStore:
     """The kernel rows of n examples, at most `cache_mb` megabytes of them at a time.
 
-        Threads must not share a store.  A pickled copy has the examples, but no rows yet.
+    Threads must not share a store.  A pickled copy has the examples, but no rows yet.
 
-        Parameters
-        ----------
-        X
-            Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers or a list of dicts.
-        kernel
-            The kernel, by `streamsvm.core.kernels.make_kernel`.
-        cache_mb
-            Megabytes for rows.  A third of them is for the shortened rows of a solver that has shrunk its problem.
-        device
-            Where rows are computed.  ``"cpu"``: on the CPU.  ``"cuda"``: on a GPU; all rows before a solver starts if they
-            fit into `cache_mb`, else the rows that are asked for together.  ``"auto"``: on a GPU if there is one and the
-            work is worth it.  Results agree up to rounding.  If the device fails, a warning says so and the CPU goes on.
+    Parameters
+    ----------
+    X
+        Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers or a list of dicts.
+    kernel
+        The kernel, by `streamsvm.core.kernels.make_kernel`.
+    cache_mb
+        Megabytes for rows.  A third of them is for the shortened rows of a solver that has shrunk its problem.
+    device
+        Where rows are computed.  ``"cpu"``: on the CPU.  ``"cuda"``: on a GPU; all rows before a solver starts if they
+        fit into `cache_mb`, else the rows that are asked for together.  ``"auto"``: on a GPU if there is one and the
+        work is worth it.  Results agree up to rounding.  If the device fails, a warning says so and the CPU goes on.
 
-        Raises
-        ------
-        ValueError
-            If `X` is not 2-D, holds NaN or infinity, or has kernel values that are too large.
-        TypeError
-            If `X` does not hold numbers.
+    Raises
+    ------
+    ValueError
+        If `X` is not 2-D, holds NaN or infinity, or has kernel values that are too large.
+    TypeError
+        If `X` does not hold numbers.
 
-        Examples
-        --------
-        >>> from streamsvm.core.mixed import DENSE_ENOUGH
-    from streamsvm.core.kernels import RBF
-        >>> RowStore([[0.0], [1.0]], RBF(gamma=1.0)).rows([0])
-        array([[1.   , 0.368]])
+    Examples
+    --------
+    >>> from streamsvm.core.kernels import RBF
+    >>> RowStore([[0.0], [1.0]], RBF(gamma=1.0)).rows([0])
+    array([[1.   , 0.368]])
     """
 
     def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0, device: str = "cpu") -> None:
