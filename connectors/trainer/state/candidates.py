@@ -128,27 +128,18 @@ class Labelling:
         The configuration.
     join
         Keeps the events that wait for labels.  An event that it has forgotten is not asked about.
-    scaler
-        Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
+    made_by
+        What makes the model's features, as of `Trained`.
     number
         Number of the partition.
-    records
-        What makes the features of raw events; None: events are not raw.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        join: Join,
-        scaler: WarmupScaler | None,
-        number: int,
-        records: Records | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, join: Join, made_by: Records | WarmupScaler | None, number: int) -> None:
         labelling, name = settings.labelling, f"{settings.log.topic}-{number}"
         self._join = join
         shown = (labelling.text, labelling.image) if settings.log.format == "json" else ()
-        self._candidates = Candidates(labelling.reservoir, settings.codec(), records or scaler, shown)
-        self._is_raw, is_mixed = records is not None, labelling.selection == "mixed"
+        self._candidates = Candidates(labelling.reservoir, settings.codec(), made_by, shown)
+        self._is_raw, is_mixed = isinstance(made_by, Records), labelling.selection == "mixed"
         self.ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
         is_multiclass = settings.label.vocabulary is not None
@@ -179,7 +170,7 @@ class Labelling:
             is_several=is_multiclass,
         )
         features = self._candidates.features
-        self.tuning = Tuning(settings, join, self.loop, features, is_scaled=scaler is not None)
+        self.tuning = Tuning(settings, join, self.loop, features, is_scaled=isinstance(made_by, WarmupScaler))
         join.when_forgotten.append(self._candidates.discard)
 
     def offer(self, event: Event, now: int) -> None:
