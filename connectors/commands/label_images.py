@@ -17,7 +17,7 @@ from typing import Any
 from ..logs.embedded import LocalLog
 from ..logs.reading import read_all
 from ..runtime.folders import FileError
-from ..runtime.libraries import LibraryMissing
+from ..runtime.libraries import needing
 from ..runtime.text import plural
 from ..settings.sections import Settings
 from .label_table import TOPIC, open_job, tell
@@ -48,7 +48,8 @@ def prepare(arguments: argparse.Namespace) -> Path:
     images = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not images:
         raise FileError(f"{folder} has no image: the names of images end with {', '.join(SUFFIXES)}")
-    _require_pillow()
+    with needing("a folder of images needs Pillow", "images"):
+        import PIL.Image  # noqa: F401 - `copies` needs it
     config, settings = open_job(folder, folder.name, arguments.set, given=(f"labelling.image_folder={_FOLDER}",))
     with LocalLog(settings.log.dir) as log:
         known = {json.loads(record.value or b"{}").get("id") for record in read_all(log, TOPIC)}
@@ -62,13 +63,6 @@ def prepare(arguments: argparse.Namespace) -> Path:
         raise FileError(f"{folder}: none of its {plural(len(images), 'image')} can be read")
     tell(plural(n, "image"), folder, config)
     return config
-
-
-def _require_pillow() -> None:
-    try:
-        import PIL.Image  # noqa: F401 - only a folder of images needs it
-    except ImportError:
-        raise LibraryMissing("a folder of images needs Pillow", "images") from None
 
 
 def _kept_in(config: Path, settings: Settings) -> Path | None:

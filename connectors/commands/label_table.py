@@ -16,7 +16,7 @@ from ..records.columns import Columns
 from ..records.files import read_events
 from ..records.tables import TABLES, format_of
 from ..runtime.folders import FileError
-from ..runtime.text import plural, to_number
+from ..runtime.text import number_in, plural
 from ..settings.loading import load
 from ..settings.sections import ConfigError, LabelSettings, Settings
 from .init.roles import is_id
@@ -215,13 +215,7 @@ def _has_numbers(table: Path, others: tuple[str | None, ...]) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    if not isinstance(value, str):
-        return isinstance(value, int | float)
-    try:
-        to_number(value)
-    except ValueError:
-        return False
-    return True
+    return number_in(value) is not None if isinstance(value, str) else isinstance(value, int | float)
 
 
 def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:

@@ -6,7 +6,7 @@ what others read, in the book and the history, is guarded by the service's condi
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import Literal, Self
 
@@ -20,7 +20,7 @@ from .answer import Given, Unusable, Word
 from .book import Book, UnknownQuestion, check_name
 from .finding.finder import Finder
 from .follower import Follower
-from .group import following, with_others
+from .group import for_others
 from .history import FILE, History, Step, Undone
 from .writer import AnswerWriter
 
@@ -156,25 +156,25 @@ class Answering:
         check_name(word.who)
         with self._writing:
             if alike:
-                self._tell_others(with_others(self._book, query_id, word, self._now()), word.who)
+                self._tell_others(query_id, word, for_all=True)
             if word.y in self._book.changes.gone and self._book.changes.meaning(word.y) is None:
                 self._change_class(ClassChange("restore", word.y, word.y, 0, ""), word.who)  # the class comes again
             return self._say(query_id, word, at, place)
 
-    def _tell_others(self, answers: Iterable[tuple[str, Given]], who: str) -> None:
-        """Write answers about near-duplicates. They are no steps of their own: who takes the answer back, takes all."""
+    def _tell_others(self, query_id: str, word: Word, *, for_all: bool = False) -> None:
+        """Write what an answer means for near-duplicates. These are no steps of their own: an undo takes back all."""
         if self._writer.pending:  # one of these may be about the same events
             self._flush()
         with self._changed:
             self._follower.check()
-            listed = list(answers)
-        for query_id, given in listed:
-            self._writer.append(query_id, given)
+            listed = list(for_others(self._book, query_id, word, self._now(), for_all=for_all))
+        for other, given in listed:
+            self._writer.append(other, given)
         if listed:
             self._flush()
         with self._changed:
-            for query_id, _ in listed:
-                self._pass_over(query_id, who)
+            for other, _ in listed:
+                self._pass_over(other, word.who)
 
     def _pass_over(self, query_id: str, who: str) -> None:
         """Let the newest answer to a question be no step of its own."""
@@ -183,7 +183,7 @@ class Answering:
         self._history.pass_over(query_id, newest.rev, who)
 
     def _replace(self, query_id: str, word: Word) -> Outcome:
-        self._tell_others(following(self._book, query_id, word, self._now()), word.who)
+        self._tell_others(query_id, word)
         with self._changed:
             self._book.recall(query_id)
             last = self._book.last(query_id, word.who)
@@ -296,7 +296,7 @@ class Answering:
         if earlier is not None and not is_decision:
             self._replace(query_id, earlier.given.by._replace(who=who))
         elif not is_retracted:
-            self._tell_others(following(self._book, query_id, retraction, self._now()), who)
+            self._tell_others(query_id, retraction)
             self._say(query_id, retraction)
         with self._changed:
             self._history.pass_over(query_id, step.given.rev, who)

@@ -18,7 +18,7 @@ from ..records.class_changes import ClassChange, ClassChanges
 from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
-from ..records.labels import Place
+from ..records.labels import Label, Place
 from ..records.people.annotators import MAX_NAME, agreement
 from ..records.people.questions import (
     COUNTS,
@@ -106,13 +106,16 @@ class Book:
         """Prepare for reading the topic of questions from its start."""
         self._asked.clear()
 
-    def end_questions(self) -> None:
-        """Close the open questions that the topic no longer mentions: they were withdrawn and then deleted."""
+    def end_questions(self) -> int | None:
+        """Close the open questions that the topic no longer mentions: they were withdrawn and then deleted.
+
+        Returns
+        -------
+        int or None
+            Time of the oldest record of an open question; None if none is open.
+        """
         for query_id in self.open.keys() - self._asked.keys() - self._back:
             self.close(query_id)
-
-    def oldest_question(self) -> int | None:
-        """Time of the oldest record of an open question; None if none is open."""
         return min(self._asked.values(), default=None)
 
     def read_question(self, record: Record) -> None:
@@ -165,16 +168,17 @@ class Book:
         BadRecord
             If the record is damaged.
         """
-        change = self._codec.decode_change(record)
-        if change is not None:
-            self.note_change(change)
-            return
-        if b'"query_id"' not in (record.value or b""):  # most labels; this saves reading them
+        value = record.value or b""
+        if b'"query_id"' not in value and b'"from"' not in value:  # most labels; this saves reading them
             return
         label = self._codec.decode_label(record)
-        query_id = label.query_id
-        if query_id is None:
-            return
+        if isinstance(label, ClassChange):
+            self.note_change(label)
+        elif label.query_id is not None:
+            self._take(record, label, label.query_id)
+
+    def _take(self, record: Record, label: Label, query_id: str) -> None:
+        """Take up the answer to a question."""
         who = (label.source or "")[:MAX_NAME]
         rev = label.rev  # those of our own answers are their times
         if rev is None:

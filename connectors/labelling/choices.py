@@ -95,10 +95,7 @@ class Choices:
             return twin
         if self._vocabulary is None or not self._vocabulary.is_open:
             raise Unusable(f"label must be {self.wanted()}, got {name!r:.100}")
-        try:
-            label = class_of(name)
-        except ValueError as error:
-            raise Unusable(f"label {error}") from None
+        label = _class_of(name, "label")
         if not self.may_add:
             raise Unusable(f"there are {len(self.known)} classes, and no room for {name!r:.100} (label.max_classes)")
         return label
@@ -133,10 +130,7 @@ class Choices:
 
     def _new_name(self, old: ClassLabel, new: str) -> ClassLabel:
         assert self._vocabulary is not None
-        try:
-            label = class_of(new)
-        except ValueError as error:
-            raise Unusable(f"the name {error}") from None
+        label = _class_of(new, "the name")
         if not self._vocabulary.is_open and label not in self._vocabulary.listed:
             raise Unusable("label.classes in the configuration lists all classes: write the new name there")
         twin = self.twin(new)
@@ -144,3 +138,10 @@ class Choices:
             whose = self._shown_as(twin)
             raise Unusable(f"{new!r:.100} is or was a name of {whose!r:.100}: merge them, or take another name")
         return label
+
+
+def _class_of(name: str, what: str) -> ClassLabel:
+    try:
+        return class_of(name)
+    except ValueError as error:
+        raise Unusable(f"{what} {error}") from None

@@ -90,8 +90,7 @@ class Follower(LogThread):
             self._book.begin_questions()
         self._read_to_end(log, names.questions, log.start_offsets(names.questions))
         with self._changed:
-            self._book.end_questions()
-            oldest = self._book.oldest_question()
+            oldest = self._book.end_questions()
         self._read_to_end(log, names.labels, self._first_answers(log, oldest))
         if not self._closing.is_set():
             with self._changed:

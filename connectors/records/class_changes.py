@@ -12,17 +12,13 @@ import json
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from ..logs.transport import Record
 from .classes import ClassLabel, Vocabulary
-from .formats.base import BadRecord
-from .formats.json import read_json
+from .formats.base import BadRecord, Fields
 from .labels import Label
 
 Operation = Literal["rename", "merge", "remove", "restore"]
 
 MOST = 1_000  # changes that are remembered
-
-_MARK = b'"from"'
 
 
 class ClassChange(NamedTuple):
@@ -53,20 +49,19 @@ def write_change(change: ClassChange) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def read_change(record: Record, vocabulary: Vocabulary | None) -> ClassChange | None:
-    """The change that a record of the topic of labels makes; None for a label.
+def is_change(fields: Fields) -> bool:
+    """Whether a record of the topic of labels changes the classes."""
+    return "from" in fields and fields.get("op") in get_args(Operation)
+
+
+def to_change(fields: Fields, vocabulary: Vocabulary | None) -> ClassChange:
+    """The change in the fields of a record, for which `is_change` holds.
 
     Raises
     ------
     BadRecord
         If the record is a damaged change, or if there are only two classes.
     """
-    value = record.value or b""
-    if _MARK not in value:  # most labels; this saves parsing them
-        return None
-    fields = read_json(value, lambda fields: fields)
-    if not isinstance(fields, dict) or fields.get("op") not in get_args(Operation):
-        return None
     if vocabulary is None:
         raise BadRecord("bad-label", "label.positive and label.negative name the two classes")
     op: Operation = fields["op"]

@@ -15,7 +15,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
-from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,8 +23,8 @@ from streamsvm.estimators.inputs.named_rows import NamedValues
 
 from ..logs.transport import Record
 from ..runtime.numbers import MAX_INT64
-from ..runtime.text import to_number
-from .class_changes import ClassChange, read_change
+from ..runtime.text import number_in
+from .class_changes import ClassChange, is_change, to_change
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
 from .formats.base import BadRecord, Fields, Format, show
@@ -183,26 +182,16 @@ class Codec:
             return self._named(self._format.features(value))
         return self._format.read(value, (), lambda fields: self._features(self._reading.features(fields)))
 
-    def decode_change(self, record: Record) -> ClassChange | None:
-        """The change of classes that a record of the topic of labels makes; None for a label.
+    def decode_label(self, record: Record) -> Label | ClassChange:
+        """Read a record of the topic of labels: a label, or a change of the classes.
 
         Raises
         ------
         BadRecord
-            If the record is a damaged change, or if there are only two classes.
-        """
-        return read_change(record, self._classes)
-
-    def decode_label(self, record: Record) -> Label:
-        """Read a label.
-
-        Raises
-        ------
-        BadRecord
-            If the record is not a label as `labels` describes it.  The detail names the field.
+            If the record is none as `labels` and `class_changes` describe it.  The detail names the field.
         """
         label = read_json(self._value(record), self._to_label)
-        if self._id_types and type(label.id) not in self._id_types:
+        if isinstance(label, Label) and self._id_types and type(label.id) not in self._id_types:
             self._note_stranger(label.id)
         return label
 
@@ -237,10 +226,12 @@ class Codec:
             _timestamp(fields.get("ts")),
         )
 
-    def _to_label(self, fields: Fields) -> Label:
+    def _to_label(self, fields: Fields) -> Label | ClassChange:
+        if is_change(fields):
+            return to_change(fields, self._classes)
         if "id" not in fields:
             raise BadRecord("missing-field", "the record has no 'id'")
-        op, weight, revision = (fields.get(name) for name in ("op", "weight", "rev"))
+        op, weight, revision = fields.get("op"), fields.get("weight"), fields.get("rev")
         op = "set" if op is None else op
         if op not in OPERATIONS:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
@@ -330,11 +321,7 @@ def readable(records: Iterable[Record], decode: Callable[[Record], Message]) -> 
 
 def _as_numbers(named: Mapping[str, bool]) -> dict[float, bool]:
     """The names that are numbers, as numbers: if the positive class is "2" and the negative one "1", 1 is negative."""
-    numbers = {}
-    for name, meaning in named.items():
-        with suppress(ValueError):
-            numbers[to_number(name)] = meaning
-    return numbers
+    return {number: meaning for name, meaning in named.items() if (number := number_in(name)) is not None}
 
 
 def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None, reading: Reading) -> Format:
@@ -386,13 +373,14 @@ def _weight(weight: Any, name: str) -> float:
 
 
 def _timestamp(ts: Any) -> str | int | float | None:
+    if ts is None:
+        return None
     if type(ts) is str and len(ts) > MAX_TEXT:
         raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than {MAX_TEXT}")
-    if type(ts) not in (str, int, float, NoneType):
+    if type(ts) not in (str, int, float):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     try:
-        if ts is not None:
-            read_time(ts)
+        read_time(ts)
     except (ValueError, OverflowError):
         raise BadRecord(
             "bad-ts",
@@ -409,10 +397,12 @@ def _revision(rev: Any) -> int:
 
 
 def _source(source: Any) -> str | None:
-    if type(source) is str and len(source) > MAX_TEXT:
-        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
-    if type(source) not in (str, NoneType):
+    if source is None:
+        return None
+    if type(source) is not str:
         raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
+    if len(source) > MAX_TEXT:
+        raise BadRecord("bad-source", f"source has {len(source)} characters, more than {MAX_TEXT}")
     return source
 
 

@@ -123,11 +123,12 @@ class Trained(NamedTuple):
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
         """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
-        records = None
-        if snapshot.kind_of(data) == _WITH_RECORDS:
+        records, kind = None, snapshot.kind_of(data)  # reads the whole header
+        if kind == _WITH_RECORDS:
             _, arrays = snapshot.unpack(data, _WITH_RECORDS)
             data, records = snapshot.blob_of(arrays, "model"), Records.from_bytes(snapshot.blob_of(arrays, "records"))
-        model, decider = _model_of(implementation, data, cache_mb=cache_mb)
+            kind = snapshot.kind_of(data)
+        model, decider = _model_of(implementation, data, kind, cache_mb=cache_mb)
         return cls(model, records, decider)
 
     def digest(self) -> str:
@@ -138,9 +139,9 @@ class Trained(NamedTuple):
         return blake2b(f"{model} {self.records.digest()}".encode(), digest_size=32).hexdigest()
 
 
-def _model_of(implementation: Any, data: bytes, **how: Any) -> tuple[Any, ConformalClassifier | None]:
+def _model_of(implementation: Any, data: bytes, kind: str, **how: Any) -> tuple[Any, ConformalClassifier | None]:
     """A model of this class, and the decider around it if there is one."""
-    if snapshot.kind_of(data) != _DECIDER:
+    if kind != _DECIDER:
         return implementation.from_bytes(data, **how), None
     decider = ConformalClassifier.from_bytes(data, **how)
     snapshot.require(isinstance(decider.model, implementation), f"the model is a {type(decider.model).__name__}")
@@ -150,11 +151,12 @@ def _model_of(implementation: Any, data: bytes, **how: Any) -> tuple[Any, Confor
 def pack_model(trained: Trained) -> bytes:
     """A model, what makes its features and what decides as one blob; equal input gives equal bytes."""
     names: dict[type, str] = {implementation: name for name, implementation in FOR_TWO_CLASSES.items()}
-    names |= {MulticlassMixture: names[Mixture], MulticlassModel: _SEVERAL}  # a mixture's bytes tell which one it is
+    names[MulticlassMixture] = names[Mixture]  # its bytes tell which one it is
+    algorithm = _SEVERAL if isinstance(trained.model, MulticlassModel) else names[type(trained.model)]
     blobs = {"model": trained.learner.to_bytes()}
     if trained.made_by is not None:
         blobs["scaler" if trained.records is None else "records"] = trained.made_by.to_bytes()
-    return snapshot.pack(_KIND, {"algorithm": names[type(trained.model)], "meta": {}}, blobs)
+    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": {}}, blobs)
 
 
 def unpack_model(data: bytes, device: str = "cpu") -> Trained:
@@ -169,7 +171,7 @@ def unpack_model(data: bytes, device: str = "cpu") -> Trained:
     with snapshot.guarded("a model that cannot be used"):
         algorithm, blobs = header["algorithm"], {name: snapshot.blob_of(arrays, name) for name in arrays}
         implementation: Any = MulticlassModel if algorithm == _SEVERAL else FOR_TWO_CLASSES[algorithm]
-        model, decider = _model_of(implementation, blobs["model"], device=device)
+        model, decider = _model_of(implementation, blobs["model"], snapshot.kind_of(blobs["model"]), device=device)
         made_by: Records | WarmupScaler | None = None
         for name, kind in (("scaler", WarmupScaler), ("records", Records)):
             made_by = kind.from_bytes(blobs[name]) if name in blobs else made_by

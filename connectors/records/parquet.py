@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from ..runtime.folders import FileError
-from ..runtime.libraries import LibraryMissing
+from ..runtime.libraries import needing
 from .formats.base import show
 
 GROUP = 10_000  # rows that are in memory at once
@@ -18,11 +18,9 @@ GROUP = 10_000  # rows that are in memory at once
 
 def require_pyarrow() -> ModuleType:
     """The library; raises `LibraryMissing` without it."""
-    try:
+    with needing("Parquet needs pyarrow", "parquet"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise LibraryMissing("Parquet needs pyarrow", "parquet") from None
     return pyarrow
 
 

@@ -28,19 +28,20 @@ def rows_of(standings: list[Standing]) -> Iterator[tuple[str, ...]]:
     """A row for each metric of each challenger."""
     for challenger in standings:
         for difference in challenger.differences:
-            show = "{:.4f}" if difference.metric == LOG_LOSS else "{:.2%}"
-            gain = difference.gain
-            numbers = (difference.champion, difference.challenger, gain.value, gain.low, gain.high)
-            shown = (show.format(number) for number in numbers)
-            yield (challenger.name, f"{challenger.n:,}", difference.metric, *shown, difference.says)
+            numbers = _shown(difference.metric, difference.champion, difference.challenger, *difference.gain)
+            yield (challenger.name, f"{challenger.n:,}", difference.metric, *numbers, difference.says)
 
 
 def rows_of_answers(arms: list[Arm]) -> Iterator[tuple[str, ...]]:
     """A row for each metric of each model that has answered a share of the events."""
     for arm in arms:
         for metric, mean in arm.metrics.items() if arm.n_labels else ():
-            show = "{:.4f}" if metric == LOG_LOSS else "{:.2%}"
-            yield (arm.name, f"{arm.n_events:,}", f"{arm.n_labels:,}", metric, *(show.format(bound) for bound in mean))
+            yield (arm.name, f"{arm.n_events:,}", f"{arm.n_labels:,}", metric, *_shown(metric, *mean))
+
+
+def _shown(metric: str, *values: float) -> list[str]:
+    """Values of a metric: shares, unless it has another unit."""
+    return [f"{value:.4f}" if metric == LOG_LOSS else f"{value:.2%}" for value in values]
 
 
 def remarks(standings: list[Standing], offset: int) -> list[str]:

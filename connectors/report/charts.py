@@ -11,7 +11,7 @@ from streamsvm.validation import Interval, Search
 
 from ..logs.embedded import LocalLog
 from ..records.codec import Event, readable
-from ..runtime.libraries import LibraryMissing
+from ..runtime.libraries import needing
 from ..runtime.text import aligned
 from ..settings.sections import Settings
 from ..trainer.state.decided import shares
@@ -93,11 +93,9 @@ def draw(settings: Settings, state: State, path: Path) -> None:
 
 def new_figure() -> Any:
     """An empty figure of matplotlib; raises `LibraryMissing` without matplotlib."""
-    try:
+    with needing("pictures need matplotlib", "plot"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError:
-        raise LibraryMissing("pictures need matplotlib", "plot") from None
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
     return figure

@@ -10,6 +10,7 @@ from streamsvm.validation import Interval
 
 from ..records.classes import ClassLabel
 from ..records.people.annotators import agreement, annotators
+from ..records.people.questions import OUTCOMES
 from ..runtime.text import plural
 from .answers import RECENT, Answers, Pairs, compared, corrections, pace, quality, said, wilson
 from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, stacked
@@ -58,9 +59,7 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
         ("Labels", f"{sum(n for _, n in of_classes):,}{shown and ': '}{shown}"),
         (
             "Questions",
-            f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['skipped']:,} skipped, "
-            f"{counts['ignored']:,} ignored, {counts['expired']:,} expired, {counts['withdrawn']:,} withdrawn, "
-            f"{counts['n_open']:,} open",
+            ", ".join(f"{counts.get(name, counts.get(f'n_{name}')):,} {name}" for name in (*OUTCOMES, "open")),
         ),
     ]
     if answers is None:

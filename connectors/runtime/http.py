@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from streamsvm import __version__
@@ -207,6 +207,13 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # http.server's class asks t
     def port(self) -> int:
         """The port that the server listens on."""
         return int(self.server_address[1])
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def start(self) -> None:
         """Begin to serve."""

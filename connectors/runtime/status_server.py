@@ -5,7 +5,6 @@ import logging
 import platform
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Self
 
 from prometheus_client import ProcessCollector
 
@@ -63,13 +62,10 @@ class StatusServer(HTTPServer):
         self._names = (host, *names) if names or is_local else None
         ProcessCollector(registry=metrics.registry)
 
-    def __enter__(self) -> Self:
-        self.start()
+    def start(self) -> None:
+        """Begin to serve."""
+        super().start()
         logger.info("serving /metrics, /healthz and /readyz on %s, port %d", *self.server_address[:2])
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def answers_to(self, host: str | None) -> bool:
         """Whether this server is meant by a request with this Host header.

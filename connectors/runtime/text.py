@@ -43,6 +43,14 @@ def to_number(text: str) -> float:
     return float(text)
 
 
+def number_in(text: str) -> float | None:
+    """The same; None if the text is not a number."""
+    try:
+        return to_number(text)
+    except ValueError:
+        return None
+
+
 def to_whole(text: str) -> int:
     """The whole number that a text means; ValueError as for `to_number`."""
     if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text, re.ASCII):

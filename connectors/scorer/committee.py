@@ -84,16 +84,16 @@ class Committee:
         models: list[Any] = [served.model for served in self._served]
         if isinstance(models[0], MULTICLASS):
             found = [scores(model, own) for model, own in zip(models, rows, strict=True)]
-            return self._decided(class_predictions(mean(found)), list(map(class_predictions, found)))
+            return self._decided(class_predictions(mean(found)), map(class_predictions, found))
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
         shares = [model.probability(own) for model, own in zip(models, values, strict=True)]
         probabilities = on_side_of(np.mean(values, axis=0), np.mean(shares, axis=0))
         means: list[Said] = list(map(Prediction, np.mean(margins, axis=0).tolist(), probabilities.tolist()))
         table = zip(*([part.tolist() for part in parts] for parts in (margins, shares, values)), strict=True)
-        return self._decided(means, [list(map(Prediction, *parts)) for parts in table])
+        return self._decided(means, (map(Prediction, *parts) for parts in table))
 
-    def _decided(self, means: Sequence[Said], of_members: Sequence[Sequence[Said]]) -> Iterator[Said]:
+    def _decided(self, means: Sequence[Said], of_members: Iterable[Iterable[Said]]) -> Iterator[Said]:
         """The mean predictions, with what the members decide on their own ones."""
         if any(served.decider is None for served in self._served):
             return iter(means)

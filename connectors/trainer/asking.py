@@ -195,7 +195,7 @@ class Asking:
             value = state.join.awaiting(answer.key) if answer.status == "retract" else None
             id_ = None if value is None else self._id_of(answer.key, value, state.join)
             if id_ is not None and labelling.loop.put_back(answer.key, value, now):
-                labelling.know(answer.key, id_)
+                labelling.ids[answer.key] = id_
 
     def _execute(self, actions: Iterable[Action], state: State, labelling: Labelling) -> None:
         for action in actions:
@@ -212,9 +212,9 @@ class Asking:
     def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
         value = state.join.event_of(question.key)
         assert value is not None  # the question is open
-        described = self._described(question, value, labelling.id_of(question.key), state)
+        described = self._described(question, value, labelling.ids[question.key], state)
         found, is_almost = labelling.alike(question.key, value)
-        others = [(question_id(self._name, key), labelling.id_of(key)) for key in found]
+        others = [(question_id(self._name, key), labelling.ids[key]) for key in found]
         alike = [{"query_id": query_id, "id": id_} for query_id, id_ in others]
         self._publish(question.id.encode(), write_question(replace(described, alike=alike, almost=is_almost)))
 

@@ -123,7 +123,7 @@ class CatchingUp:
 
     def _open(self, challenger: Challenger, place: Stage) -> Reading:
         settings, number = self._settings, self._partition.number
-        is_erased = erased_by(settings, [request for _, request in requests_of(settings, number)])
+        is_erased = erased_by(settings, requests_of(settings, number))
         own = alone(settings, challenger.settings, _SLICE_RECORDS)
         rerun = Rerun(own, number, self._folder_of(challenger), is_erased, challenger.begun or 0, is_silent=True)
         if found := load_newest(rerun.folder):  # it may have come farther than the trainer's own checkpoint

@@ -70,7 +70,8 @@ class Decoder:
             unusable = self._unusable(rows, [records[i] for i in places], state)
             for i, problem in unusable.items():
                 found[places[i]] = problem
-            rows = rows.take([i for i in range(len(rows)) if i not in unusable])
+            if unusable:
+                rows = rows.take([i for i in range(len(rows)) if i not in unusable])
         good = self._good(records, found, state)
         self._count_empty([event for _, event in good])
         return [Decoded(record, event, self.entity(record)) for record, event in good], rows
@@ -108,14 +109,12 @@ class Decoder:
         return event
 
     def _label(self, record: Record, state: State) -> Label | ClassChange:
-        change = self._codec.decode_change(record)
-        if change is not None:
-            state.admit(change)
-            return change
-        label = self._codec.decode_label(record)
-        if label.y is not None:
-            state.classes.admit(label.y)
-        return label
+        said = self._codec.decode_label(record)
+        if isinstance(said, ClassChange):
+            state.admit(said)
+        elif said.y is not None:
+            state.classes.admit(said.y)
+        return said
 
     def _good(
         self, records: list[Record], found: Sequence[Message | BadRecord], state: State

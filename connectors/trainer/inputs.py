@@ -15,6 +15,8 @@ CUT_BYTES = 4 << 20  # a cut ends with the record that reaches it
 _BUFFERED = 4000  # records that are polled ahead of one topic, or two cuts if that is more
 _RECORD_BYTES, _HEADER_BYTES = 300, 150  # memory for a record's objects, and for a header's, beside their bytes
 
+Head = tuple[int, int, int]  # what a record is ordered by, its size, and its offset
+
 
 class RecordsLost(OffsetOutOfRange):
     """Records were removed from the log before they were read."""
@@ -69,7 +71,7 @@ class Input:
         self._wanted = 0  # records before this offset are polled, however much memory they take
         self._bytes = 0
         self.records: deque[Record] = deque()
-        self._sizes: deque[int] = deque()  # of these records
+        self._heads: deque[Head] = deque()  # of these records
 
     def begin(self, offset: int, on_data_loss: str = "fail") -> int:
         """Poll from `offset` on; return it, or with `on_data_loss` "skip" that of the first record that the log has.
@@ -107,7 +109,7 @@ class Input:
             if self._end is None or record.offset < self._end:
                 size = record_size(record)
                 self.records.append(record)
-                self._sizes.append(size)
+                self._heads.append((order(record.timestamp, record.offset), size, record.offset))
                 n_bytes += size
         self._count(n_bytes)
         is_full = len(self.records) >= self._limit or self._ahead.nbytes >= self._ahead.max_bytes
@@ -165,13 +167,12 @@ class Input:
         """Whether everything up to `end` was polled."""
         return self._end is not None and self.has_all_below(self._end)
 
-    def heads(self, limit: int, before: int) -> tuple[list[tuple[int, int]], bool]:
-        """What the first `limit` records are ordered by, and their sizes; and whether no other can come before them.
+    def heads(self, limit: int, before: int) -> tuple[list[Head], bool]:
+        """The heads of the first `limit` records, and whether no other can come before them.
 
         Records from the offset `before` on do not count.
         """
-        found = zip(islice(self.records, limit), self._sizes, strict=False)
-        heads = [(order(record.timestamp, record.offset), size) for record, size in found if record.offset < before]
+        heads = [head for head in islice(self._heads, limit) if head[2] < before]
         return heads, self.is_exhausted or self.has_all_below(before)
 
     def reach(self, offset: int) -> bool:
@@ -193,7 +194,7 @@ class Input:
         n_bytes = 0
         while records and records[0].offset < offset:
             taken.append(records.popleft())
-            n_bytes += self._sizes.popleft()
+            n_bytes += self._heads.popleft()[1]
         self._count(-n_bytes)
         has_room = len(records) < self._limit // 2 and self._ahead.nbytes < self._ahead.max_bytes // 2
         if has_room or not self.has_cut:
@@ -205,7 +206,7 @@ class Input:
         self._log.release(self.topic, self._number)
         self._count(-self._bytes)
         self.records.clear()
-        self._sizes.clear()
+        self._heads.clear()
 
 
 def record_size(record: Record) -> int:

@@ -19,13 +19,16 @@ sees where a cut ends.
 """
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from streamsvm.alarms.alarm import MOST_NAMES
 from streamsvm.conformal import ConformalClassifier, Tally
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -48,6 +51,7 @@ from .decoding import Decoded, Decoder
 from .learning import Refused, Task, foretelling, numbered, predict_and_teach, teach
 from .rows import RawRows, Rows, by_owner, predicted, unusable_rows
 from .shadow import Seen, Shadow, Step
+from .state.alarms import numbers_of
 from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson, Told
@@ -125,7 +129,7 @@ class Processor:
         given = self.decoder.labels(labels, state) if self._joins else []
         n_late, together = state.counters.late, self._take_together(decoded, rows, state)
         learned = together or []
-        for places, answers, change in self._steps_and_changes(decoded if together is None else [], given, state):
+        for places, answers, change in self._steps(decoded if together is None else [], given, state):
             said, predicted_rows, seen = self._predict({place: decoded[place] for place in places}, rows, state)
             here = [(place, decoded[place], prediction) for place, prediction in said.items()]
             if places:
@@ -143,7 +147,7 @@ class Processor:
         self._count_decisions(state)
         if not self._is_silent:
             self._note(learned, state.counters.late - n_late, state)
-            self._listen(decoded, learned, state)
+            self._listen(decoded, rows, learned, state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
         if self.shadow:
@@ -211,20 +215,6 @@ class Processor:
 
     # --- the parts, in order ------------------------------------------------------------------------------------------
 
-    def _steps_and_changes(
-        self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
-    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]], ClassChange | None]]:
-        """The steps, which end at each change of the classes: what came before it is learned before it."""
-        for places, answers in self._steps(decoded, labels, state):
-            part: list[tuple[Record, Label]] = []
-            for record, said in answers:
-                if isinstance(said, ClassChange):
-                    yield places, part, said
-                    places, part = [], []
-                else:
-                    part.append((record, said))
-            yield places, part, None
-
     def _change_class(self, change: ClassChange, state: State) -> None:
         actions = state.change_class(change)
         logger.info("partition %d: %s changes the classes: %s", self._number, change.who, change)
@@ -233,24 +223,28 @@ class Processor:
 
     def _steps(
         self, decoded: list[Decoded], labels: list[tuple[Record, Label | ClassChange]], state: State
-    ) -> Iterator[tuple[list[int], list[tuple[Record, Label | ClassChange]]]]:
-        """The records in the order of their timestamps, in steps: places of events, then labels.
+    ) -> Iterator[tuple[list[int], list[tuple[Record, Label]], ClassChange | None]]:
+        """The records in the order of their timestamps, in steps: places of events, labels, and a change of classes.
 
         Only the last event of a step may teach.  So a model can predict the events of a step together, and still each
-        of them before it learns the next.
+        of them before it learns the next.  What came before a change of classes is learned before it.
         """
         waiting = deque(labels)
         places: list[int] = []
-        for place, item in enumerate(decoded):
-            answers = []
-            while waiting and waiting[0][0].timestamp < item.record.timestamp:
-                answers.append(waiting.popleft())
-            if answers or (places and self._teaches(decoded[places[-1]].event, state)):
-                yield places, answers
+        for place, until in enumerate([*(item.record.timestamp for item in decoded), math.inf]):
+            answers: list[tuple[Record, Label]] = []
+            while waiting and waiting[0][0].timestamp < until:
+                record, said = waiting.popleft()
+                if isinstance(said, ClassChange):
+                    yield places, answers, said
+                    places, answers = [], []
+                else:
+                    answers.append((record, said))
+            is_last = place == len(decoded)
+            if answers or (places and (is_last or self._teaches(decoded[places[-1]].event, state))):
+                yield places, answers, None
                 places = []
             places.append(place)
-        if places or waiting:
-            yield places, list(waiting)
 
     def _teaches(self, event: Event, state: State) -> bool:
         """Whether the label of an event is known when it comes."""
@@ -261,23 +255,22 @@ class Processor:
     ) -> tuple[dict[int, Said], NamedRows, list[Seen]]:
         """Produce the predictions of events; return them by place, and for challengers with the rows of the model."""
         found: dict[int, Said] = {}
-        own, row_of = _NO_ROWS, {}
+        own, row_of = _NO_ROWS, dict[int, int]()
         for entity, chosen in by_owner({place: item.entity for place, item in decoded.items()}).items():
-            taken, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
-            row_of = {place: row for place, (row, _) in taken.items()}
+            row_of, own = self._taken({place: decoded[place] for place in chosen}, rows, entity, state)
             said, refused = predicted(state.models.trained(entity), own, row_of, to_be_learned=self._joins)
             for place, problem in refused.items():
                 self.decoder.refuse(decoded[place].record, "predict", problem, state)
             found |= said
         said_of = {place: found[place] for place in decoded if place in found}
-        seen = []
+        seen, n_lessons = [], state.version
         for place, prediction in said_of.items():
             record, event, _ = decoded[place]
             if self._is_silent:
                 seen.append(Seen(record, event, row_of[place], prediction, b"", ""))
                 continue
             answering = state.challengers.answering(record.key, event.key)
-            version = ModelVersion(state.version, record.offset, answering and state.challengers.serving)
+            version = ModelVersion(n_lessons, record.offset, answering and state.challengers.serving)
             value = write_prediction(self._codec, event, prediction, version, source(record))
             is_answer = answering == version.name
             topic = self._settings.log.predictions if is_answer else self._settings.topic_of_model(version.name)
@@ -290,16 +283,16 @@ class Processor:
 
     def _taken(
         self, decoded: Mapping[int, Decoded], rows: Rows, entity: bytes | None, state: State
-    ) -> tuple[dict[int, tuple[int, Decoded]], NamedRows]:
-        """Events by place, each with the number of its row, and rows of numbers, of which `Records` takes note."""
+    ) -> tuple[dict[int, int], NamedRows]:
+        """The row of each event by its place, and rows of numbers, of which `Records` takes note."""
         if isinstance(rows, NamedRows):
-            return {place: (place, item) for place, item in decoded.items()}, rows
+            return {place: place for place in decoded}, rows
         numbers = NamedRows.of(rows.observed(decoded, state.models.to_observe(entity)))
         problems = unusable_rows(numbers, state.models.trained(entity).model)
         for row, item in enumerate(decoded.values()):
             if row in problems:
                 self.decoder.refuse(item.record, "predict", problems[row], state)
-        return {place: (row, item) for row, (place, item) in enumerate(decoded.items()) if row not in problems}, numbers
+        return {place: row for row, place in enumerate(decoded) if row not in problems}, numbers
 
     def _own_labels(self, here: list[tuple[int, Decoded, Said]], join: Join) -> list[Task]:
         """What to learn from the events that have their own labels."""
@@ -321,10 +314,9 @@ class Processor:
     ) -> tuple[list[Task], Rows]:
         """What to learn from events whose labels are known by now: the tasks, and the rows that they refer to."""
         tasks = []
-        row_of: dict[bytes, int] = {}  # by the value of the event's record
+        row_of: dict[bytes | None, int] = {item.record.value: row for row, item, _ in here} if labels else {}
         for row, (record, event, entity), said in here:
             assert record.value is not None  # it is an event
-            row_of[record.value] = row
             when = state.join.time_of(event.time, record.timestamp)
             lesson = state.join.add_event(
                 event.key,
@@ -402,15 +394,18 @@ class Processor:
         if n_late:
             logger.info("%d labels came after their events were forgotten; the model still held the examples", n_late)
 
-    def _listen(self, decoded: list[Decoded], first: list[Lesson], state: State) -> None:
+    def _listen(self, decoded: list[Decoded], rows: Rows, first: list[Lesson], state: State) -> None:
         """Let the alarms take in the events and the first labels of a cut, and report what they say."""
-        alerts = [alert for item in decoded for alert in state.alarms.see(item.event.x, item.record.offset)]
-        alerts += state.alarms.learn(
+        if not isinstance(rows, NamedRows) or state.scaler is not None or len(rows.names) > MOST_NAMES:
+            rows = numbers_of(item.event.x for item in decoded)
+        labelling = state.labelling
+        answers = [
             (_is_wrong(lesson), lesson.y, lesson.at)
             for lesson in first
-            if lesson.y is not None and (state.labelling is None or state.labelling.is_alike(lesson))
-        )
-        for heard in alerts:
+            if lesson.y is not None and (labelling is None or labelling.is_alike(lesson))
+        ]
+        seen = state.alarms.see(rows, [item.record.offset for item in decoded])
+        for heard in chain(seen, state.alarms.learn(answers)):
             alert = heard.named(self._codec.name_of)
             logger.warning("alarm at offset %d: %s", alert.offset, alert)
             if self._settings.log.alarms:

@@ -6,7 +6,7 @@ timestamps, then those before the next pair.  The stages decide in which order l
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -213,27 +213,34 @@ def quiet(settings: Settings, folder: Path) -> Settings:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def requests(log: Transport, topic: str, number: int, end: int | None = None) -> Iterator[tuple[int, Erasure | Swap]]:
-    """The requests of a partition with their offsets, up to an offset; records that are none are left out."""
+Asked = Sequence[tuple[int, Erasure | Swap]]  # requests of a partition, with their offsets
+
+
+def requests(log: Transport, topic: str, number: int, end: int | None = None) -> Asked:
+    """The requests of a partition, up to an offset; records that are none are left out."""
     records = read_partition(log, topic, number, end)
-    return ((record.offset, request) for record, request in readable(records, read_request))
+    return [(record.offset, request) for record, request in readable(records, read_request)]
 
 
-def requests_of(settings: Settings, number: int, end: int | None = None) -> list[tuple[int, Erasure | Swap]]:
+def requests_of(settings: Settings, number: int, end: int | None = None) -> Asked:
     """As `requests`, of the topic that the settings name; none if they name none."""
     topic = settings.log.erasures
     if not topic:
         return []
     with open_once(settings) as log:
-        return list(requests(log, topic, number, end))
+        return requests(log, topic, number, end)
 
 
-def erased_by(settings: Settings, asked: Iterable[Erasure | Swap]) -> Erased:
-    """Which records these requests erase, all of one partition."""
-    found: dict[str, set[int]] = {settings.log.topic: set(), settings.log.labels: set()}
-    for request in asked:
-        if isinstance(request, Erasure):
-            found[settings.log.topic].update(request.events)
-            if settings.log.labels:
-                found[settings.log.labels].update(request.labels)
+def erased_offsets(settings: Settings, asked: Asked) -> dict[str, set[int]]:
+    """The offsets of the events and of the labels that these requests erase, by topic."""
+    erasures = [request for _, request in asked if isinstance(request, Erasure)]
+    return {
+        settings.log.topic: {at for request in erasures for at in request.events},
+        settings.log.labels: {at for request in erasures for at in request.labels},
+    }
+
+
+def erased_by(settings: Settings, asked: Asked) -> Erased:
+    """Which records these requests erase."""
+    found = erased_offsets(settings, asked)
     return lambda record: record.offset in found.get(record.topic, ())

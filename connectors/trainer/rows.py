@@ -86,7 +86,9 @@ def predicted(
         if len(row_of) == 1:
             return {}, dict.fromkeys(row_of, BadRecord("bad-feature", str(error)))
     else:
-        return {place: with_verdict(said, trained.decider) for place, said in zip(row_of, found, strict=True)}, {}
+        if trained.decider is not None:
+            found = [with_verdict(said, trained.decider) for said in found]
+        return dict(zip(row_of, found, strict=True)), {}
     said: dict[int, Said] = {}
     refused: dict[int, BadRecord] = {}
     for place, row in row_of.items():
@@ -98,6 +100,8 @@ def predicted(
 
 def by_owner(owners: Mapping[int, Owner]) -> dict[Owner, list[int]]:
     """Places by owner, each in order, from the owner of each place: an entity, or a committee."""
+    if len(set(owners.values())) == 1:  # as most often
+        return {next(iter(owners.values())): list(owners)}
     places: dict[Owner, list[int]] = {}
     for place, owner in owners.items():
         places.setdefault(owner, []).append(place)

@@ -42,7 +42,7 @@ def caught_up(partition: Partition, swap: Swap, settings: Settings, stop: Stop) 
             "partition %d keeps its state: %s does not have a rebuilt one; rebuild on this machine", number, folder
         )
         return None
-    is_erased = erased_by(settings, [request for _, request in requests_of(settings, number, state.erased.offset)])
+    is_erased = erased_by(settings, requests_of(settings, number, state.erased.offset))
     rerun = Rerun(settings, number, folder, is_erased)
     place = Stage(state.offset, state.labels_offset)
     try:

@@ -36,7 +36,6 @@ class Alarm(Saved, base.DriftDetector):
         """Know no values, as at first and after an alarm."""
         self._rows: dict[Hashable, int] = {}
         self._state = nothing(0)
-        self._last: tuple[tuple[Hashable, ...], np.ndarray] = ((), np.zeros(0, np.int64))
 
     @property
     def n_seen(self) -> int:
@@ -53,17 +52,16 @@ class Alarm(Saved, base.DriftDetector):
         """The name that the last alarm was about; None before the first one."""
         return self._cause
 
-    def _observe(self, names: tuple[Hashable, ...], values: np.ndarray) -> None:
-        """Take in a record.  After an alarm, everything begins anew."""
-        if names != self._last[0]:
-            self._last = names, self._rows_of(names)
-        mean, loudest = observe(self._state, Values(self._last[1], values), self._both_sides)
-        self._n_seen += 1
+    def _observe(self, rows: np.ndarray, values: np.ndarray) -> int:
+        """Take in records up to the first alarm, and return their number.  After an alarm, everything begins anew."""
+        n, loudest = observe(self._state, Values(rows, values), self._both_sides, 1.0 / self.false_alarm_rate)
+        self._n_seen += n
         self._drift_detected = False
-        if mean >= 1.0 / self.false_alarm_rate:
+        if loudest >= 0:
             cause = list(self._rows)[loudest]
             self._begin()
             self._hear(cause)
+        return n
 
     def _hear(self, cause: Hashable) -> None:
         """Report an alarm."""

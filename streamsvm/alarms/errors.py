@@ -1,9 +1,10 @@
 """An alarm that predictions have become worse."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from streamsvm.alarms.alarm import FALSE_ALARM_RATE, Alarm
 
@@ -63,4 +64,25 @@ class ErrorAlarm(Alarm):
         """
         if x not in (0, 1):
             raise ValueError(f"x={x!r} must say whether the prediction was wrong: True or False, 1 or 0")
-        self._observe((label,), np.array([float(x)]))
+        list(self.update_many(np.array([bool(x)]), [label]))
+
+    def update_many(self, are_wrong: npt.NDArray[np.bool_], labels: Sequence[Hashable]) -> Iterator[int]:
+        """Take in records, with the same result as one by one.
+
+        Parameters
+        ----------
+        are_wrong
+            Whether each prediction was wrong, (n,).
+        labels
+            The true classes, n of them.
+
+        Yields
+        ------
+        int
+            The place of each record that raises an alarm, before later records are taken in.
+        """
+        n, values = 0, np.asarray(are_wrong, np.float64).reshape(-1, 1)
+        while n < len(values):
+            n += self._observe(self._rows_of(labels[n:]).reshape(-1, 1), values[n:])
+            if self._drift_detected:
+                yield n - 1

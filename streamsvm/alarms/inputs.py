@@ -1,7 +1,7 @@
 """An alarm that the features have moved."""
 
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from streamsvm.alarms.alarm import FALSE_ALARM_RATE, Alarm
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require
 from streamsvm.estimators.inputs.checks import values_of
+from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.copies import Content
 
 MOST_ALARMS = 3  # More than that in `WITHIN` records mean that inputs move all the time.
@@ -57,6 +58,10 @@ class InputAlarm(Alarm):
         super().__init__(false_alarm_rate)
         self._heard: deque[int] = deque(maxlen=MOST_ALARMS)
 
+    def _begin(self) -> None:
+        super()._begin()
+        self._last: tuple[tuple[Hashable, ...], np.ndarray] = ((), np.zeros((1, 0), np.int64))
+
     @property
     def muted(self) -> bool:
         """Whether there were so many alarms lately that further ones are not reported: inputs move all the time."""
@@ -70,7 +75,37 @@ class InputAlarm(Alarm):
         TypeError
             If a value is not a number.
         """
-        self._observe(tuple(x), np.asarray(values_of(x, takes_gaps=True), np.float64))
+        list(self._take_in(tuple(x), np.asarray([values_of(x, takes_gaps=True)], np.float64)))
+
+    def update_many(self, rows: NamedRows) -> Iterator[int]:
+        """Take in records, with the same result as one by one.
+
+        Parameters
+        ----------
+        rows
+            The records.
+
+        Yields
+        ------
+        int
+            The place of each record that raises an alarm, before later records are taken in.
+        """
+        if rows.is_table:
+            yield from self._take_in(rows.names, rows.values.reshape(len(rows), len(rows.names)))
+            return
+        for place, x in enumerate(rows):
+            for _ in self._take_in(tuple(x), np.array([list(x.values())], np.float64)):
+                yield place
+
+    def _take_in(self, names: tuple[Hashable, ...], values: np.ndarray) -> Iterator[int]:
+        """Take in the rows of a table; give the place of each that raises an alarm."""
+        n = 0
+        while n < len(values):
+            if names != self._last[0]:
+                self._last = names, self._rows_of(names).reshape(1, -1)
+            n += self._observe(self._last[1], values[n:])
+            if self._drift_detected:
+                yield n - 1
 
     def _hear(self, cause: Hashable) -> None:
         if not self.muted:

@@ -52,7 +52,7 @@ class Watched(NamedTuple):
 
 @by_reference
 class Values(NamedTuple):
-    """One record: the rows of its features in the state, and their values."""
+    """Records: the rows of their features in the state, one for all records or one for each, and the values."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -108,34 +108,33 @@ def _bet(sums, k, p):
     sums[k + 2] = (1.0 + sums[k + 2]) * 0.875 / np.sqrt(quarter)
 
 
-@by_class
-@compiled
-def observe(w, given, both_sides):
-    """Take in one record; return the mean of all features' R, and the row of the largest one, or -1.
-
-    Without `both_sides` the bets are that values become larger.
-    """
+@inner
+def _count(w, d, v, both_sides):
+    """Take in a value of the feature in row d."""
+    if d < 0 or not abs(v) < np.inf:  # It is not watched, or the value is missing.
+        return
+    n = w.seen[d]
+    w.seen[d] += 1
+    if n < FIRST:
+        w.table[d, n] = v
+        if n == FIRST - 1:
+            _set_edges(w.table[d])
+        return
+    p = _rank(w.table[d], v, np.float64(n - FIRST), _uniform(w.drawn[0]))
+    w.drawn[0] += 1
+    _bet(w.sums[d], 0, p)
+    if both_sides:
+        _bet(w.sums[d], SUMS // 2, 1.0 - p)
     n_sums = SUMS if both_sides else SUMS // 2
-    for k in range(given.rows.shape[0]):
-        d, v = given.rows[k], given.values[k]
-        if d < 0 or not abs(v) < np.inf:  # A feature that is not watched, or a missing value.
-            continue
-        n = w.seen[d]
-        w.seen[d] += 1
-        if n < FIRST:
-            w.table[d, n] = v
-            if n == FIRST - 1:
-                _set_edges(w.table[d])
-            continue
-        p = _rank(w.table[d], v, np.float64(n - FIRST), _uniform(w.drawn[0]))
-        w.drawn[0] += 1
-        _bet(w.sums[d], 0, p)
-        if both_sides:
-            _bet(w.sums[d], SUMS // 2, 1.0 - p)
-        total = 0.0
-        for t in range(n_sums):
-            total += w.sums[d, t]
-        w.means[d] = total / n_sums
+    total = 0.0
+    for t in range(n_sums):
+        total += w.sums[d, t]
+    w.means[d] = total / n_sums
+
+
+@inner
+def _winnings(w):
+    """The mean of all features' R, and the row of the largest one; 0 and -1 if no feature has enough values."""
     total, n, loudest = 0.0, 0, -1
     for d in range(w.means.shape[0]):
         if w.seen[d] > FIRST:
@@ -143,3 +142,21 @@ def observe(w, given, both_sides):
             if loudest < 0 or w.means[d] > w.means[loudest]:
                 loudest = d
     return total / max(n, 1), loudest
+
+
+@by_class
+@compiled
+def observe(w, given, both_sides, limit):
+    """Take in records, up to one after which the mean of all features' R is not below the limit.
+
+    Return the number of records that were taken in, and then the row of the largest R, or -1 below the limit.
+    Without `both_sides` the bets are that values become larger.
+    """
+    n_records, shared = given.values.shape[0], given.rows.shape[0] - 1
+    for r in range(n_records):
+        for k in range(given.values.shape[1]):
+            _count(w, given.rows[min(r, shared), k], given.values[r, k], both_sides)
+        mean, loudest = _winnings(w)
+        if mean >= limit:
+            return r + 1, loudest
+    return n_records, -1

@@ -37,8 +37,6 @@ from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.storage import at_least, copy, find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, gap_steps, lasvm
 
-STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough near a solution, and cheaper than to move rows for shrinking
-
 
 @by_class
 @compiled
@@ -297,7 +295,8 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
 
 def solve_again(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve from near a solution until the violation is at most `tol`; the expansion, and the number of steps."""
-    steps = problem.solve(s, kernel, tol, max(AT_ONCE, STEPS_PER_MEMBER * int(s.counts[SLOTS])))
+    # A plain solver is cheaper than to move rows for shrinking, and mostly reaches the end.
+    steps = problem.solve(s, kernel, tol, AT_ONCE)
     problem.note(s)
     if problem.violation(s) <= tol:
         return s, steps

@@ -32,7 +32,7 @@ from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values, require_square
-from streamsvm.sklearn_api.training import train, train_pairs
+from streamsvm.sklearn_api.training import train_all
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
@@ -228,11 +228,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         self._start(X, weights)
         X = centred(X, self._centre)
         max_passes = 1 if self.algorithm in ONE_PASS else self.max_iter
-        training_set = (X, labels, weights * factors[labels], rows)
-        if isinstance(self.model_, OneVsOne):
-            outcomes = train_pairs(self.model_, *training_set, tol=self.tol, max_passes=max_passes)
-        else:
-            outcomes = [train(self.model_, *training_set, tol=self.tol, max_passes=max_passes)]
+        outcomes = train_all(self.model_, X, labels, weights * factors[labels], rows, max_passes=max_passes)
         self._warn_of_lost_digits()
         return outcomes
 

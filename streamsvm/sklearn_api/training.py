@@ -18,7 +18,7 @@ from streamsvm.sklearn_api.optimum import learn_pairs_to_optimum, learn_to_optim
 
 
 def train(
-    model: OnlineSVM, X: Any, positive: np.ndarray, weights: np.ndarray, ids: np.ndarray, *, tol: float, max_passes: int
+    model: OnlineSVM, X: Any, positive: np.ndarray, weights: np.ndarray, ids: np.ndarray, *, max_passes: int
 ) -> tuple[int, bool]:
     """Make a learner, which has learned nothing, the optimum over these examples.
 
@@ -42,7 +42,7 @@ def train(
         return 1, True  # no more was asked for
     state, examples = model._state, _sample_of(model, X, positive, weights, ids)
     for n_passes in range(2, max_passes + 1):
-        late = finishing.violators(state, tol, examples)
+        late = finishing.violators(state, state.tol, examples)
         if not late.size:
             return n_passes, True
         state.expansion = finishing.with_examples(state, state.expansion, late)
@@ -50,20 +50,15 @@ def train(
     return max_passes, False
 
 
-def train_pairs(
-    model: OneVsOne,
-    X: Any,
-    places: np.ndarray,
-    weights: np.ndarray,
-    ids: np.ndarray,
-    *,
-    tol: float,
-    max_passes: int,
+def train_all(
+    model: OnlineSVM | OneVsOne, X: Any, places: np.ndarray, weights: np.ndarray, ids: np.ndarray, *, max_passes: int
 ) -> list[tuple[int, bool]]:
-    """Make a `OneVsOne`, which has learned nothing, the optimum over these examples; what `train` says of each pair."""
+    """The same of a learner of two classes or of pairs; what `train` says of each machine."""
+    if isinstance(model, OnlineSVM):
+        return [train(model, X, places, weights, ids, max_passes=max_passes)]
     if isinstance(model.model, LASVM) and max_passes > 1:
         return learn_pairs_to_optimum(model, X, places, weights, ids, max_passes)
-    return model.train_pairs(X, places, weights, ids, partial(train, tol=tol, max_passes=max_passes))
+    return model.train_pairs(X, places, weights, ids, partial(train, max_passes=max_passes))
 
 
 def _sample_of(model: OnlineSVM, X: Any, positive: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> Sample:

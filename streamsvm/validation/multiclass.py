@@ -302,7 +302,10 @@ def validated(
         Number of workers, as for `cross_validate`; each computes a kernel matrix of its own.
     """
     begin = time.perf_counter()
-    _require_seeding(seeding)
+    if seeding not in SEEDINGS:
+        raise ValueError(
+            f"seeding={seeding!r} is not offered for several classes; use one of {', '.join(map(repr, SEEDINGS))}"
+        )
     jobs = workers(n_jobs)
     for split, out in enumerate(splits.left_out):
         _require_all(np.unique(problems._without(out)), classes, split)
@@ -321,13 +324,6 @@ def validated(
         per_fold = [fold for part in in_processes(_outcomes_in_a_worker, parts, n_jobs) for fold in part]
     seconds = (time.perf_counter() - begin) / len(problems.Cs)
     return [ClassResult(labels, classes, splits, list(of_C), seconds) for of_C in zip(*per_fold, strict=True)]
-
-
-def _require_seeding(seeding: str) -> None:
-    if seeding not in SEEDINGS:
-        raise ValueError(
-            f"seeding={seeding!r} is not offered for several classes; use one of {', '.join(map(repr, SEEDINGS))}"
-        )
 
 
 def _require_all(left: np.ndarray, classes: np.ndarray, split: int) -> None:

@@ -84,7 +84,7 @@ def greater_is_better(metric: Any) -> bool:
 
 def needs_values(metric: Any) -> bool:
     """Whether a metric may depend on the decision values beyond their signs."""
-    return not isinstance(metric, str) or BY_NAME.get(metric) in (roc_auc, prbep)
+    return not isinstance(metric, str) or BY_NAME.get(metric) in (roc_auc, prbep_score)
 
 
 def _name_of(function: Any) -> str:
@@ -120,16 +120,11 @@ def recalls_of(y: np.ndarray, predicted: np.ndarray) -> list[float]:
     return [float(np.mean(predicted[y == label] == label)) for label in np.unique(y)]
 
 
-def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
-    """The precision-recall break-even point."""
-    return prbep_score(y, y_score)
-
-
 BY_NAME: dict[str, Any] = {  # A larger value is better for all of them.
     "accuracy": accuracy,
     "g_mean": g_mean,
     "roc_auc": roc_auc,
-    "prbep": prbep,
+    "prbep": prbep_score,
     "f1": "F1",  # a text is the name of river's metric
     "precision": "Precision",
     "recall": "Recall",

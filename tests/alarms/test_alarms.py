@@ -11,6 +11,7 @@ from river import base
 from streamsvm import SnapshotError, load
 from streamsvm.alarms import ErrorAlarm, InputAlarm
 from streamsvm.alarms.alarm import MOST_NAMES
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 BOTH = (ErrorAlarm, InputAlarm)
 
@@ -53,6 +54,41 @@ def test_the_bets_are_those_of_the_twin():
         assert twin.update({label: float(x)}) is None
     for label, row in errors._rows.items():
         assert errors._state.means[row] == pytest.approx(twin.mean(label), rel=1e-9)
+
+
+@pytest.mark.parametrize("same_names", [True, False], ids=["table", "listed"])
+def test_many_records_at_once_are_as_one_by_one(same_names):
+    """Whatever the batches are, with alarms in the middle of them."""
+    rng, n = np.random.default_rng(3), 3000
+    X = rng.normal(size=(n, 3)).round(1)
+    X[1000:, 1] += 2.0
+    X[2000:, 2] += 2.0
+    records = [dict(zip("abc", x, strict=True)) for x in X.tolist()]
+    if not same_names:
+        records = [{name: x[name] for name in ("cab", "ab")[rng.integers(2)]} for x in records]
+    labels = rng.integers(3, size=n)
+    are_wrong = rng.random(n) < np.where((labels == 2) & (np.arange(n) > 1500), 0.6, 0.2)
+    inputs, errors, of_batches, of_errors = InputAlarm(), ErrorAlarm(), InputAlarm(), ErrorAlarm()
+    expected, expected_errors, found, found_errors = [], [], [], []
+    for t, (x, wrong, label) in enumerate(zip(records, are_wrong.tolist(), labels.tolist(), strict=True)):
+        inputs.update(x)
+        errors.update(wrong, label)
+        expected += [(t, inputs.cause)] if inputs.drift_detected else []
+        expected_errors += [(t, errors.cause)] if errors.drift_detected else []
+    begin = 0
+    while begin < n:
+        own = slice(begin, begin + int(rng.integers(1, 90)))
+        found += [(begin + t, of_batches.cause) for t in of_batches.update_many(NamedRows.of(records[own]))]
+        found_errors += [
+            (begin + t, of_errors.cause) for t in of_errors.update_many(are_wrong[own], labels[own].tolist())
+        ]
+        begin = own.stop
+    assert (found, found_errors) == (expected, expected_errors)
+    assert len(found) >= 2
+    assert found_errors
+    assert (of_batches.digest(), of_errors.digest()) == (inputs.digest(), errors.digest())
+    assert of_batches.drift_detected == inputs.drift_detected
+    assert list(of_batches.update_many(NamedRows.of(records).take([]))) == []
 
 
 def test_exchangeable_records_raise_no_alarm():

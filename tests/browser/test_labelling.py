@@ -540,10 +540,10 @@ def test_a_page_with_an_old_token_says_so(office, visitor):
     office.trainer.ask(1)
     page = visitor.open(office.url)
     shown(page)
-    office.page._server.token = "another"  # noqa: S105
+    office.page.token = "another"  # noqa: S105
     page.keyboard.press("1")
     expect(page.locator(TROUBLE)).to_contain_text("streamsvm label printed. Your answer is kept in this browser")
-    office.page._server.token = office.url.partition("token=")[2]
+    office.page.token = office.url.partition("token=")[2]
     expect(page.locator("#rest")).to_be_visible()
     assert office.trainer.labels() == {"e1": True}
     forgive(visitor, "403 (Forbidden)")

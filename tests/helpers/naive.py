@@ -772,7 +772,7 @@ class NaiveGap(NaiveExpansion):
 # -------------------------------------------------------------------------------------------------------------- sigmoid
 
 
-def slopes(margins, memory=0.999, smallest=0.05, largest=50.0, clip=10.0):
+def slopes(margins, memory=0.999, smallest=0.02, largest=50.0, clip=10.0):
     """The slopes for negative and for positive margins after (margin, sign) pairs, by damped Newton steps."""
     slope, curvature = {False: 2.0, True: 2.0}, {False: 1.0, True: 1.0}
     for margin, y in margins:

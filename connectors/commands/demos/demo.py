@@ -24,7 +24,6 @@ from ..shared.log_access import fill
 from ..shared.long_running import working
 from . import digits
 from .orders import orders
-from .pages import show_report
 
 STREAMS = {"bananas": "Bananas", "phishing": "Phishing", "orders": None}  # names in river.datasets; None: raw records
 
@@ -95,7 +94,7 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
             print(f"what the fields of {name} became:\n{records.summary()}")
     for name, config, settings in drawn:
         print(f"{name}: settings {config}, picture {_picture(settings, states[name], folder / f'{name}.png')}")
-        show_report(settings, folder / f"{name}.html", f"of the stream {name}")
+        digits.show_report(settings, folder / f"{name}.html", f"of the stream {name}")
     digits.label_by_itself(folder / "labelling", stop)
 
 

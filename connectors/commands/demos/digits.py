@@ -16,6 +16,8 @@ import numpy as np
 
 from ...logs.transport import Record
 from ...records.codec import Codec
+from ...report import page
+from ...runtime.libraries import LibraryMissing
 from ...runtime.process import Stop
 from ...runtime.text import plural
 from ...settings.loading import load
@@ -23,7 +25,6 @@ from ...settings.sections import Settings
 from ...trainer.state.state import State
 from .. import label
 from ..shared.log_access import fill
-from .pages import show_report
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 ANSWERS = 250  # that the demonstration without a person gives
@@ -113,6 +114,16 @@ def summary(state: State, who: str = "You") -> str:
         f"{who} gave {plural(counts.n_labels, 'label')} of {plural(len(counts.of_classes), 'digit')}. The model knows "
         f"{n_known} of the {len(rest)} digits without a label, {n_known / max(1, len(rest)):.1%}."
     )
+
+
+def show_report(settings: Settings, path: Path, what: str) -> None:
+    """Write the report about a run, and print how to open it; without matplotlib, print what to install."""
+    try:
+        page.write_report(settings.daemon.state_dir, path, settings)
+    except LibraryMissing as error:
+        print(f"report {what}: none ({error})")
+    else:
+        print(f"report {what}, for your browser: {path.resolve().as_uri()}")
 
 
 def prepare(folder: Path) -> Path:

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from ...logs.reading import read
 from ...logs.transport import Record, Transport, Unavailable
-from ...records.codec import DIFFERENT_IDS, Codec, Event
+from ...records.class_changes import ClassChange
+from ...records.codec import DIFFERENT_IDS, Event
 from ...records.formats.base import BadRecord
 from ...records.labels import Label
 from ...records.times import event_time, is_known
@@ -18,6 +20,7 @@ from .fields import check_features
 _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock
 
+Message = TypeVar("Message")
 Decoded = tuple[Record, Event | Label | BadRecord]
 
 
@@ -25,22 +28,15 @@ def sample(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
     read_events, read_labels = settings.codec(_give_up), settings.codec(_give_up)  # one would warn of differing ids
-    labels = [record for record in labels if not _is_change(read_labels, record)]
-    found = [*_decoded(events, read_events.decode), *_decoded(labels, read_labels.decode_label)]
+    read_all = _decoded(labels, read_labels.decode_label)
+    said = [(record, message) for record, message in read_all if not isinstance(message, ClassChange)]
+    found: list[Decoded] = [*_decoded(events, read_events.decode), *said]
     yield from _refused(found)
     yield from check_features(settings, [message for _, message in found if isinstance(message, Event)])
     yield from _clocks(settings, found)
-    yield from _ids(found, len(labels))
+    yield from _ids(found, len(said))
     if len(log.start_offsets(settings.log.topic)) > 1:
-        yield from _keys(settings, events, labels)
-
-
-def _is_change(codec: Codec, record: Record) -> bool:
-    """Whether a record of the topic of labels changes the classes."""
-    try:
-        return codec.decode_change(record) is not None
-    except BadRecord:  # it is shown as a damaged label
-        return False
+        yield from _keys(settings, events, [record for record, _ in said])
 
 
 def _give_up(reason: str) -> None:
@@ -55,8 +51,8 @@ def _newest(log: Transport, topic: str) -> list[Record]:
 
 
 def _decoded(
-    records: list[Record], decode: Callable[[Record], Event | Label]
-) -> Iterator[tuple[Record, Event | Label | BadRecord]]:
+    records: list[Record], decode: Callable[[Record], Message]
+) -> Iterator[tuple[Record, Message | BadRecord]]:
     for record in records:
         try:
             yield record, decode(record)

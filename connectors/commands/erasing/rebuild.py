@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...logs.transport import Transport
 from ...records.erasures import Erasure, Swap
@@ -19,7 +19,7 @@ from ...runtime.process import Stop
 from ...runtime.text import plural
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings, refuse
-from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.rerun import Asked, Rerun, Stage, erased_by, erased_offsets, requests
 from ...trainer.state.challengers import check_settings
 from ...trainer.state.stored_state import read_state
 from ...trainer.swapping import read_note, rebuilt_folder
@@ -40,20 +40,12 @@ _NEEDS = {
 }
 
 
-class Asked(NamedTuple):
-    """The requests of a partition."""
-
-    erasures: list[Erasure]
-    swaps: dict[str, int]  # offset of the request, by the name of the run
-    last: str | None  # the name of the run, if a swap is the last request
-    n: int
-
-
 def run(arguments: argparse.Namespace) -> int | None:
     settings = read_config(arguments, erase.NEEDS | _NEEDS)
     key = receipts.read_key(arguments.key)
     with open_once(settings) as log:
-        asked = {number: _asked(log, settings, number) for number in log.start_offsets(settings.log.topic)}
+        numbers = log.start_offsets(settings.log.topic)
+        asked = {number: requests(log, settings.log.erasures, number) for number in numbers}
         _refuse_beginnings(log, settings)
     app = _run_of(settings, asked, arguments.receipt)
     if app is None:
@@ -88,26 +80,27 @@ def _refuse_beginnings(log: Transport, settings: Settings) -> None:
     refuse(problems)
 
 
-def _asked(log: Transport, settings: Settings, number: int) -> Asked:
-    found = list(requests(log, settings.log.erasures, number))
-    erasures = [request for _, request in found if isinstance(request, Erasure)]
-    swaps = {request.app: at for at, request in found if isinstance(request, Swap)}
-    last = found[-1][1] if found else None
-    return Asked(erasures, swaps, last.app if isinstance(last, Swap) else None, len(found))
+def _erases(asked: Asked) -> bool:
+    return any(isinstance(request, Erasure) for _, request in asked)
+
+
+def _swaps(asked: Asked) -> dict[str, int]:
+    """The offsets of the requests to swap, by the name of the run."""
+    return {request.app: at for at, request in asked if isinstance(request, Swap)}
 
 
 def _run_of(settings: Settings, asked: Mapping[int, Asked], receipt: Path) -> str | None:
     """The name of the run that goes on or begins; None if there is nothing to do."""
-    if not any(each.erasures for each in asked.values()):
+    if not any(map(_erases, asked.values())):
         return None
-    last = {each.last for each in asked.values() if each.n}
-    for app in last if None not in last else ():
-        assert app is not None
+    last = [found[-1][1] for found in asked.values() if found]
+    swaps = [request.app for request in last if isinstance(request, Swap)]
+    for app in swaps if len(swaps) == len(last) else ():
         if rebuilt_folder(settings, app).is_dir():
             return app
         if receipt.exists() and receipts.load(receipt, None).get("run") == app:
             return None
-    return f"rebuilt-{sum(each.n for each in asked.values())}"
+    return f"rebuilt-{sum(map(len, asked.values()))}"
 
 
 # --- rebuilding -------------------------------------------------------------------------------------------------------
@@ -117,7 +110,7 @@ def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: St
     """Rebuild the state of each partition that has one; return the stages that were read."""
     stages: dict[int, list[Stage]] = {}
     places = _places(settings)
-    elsewhere = [number for number, here in asked.items() if here.erasures and number not in places]
+    elsewhere = [number for number, here in asked.items() if _erases(here) and number not in places]
     if elsewhere and settings.state.store != "dir":
         refuse(
             f"{settings.daemon.state_dir} has no checkpoint of partition {number}. With state.store = "
@@ -127,7 +120,7 @@ def _rebuilt(settings: Settings, folder: Path, asked: dict[int, Asked], stop: St
         )
     for number, place in places.items():
         if number in asked:
-            rerun = Rerun(settings, number, folder, erased_by(settings, asked[number].erasures))
+            rerun = Rerun(settings, number, folder, erased_by(settings, asked[number]))
             stages[number] = _catch_up(settings, rerun, number, place, stop)
     return stages
 
@@ -170,13 +163,13 @@ def _ask_to_swap(settings: Settings, app: str, asked: dict[int, Asked], stages: 
     """Ask the trainers to swap, unless they were asked before."""
     with open_once(settings) as log:
         swap = list(Swap(app).to_values())
-        ask(log, settings.log.erasures, {number: swap for number in stages if app not in asked[number].swaps})
+        ask(log, settings.log.erasures, {number: swap for number in stages if app not in _swaps(asked[number])})
 
 
 def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, list[Stage]], stop: Stop) -> bool:
     """Wait until all trainers have swapped, durably; return whether they have."""
     with open_once(settings) as log:
-        ends = {number: _asked(log, settings, number).swaps[app] + 1 for number in stages}
+        ends = {number: _swaps(requests(log, settings.log.erasures, number))[app] + 1 for number in stages}
     if behind(settings, "erasures", ends, seconds=_WAIT_SECONDS, stop=stop):
         return False
     missing = [number for number in stages if read_note(folder, number) is None]
@@ -196,12 +189,12 @@ def _receipt(
         for number, read in stages.items():
             note = read_note(folder, number)
             assert note is not None
-            is_erased = erased_by(settings, asked[number].erasures)
+            is_erased = erased_by(settings, asked[number])
             partitions[str(number)] = {
                 "stages": read,
                 "place": note["place"],
                 "served": note["served"],
-                "erased": _hashes(settings, salted, number, asked[number].erasures, Stage(*note["place"])),
+                "erased": _hashes(settings, salted, number, asked[number], Stage(*note["place"])),
                 "log": receipts.log_digests(log, settings, number, Stage(*note["place"]), is_erased),
                 "before": note["before"],
                 "after": note["after"],
@@ -216,14 +209,11 @@ def _receipt(
     }
 
 
-def _hashes(
-    settings: Settings, salted: receipts.Salted, number: int, erasures: list[Erasure], place: Stage
-) -> list[str]:
+def _hashes(settings: Settings, salted: receipts.Salted, number: int, asked: Asked, place: Stage) -> list[str]:
     """The positions of the erased records before a place, hashed."""
-    events = {at for erasure in erasures for at in erasure.events if at < place.events}
-    labels = {at for erasure in erasures for at in erasure.labels if at < place.labels}
-    positions = [(settings.log.topic, at) for at in events] + [(settings.log.labels, at) for at in labels]
-    return sorted(salted.hashed(topic, number, at) for topic, at in positions)
+    ends = {settings.log.topic: place.events, settings.log.labels: place.labels}
+    found = erased_offsets(settings, asked)
+    return sorted(salted.hashed(topic, number, at) for topic, end in ends.items() for at in found[topic] if at < end)
 
 
 def _remove_folders(settings: Settings) -> None:

@@ -12,6 +12,7 @@ from ...logs.transport import Record, Transport
 from ...records.codec import Codec, Event, key_of, readable
 from ...records.erasures import Erasure
 from ...records.formats.base import BadRecord
+from ...records.labels import Label
 from ...settings.sections import Settings
 from ..shared.log_access import watched_topic
 
@@ -87,7 +88,7 @@ class Subjects:
         keys = {number for here in found.values() for numbers in here.examples.values() for number in numbers}
         topic = self._settings.log.labels
         for record, label in readable(watched_topic(log, topic, "looking for the labels"), codec.decode_label):
-            if label.key in keys and record.partition in found:
+            if isinstance(label, Label) and label.key in keys and record.partition in found:
                 found[record.partition].labels.append(record.offset)
 
     def _subject(self, record: Record, event: Event) -> str | None:

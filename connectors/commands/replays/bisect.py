@@ -26,7 +26,7 @@ from ...records.times import order
 from ...runtime.process import Stop
 from ...settings.opening import open_once
 from ...settings.sections import ConfigError, Settings
-from ...trainer.rerun import Rerun, Stage, erased_by, requests
+from ...trainer.rerun import Rerun, Stage, erased_by, requests_of
 from ...trainer.state.state import State
 from ..shared.configuration import read_config
 from ..shared.long_running import replaying
@@ -212,8 +212,7 @@ class _Models:
         self._log, self._settings, self._number = log, settings, number
         self._events, self._folder, self._stop = events, folder, stop
         self._known: set[int] = set()
-        asked = requests(log, settings.log.erasures, number) if settings.log.erasures else ()
-        self._is_erased = erased_by(settings, [request for _, request in asked])
+        self._is_erased = erased_by(settings, requests_of(settings, number))
         labels = settings.log.labels
         own = read_partition(log, labels, number) if labels else ()
         times = [order(record.timestamp, record.offset) for record in own]

@@ -23,6 +23,7 @@ from ...runtime.folders import FileError
 from ..shared.log_access import watched
 
 FEWEST_NUMBERED = 20  # In fewer rows, whole numbers may rise by chance.
+AS_IT_IS = Reading()  # of a record, without a function of the user
 LARGEST_RATIO = 10.0  # Above this ratio of two features' sizes, scaling is advised.
 
 
@@ -71,7 +72,7 @@ def read_training_set(
     scale: str,
     numbering: Collection[str] = (),
     records: Records | None = None,
-    reading: Reading | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> TrainingSet:
     """Read a file of labelled examples.
 
@@ -86,7 +87,7 @@ def read_training_set(
     records
         Makes the features of raw records, as new; None: features are numbers.
     reading
-        Makes what `records` gets by the function of the user; None: there is no such function.
+        Makes what `records` gets, by the function of the user if there is one.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def read_training_set(
     rows: list[Any] = [event.x for event in events]
     if records is not None:
         try:
-            rows = _numbers(rows if reading is None else [reading.made(x) for x in rows], records)
+            rows = _numbers([reading.made(x) for x in rows], records)
         except ValueError as error:  # of the user's function, or of two fields with one name
             raise FileError(f"{path}: {error}") from None
     _refuse_numbering(path, rows, numbering)

@@ -27,15 +27,17 @@ from ...settings.loading import load
 from ...settings.sections import ConfigError, Settings, refuse
 from ..shared.configuration import check_file, columns_of, misplaced, tell_unlabelled
 from ..shared.tables import require_table
-from .training_set import TrainingSet, advice, read_training_set
+from .training_set import AS_IT_IS, TrainingSet, advice, read_training_set
 
 MOST_LISTED = 10  # classes
-_FOLD_OPTIONS = {  # the kinds of folds that each option belongs to
-    "k": ("stratified", "v-fold", "grouped"),
-    "group": ("grouped",),
-    "test": ("hold-out",),
-    "p": ("leave-p-out",),
-    "repeat": ("stratified", "v-fold", "hold-out"),
+_KINDS: dict[str, tuple[tuple[str, ...], Callable[[TrainingSet, dict[str, Any], int], folds.Folds]]] = {
+    # the options of each kind of folds, and what makes them of the examples, the options and a seed
+    "stratified": (("k", "repeat"), lambda of, how, seed: folds.stratified(of.y, how["k"], seed=seed)),
+    "v-fold": (("k", "repeat"), lambda of, how, seed: folds.v_fold(len(of.y), how["k"], seed=seed)),
+    "grouped": (("k", "group"), lambda of, how, seed: folds.grouped(of.groups, how["k"])),
+    "hold-out": (("test", "repeat"), lambda of, how, seed: folds.hold_out(len(of.y), how["test"], y=of.y, seed=seed)),
+    "leave-one-out": ((), lambda of, how, seed: folds.leave_one_out(len(of.y))),
+    "leave-p-out": (("p",), lambda of, how, seed: folds.leave_p_out(len(of.y), how["p"])),
 }
 
 
@@ -77,7 +79,7 @@ def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.F
         return examples, _folds_of(arguments, examples)
 
 
-def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Reading | None]:
+def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Reading]:
     """The columns of the file, and what makes the features of raw records; completes ``--raw`` and ``--scale``."""
     settings = load(arguments.config, os.environ, with_model=False) if arguments.config else Settings()
     is_raw = arguments.raw = arguments.raw or settings.features.raw
@@ -87,11 +89,15 @@ def _columns(arguments: argparse.Namespace) -> tuple[Columns, Records | None, Re
         arguments.scale = "standard" if is_raw else "none"
     columns = replace(columns_of(arguments, settings), group=arguments.group)
     if not is_raw:
-        return columns, None, None
+        return columns, None, AS_IT_IS
     if settings.label.vocabulary:
         _require_for_classes(arguments)
     records = replace(settings.features, raw=True).records()
-    return replace(columns, raw="event"), records, _reading(settings)
+    if settings.features.transform and not settings.features.is_flat:
+        raise ConfigError(
+            "features.transform takes whole events, which a table does not have; name features.id, label or time"
+        )
+    return replace(columns, raw="event"), records, settings.features.reading()
 
 
 def _counted(y: np.ndarray) -> str:
@@ -114,17 +120,6 @@ def _require_for_classes(arguments: argparse.Namespace) -> None:
     if getattr(arguments, "model", "svm") != "svm":
         problems.append("--model ssvm is for two classes; [label] lists more")
     refuse(problems)
-
-
-def _reading(settings: Settings) -> Reading | None:
-    """What applies the user's function to the records of a file."""
-    if not settings.features.transform:
-        return None
-    if not settings.features.is_flat:
-        raise ConfigError(
-            "features.transform takes whole events, which a table does not have; name features.id, label or time"
-        )
-    return settings.features.reading()
 
 
 def _say(text: str) -> None:
@@ -173,7 +168,11 @@ def spread(scores: np.ndarray, n_blank: int) -> list[tuple[str, ...]]:
 def _kind_of_folds(arguments: argparse.Namespace) -> str:
     """The kind of folds; raise ConfigError if an option belongs to another kind."""
     kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
-    homes = ((f"--folds {' or '.join(of)}", kind in of, {name: None}) for name, of in _FOLD_OPTIONS.items())
+    having = {
+        name: [other for other, (options, _) in _KINDS.items() if name in options]
+        for name in ("k", "group", "test", "p", "repeat")
+    }
+    homes = ((f"--folds {' or '.join(of)}", kind in of, {name: None}) for name, of in having.items())
     problems = list(misplaced(arguments, homes))
     if kind == "grouped" and arguments.group is None:
         problems.append("--folds grouped needs --group, the column or field that holds the group of an example")
@@ -183,19 +182,9 @@ def _kind_of_folds(arguments: argparse.Namespace) -> str:
 
 def _folds_of(arguments: argparse.Namespace, examples: TrainingSet) -> folds.Folds:
     """The folds that the arguments describe."""
-    kind, n, y = _kind_of_folds(arguments), len(examples.y), examples.y
-    defaults: dict[str, Any] = {"k": arguments.default_k, "test": 0.25, "p": 2, "repeat": 1}
-    given = {name: getattr(arguments, name) for name in defaults}
-    k, test, p, repeat = (default if given[name] is None else given[name] for name, default in defaults.items())
-    if kind == "grouped":
-        return folds.grouped(examples.groups, k)
-    if kind == "leave-one-out":
-        return folds.leave_one_out(n)
-    if kind == "leave-p-out":
-        return folds.leave_p_out(n, p)
-    make: Callable[[int], folds.Folds] = {
-        "stratified": lambda seed: folds.stratified(y, k, seed=seed),
-        "v-fold": lambda seed: folds.v_fold(n, k, seed=seed),
-        "hold-out": lambda seed: folds.hold_out(n, test, y=y, seed=seed),
-    }[kind]
-    return folds.repeated(make, repeat, seed=arguments.seed)
+    options, make = _KINDS[_kind_of_folds(arguments)]
+    how: dict[str, Any] = {"k": arguments.default_k, "test": 0.25, "p": 2, "repeat": 1}
+    how |= {name: given for name in how if (given := getattr(arguments, name)) is not None}
+    if "repeat" not in options:
+        return make(examples, how, arguments.seed)
+    return folds.repeated(lambda seed: make(examples, how, seed), how["repeat"], seed=arguments.seed)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...logs.transport import Record
 from ...records.people.questions import Question, read_question, write_question
-from ...runtime.text import to_number
+from ...runtime.text import number_in
 from .numbers import MOST_NAMES, Numbers
 from .query import BadQuery, Condition, Query
 
@@ -266,11 +266,8 @@ def _numbers(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from ((f"{name}[{i}]", float(v)) for i, v in enumerate(value) if isinstance(v, int | float))
         elif isinstance(value, int | float):
             yield name, float(value)
-        elif isinstance(value, str) and len(value) <= _MOST_VALUE:
-            try:
-                yield name, to_number(value)
-            except ValueError:
-                continue
+        elif isinstance(value, str) and len(value) <= _MOST_VALUE and (number := number_in(value)) is not None:
+            yield name, number
 
 
 def _fact(name: str, text: str) -> str:

@@ -6,7 +6,7 @@ All parts must hold. ``prize*`` finds words that begin so, and a word or phrase 
 import re
 from typing import NamedTuple
 
-from ...runtime.text import to_number
+from ...runtime.text import number_in
 from ..answer import Unusable
 
 MOST = 500  # characters of a query
@@ -31,10 +31,7 @@ class Condition(NamedTuple):
     @property
     def number(self) -> float | None:
         """The value as a number, if it is one."""
-        try:
-            return to_number(self.value)
-        except ValueError:
-            return None
+        return number_in(self.value)
 
 
 class Query(NamedTuple):

@@ -22,8 +22,8 @@ _TOKEN_FILE = "page-key"  # noqa: S105 - a file's name; version 0.1.0 had "page-
 _DOOR_FILE = "open-page.html"
 
 
-class LabellingPage:
-    """Serves the page, inside a ``with`` block or between `start` and `close`.
+class LabellingPage(PageServer):
+    """The page, at an address that a person can open; it serves inside a ``with`` block.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ class LabellingPage:
 
     def __init__(self, service: LabellingService, settings: Settings) -> None:
         token = _token(settings.daemon.state_dir)
-        self._server = PageServer(service, settings, token)
+        super().__init__(service, settings, token)
         host = settings.labelling.host
-        shown = _own_address(self._server.address_family) if host in _WILDCARDS else host
+        shown = _own_address(self.address_family) if host in _WILDCARDS else host
         shown = f"[{shown}]" if ":" in shown else shown
-        self.url = f"http://{shown}:{self._server.port}/#token={token}"
+        self.url = f"http://{shown}:{self.port}/#token={token}"
         self._door = settings.daemon.state_dir / _DOOR_FILE
 
     def door(self) -> str:
@@ -56,21 +56,14 @@ class LabellingPage:
 
     def start(self) -> None:
         """Start serving, on another thread."""
-        self._server.start()
-        logger.info("serving the labelling page on %s, port %d", *self._server.server_address[:2])
+        super().start()
+        logger.info("serving the labelling page on %s, port %d", *self.server_address[:2])
 
     def close(self) -> None:
         """Stop serving; every acknowledged answer is durable."""
         self._door.unlink(missing_ok=True)
-        self._server.closing.set()
-        self._server.close()
-
-    def __enter__(self) -> "LabellingPage":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self.closing.set()
+        super().close()
 
 
 def _own_address(family: int) -> str:

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from ...logs.transport import Headers
-from ...runtime.libraries import LibraryMissing
+from ...runtime.libraries import needing
 from .base import BadRecord, Built, Fields, show
 
 MAGIC = 0  # the first byte, as Confluent's serializers write it
@@ -120,10 +120,8 @@ def make_reader(schemas: Sequence[Any]) -> Callable[[bytes], Fields]:
 
 
 def _fastavro() -> ModuleType:
-    try:
+    with needing("Avro needs fastavro", "avro"):
         import fastavro
-    except ImportError:
-        raise LibraryMissing("Avro needs fastavro", "avro") from None
     return fastavro
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...logs.transport import Record
 from ...runtime.folders import FileError
-from ...runtime.text import to_number, to_whole
+from ...runtime.text import number_in, to_number, to_whole
 from ..classes import is_blank
 from ..codec import Codec
 from ..columns import MEANINGS, Columns, canonical
@@ -96,10 +96,8 @@ def _converted(read: Callable[[str], Any], cell: str, where: str) -> Any:
 
 def _time(cell: str) -> str | float:
     """A time as a label has it: a number, or a text in ISO 8601."""
-    try:
-        return to_number(cell)
-    except ValueError:
-        return cell
+    number = number_in(cell)
+    return cell if number is None else number
 
 
 _READ: Mapping[str, Callable[[str], Any]] = {

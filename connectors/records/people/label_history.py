@@ -106,11 +106,11 @@ class LabelHistory:
             if record.value is None:
                 continue
             try:
-                change = self._codec.decode_change(record)
-                if change is not None:
-                    self._change(record.partition, change)
+                said = self._codec.decode_label(record)
+                if isinstance(said, ClassChange):
+                    self._change(record.partition, said)
                 else:
-                    yield self._enter(record)
+                    yield self._enter(record, said)
             except BadRecord:
                 self.n_refused += 1
 
@@ -130,8 +130,7 @@ class LabelHistory:
                 label = entry.label._replace(y=change.new, op=op)
                 self.holding[place] = entry._replace(label=label, after=change.new)
 
-    def _enter(self, record: Record) -> Entry:
-        said = self._codec.decode_label(record)
+    def _enter(self, record: Record, said: Label) -> Entry:
         heard = self._heard[record.partition]
         label = heard.changes.as_now(said)
         place = Place(record.partition, label.id)

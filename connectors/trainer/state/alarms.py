@@ -5,19 +5,22 @@ What they say follows from the events and labels alone.  So a repetition after a
 
 import json
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from streamsvm.alarms import ErrorAlarm, InputAlarm
 from streamsvm.alarms.alarm import MOST_NAMES
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ...records.classes import ClassLabel
 
 logger = logging.getLogger(__name__)
 
 ERRORS, INPUTS = "errors", "inputs"
-_NUMBERS = frozenset({float, int, bool})  # the usual features, which are looked at in less time
 
 
 class Alert(NamedTuple):
@@ -57,23 +60,18 @@ class Alarms:
     def __init__(self) -> None:
         self.errors, self.inputs = ErrorAlarm(), InputAlarm()
 
-    def see(self, x: Mapping[Any, Any], offset: int) -> list[Alert]:
-        """Take in the features of an event; those that are no numbers, or beyond the 256th, are passed over."""
-        was_muted = self.inputs.muted
-        if len(x) > MOST_NAMES or not _NUMBERS.issuperset(map(type, x.values())):
-            x = {name: v for name, v in islice(x.items(), MOST_NAMES) if isinstance(v, float | int)}
-        self.inputs.update(x)
-        if self.inputs.muted and not was_muted:
-            logger.warning("features move all the time: no further alarm of them is reported until they calm down")
-        return _heard(self.inputs, INPUTS, offset)
+    def see(self, rows: NamedRows, offsets: Sequence[int]) -> Iterator[Alert]:
+        """Take in the numbers of events, given the offsets of their records."""
+        for place in self.inputs.update_many(rows):
+            if self.inputs.muted:
+                logger.warning("features move all the time: no further alarm of them is reported until they calm down")
+            yield Alert(INPUTS, self.inputs.cause, offsets[place])
 
-    def learn(self, answers: Iterable[tuple[bool, ClassLabel, int]]) -> list[Alert]:
+    def learn(self, answers: Sequence[tuple[bool, ClassLabel, int]]) -> Iterator[Alert]:
         """Take in labels: whether the prediction was wrong, the class, and the offset of the event."""
-        found = []
-        for is_wrong, label, offset in answers:
-            self.errors.update(is_wrong, label)
-            found += _heard(self.errors, ERRORS, offset)
-        return found
+        are_wrong, labels = np.array([each[0] for each in answers], bool), [each[1] for each in answers]
+        for place in self.errors.update_many(are_wrong, labels):
+            yield Alert(ERRORS, self.errors.cause, answers[place][2])
 
     def to_blobs(self) -> dict[str, bytes]:
         """Both alarms, for a checkpoint."""
@@ -86,5 +84,10 @@ class Alarms:
             self.inputs = InputAlarm.from_bytes(blobs["alarms.inputs"])
 
 
-def _heard(alarm: ErrorAlarm | InputAlarm, kind: str, offset: int) -> list[Alert]:
-    return [Alert(kind, alarm.cause, offset)] if alarm.drift_detected else []
+def numbers_of(xs: Iterable[Mapping[Any, Any]]) -> NamedRows:
+    """What `InputAlarm` takes in of events: their numbers, of the first 256 features at most."""
+    return NamedRows.of([{name: v for name, v in islice(x.items(), MOST_NAMES) if _is_number(v)} for x in xs])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) <= sys.float_info.max)

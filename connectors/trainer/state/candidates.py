@@ -45,7 +45,7 @@ from .join import Join
 from .lesson import Lesson
 from .rechecks import Rechecks
 from .tuning import MOST_LEFT_OUT, Tuning, finished
-from .undecided import OPEN, Undecided, audits
+from .undecided import OPEN, Undecided
 
 EventId = str | int
 
@@ -128,32 +128,24 @@ class Labelling:
         The configuration.
     join
         Keeps the events that wait for labels.  An event that it has forgotten is not asked about.
-    scaler
-        Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
+    made_by
+        What makes the model's features, as of `Trained`.
     number
         Number of the partition.
-    records
-        What makes the features of raw events; None: events are not raw.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        join: Join,
-        scaler: WarmupScaler | None,
-        number: int,
-        records: Records | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, join: Join, made_by: Records | WarmupScaler | None, number: int) -> None:
         labelling, name = settings.labelling, f"{settings.log.topic}-{number}"
         self._join = join
         shown = (labelling.text, labelling.image) if settings.log.format == "json" else ()
-        self._candidates = Candidates(labelling.reservoir, settings.codec(), records or scaler, shown)
-        self._is_raw, is_mixed = records is not None, labelling.selection == "mixed"
-        self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
+        self._candidates = Candidates(labelling.reservoir, settings.codec(), made_by, shown)
+        self._is_raw, is_mixed = isinstance(made_by, Records), labelling.selection == "mixed"
+        self.ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
         is_multiclass = settings.label.vocabulary is not None
-        self._stopping = None if audits(settings) else _stopping(labelling, is_multiclass)
-        self._undecided = Undecided(settings.audit, labelling.max_fraction, name) if audits(settings) else None
+        is_sample = settings.audit < 1.0  # only some labels come: those that are asked for because of decisions
+        self._undecided = Undecided(settings.audit, labelling.max_fraction, name) if is_sample else None
+        self._stopping = None if is_sample else _stopping(labelling, is_multiclass)
         self._open = labelling.open or (OPEN if self._undecided else 0)
         has_words = settings.log.format == "json" and self._undecided is None  # other formats have no texts for people
         words = labelling.seed_words if has_words else ()
@@ -178,7 +170,7 @@ class Labelling:
             is_several=is_multiclass,
         )
         features = self._candidates.features
-        self.tuning = Tuning(settings, join, self.loop, features, is_scaled=scaler is not None)
+        self.tuning = Tuning(settings, join, self.loop, features, is_scaled=isinstance(made_by, WarmupScaler))
         join.when_forgotten.append(self._candidates.discard)
 
     def offer(self, event: Event, now: int) -> None:
@@ -190,16 +182,12 @@ class Labelling:
         if self._undecided and said and not self._undecided.wants(event.key, said):
             return
         if self.loop.offer(event.key, value, now):
-            self._ids[event.key] = event.id
+            self.ids[event.key] = event.id
             if str(event.id) in self._first:
                 self.loop.suggest([event.key])
             self._look_for_words(event.key, value)
-            if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
+            if len(self.ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
-
-    def know(self, key: int, id_: EventId) -> None:
-        """Remember the id of a candidate that has come back."""
-        self._ids[key] = id_
 
     def counts(self, key: int, said: Decision) -> bool:
         """Whether the label of an event, of which this was decided, says how often decisions are wrong."""
@@ -232,7 +220,7 @@ class Labelling:
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
         asked = set(self._asked())
-        self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
+        self.ids = {key: id_ for key, id_ in self.ids.items() if key in asked or key in self._candidates}
 
     def doubtful(self, model: Model) -> dict[int, ClassLabel]:
         """The newest answers that look wrong and are worth another question, by event."""
@@ -276,10 +264,6 @@ class Labelling:
         """The events with open questions whose annotators disagree, so that one more of them is asked."""
         return self.votes.unresolved(self._asked())
 
-    def id_of(self, key: int) -> EventId:
-        """The id of an event that a question is open about, as the event has it."""
-        return self._ids[key]
-
     def counted(self, names: Iterable[str]) -> dict[str, int]:
         """These counts of the loop, by their names in a status, which have no "n_"."""
         counts = self.loop.counts
@@ -289,14 +273,14 @@ class Labelling:
     def to_bytes(self) -> bytes:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
-        ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
+        ids = json.dumps(list(self.ids.items()))  # JSON of the standard library: ids are integers of any size
         own = {name: getattr(self, name).state() for name in _IN_CHECKPOINTS}
         return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own, "words": self._n_with_words})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
-        self._ids = dict(json.loads(state["ids"]))
+        self.ids = dict(json.loads(state["ids"]))
         for name in _IN_CHECKPOINTS:
             if name in state:  # an older version counted no answers, or tuned nothing
                 getattr(self, name).restore(state[name])

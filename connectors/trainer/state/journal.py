@@ -64,6 +64,7 @@ class Journal:
     def __init__(self, path: Path, past: Sequence[Cut] = (), n_tries: int = 0) -> None:
         self._sum = 0  # of all lines so far
         texts = [*map(_text, past), *([b"try"] * (n_tries - 1) if n_tries else [b"done"])]
+        self._path = path
         replace_private(path, b"".join([self._line(text) for text in texts]))
         self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
@@ -86,10 +87,10 @@ class Journal:
     def _write(self, text: bytes) -> bytes:
         """Append a line; return it with its checksum."""
         line = self._line(text)
-        with naming(Path(self._file.name)):
+        with naming(self._path):
             written = self._file.write(line)
         if written != len(line):
-            raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written", str(self._file.name))
+            raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written", str(self._path))
         return line
 
 

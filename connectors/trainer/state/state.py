@@ -252,7 +252,7 @@ class State:
             breaker=Breaker(settings.daemon.max_bad),
             # An older version left the counts to the decider.
             decided=Decided(classes, single.decider.tallies if single and single.decider else None),
-            labelling=Labelling(settings, join, scaler, number, single.records)
+            labelling=Labelling(settings, join, single.made_by or scaler, number)
             if settings.log.questions and single
             else None,
             estimates=_estimates(settings, models),

@@ -14,15 +14,8 @@ from streamsvm.active import Choice, Reason, Selection
 from streamsvm.active.choosing.selection import chosen
 from streamsvm.conformal import Decision
 
-from ...settings.sections import Settings
-
 OPEN = 100  # questions that wait at once by default: none depends on the answers to the others
 _SAVED = 100.0  # questions that a share of the events may save up
-
-
-def audits(settings: Settings) -> bool:
-    """Whether only some labels come: those that the trainer asks for because of its decisions."""
-    return settings.audit < 1.0
 
 
 class Undecided(Selection):

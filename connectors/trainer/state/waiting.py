@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -81,14 +82,17 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
         return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
 
     def numbers(labels: Iterable[ClassLabel | None]) -> np.ndarray:
-        found = [ABSENT if label is None else classes.number_of(label) for label in labels]
-        return np.array(found, dtype=np.int8 if classes.are_two else np.int16)
+        found = [*labels]
+        number = {label: ABSENT if label is None else classes.number_of(label) for label in {*found}}
+        return np.array([number[label] for label in found], dtype=np.int8 if classes.are_two else np.int16)
 
     taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
     taught_y[[entry.taught == FORGET for entry in entries]] = _TAKEN_BACK
     predicted = {} if classes.are_two else {"predicted": numbers(entry.told.predicted for entry in entries)}
     verdicts = [verdict and to_json(verdict) for verdict in map(attrgetter("told.verdict"), entries)]
-    decisions = map(attrgetter("told.decision"), entries)
+    decisions = [entry.told.decision for entry in entries]
+    values = np.fromiter(chain.from_iterable(filter(None, decisions)), np.float64)
+    lengths = [ABSENT if said is None else values.itemsize * len(said) for said in decisions]
     return {
         "key": np.fromiter(kept, np.int64, len(kept)),
         **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
@@ -98,7 +102,8 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
         "taught_y": taught_y,
         "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
         **predicted,
-        **packed("decision", [None if said is None else np.array(said).tobytes() for said in decisions]),
+        "decision": values.view(np.uint8),
+        "decision_length": np.array(lengths, dtype=np.int64),
         **(packed("verdict", verdicts) if any(verdicts) else {}),
         **packed("value", [entry.value for entry in entries]),
         **packed("entity", [entry.entity for entry in entries]),

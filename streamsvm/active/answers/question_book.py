@@ -307,8 +307,8 @@ class QuestionBook:
             return None
         question_id = newest.question_id
         card = self._find(question_id)
-        if card is None or not _holds(card, who, newest.y):
-            return None
+        if card is None or not (card.said.get(who) == newest.y if card.answers > 1 else card.by == who):
+            return None  # it is not the answer that holds, or one of several that the question wants
         self._closed.pop(question_id, None)
         self.release(who)
         self._open[question_id] = _without(card, who)
@@ -321,11 +321,6 @@ class QuestionBook:
     def _note(self, who: str, answer: Given) -> None:
         others = [given for given in self._given.get(who, ()) if given.question_id != answer.question_id]
         self._given[who] = deque([*others, answer], maxlen=KEPT)
-
-
-def _holds(card: _Card, who: str, y: bool) -> bool:
-    """Whether the answer of an annotator is the one that holds, or one of several that the question wants."""
-    return card.said.get(who) == y if card.answers > 1 else card.by == who
 
 
 def _without(card: _Card, who: str) -> _Card:

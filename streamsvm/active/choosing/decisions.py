@@ -103,11 +103,6 @@ def learner_of(model: Any) -> Any:
     return learner_of(model[-1]) if isinstance(model, compose.Pipeline) else model
 
 
-def largest_violation(model: Any) -> float:
-    """The `delta` of a learner, or of the last step of a pipeline; 0 if it has none."""
-    return float(getattr(learner_of(model), "delta", 0.0))
-
-
 def closest_of_rare(model: Any, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:
     """The candidate closest to the boundary of a drawn class, if one lies inside the margin; otherwise of all.
 

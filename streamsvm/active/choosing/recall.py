@@ -165,13 +165,10 @@ class RecallProof:
         self._lefts.append(self.n_left)
         self._founds.append(self._found)
         self._said.append(y is not False)
-        self._take(y)
+        self.chosen(y)
 
     def chosen(self, y: bool | None) -> None:
         """Take the answer about an example of the set that was not drawn at random."""
-        self._take(y)
-
-    def _take(self, y: bool | None) -> None:
         self._hidden = None
         self.n_left -= 1
         self._found += y is not False
@@ -180,16 +177,11 @@ class RecallProof:
 
     def missed_at_most(self) -> int:
         """How many positives are at most not known, with this confidence."""
-        if self._hidden is None:
-            self._hidden = self._most_hidden()
+        if self._hidden is None:  # the largest number of positives in the rest that is not rejected
+            limit = 1.0 / (1.0 - self.confidence)
+            are_all = self._stake(self.n_left) < limit
+            self._hidden = self.n_left if are_all else _most(self.n_left, lambda n: self._stake(n) < limit)
         return self._hidden + self._doubtful
-
-    def _most_hidden(self) -> int:
-        """The largest number of positives in the rest that is not rejected."""
-        limit = 1.0 / (1.0 - self.confidence)
-        if self._stake(self.n_left) < limit:
-            return self.n_left
-        return _most(self.n_left, lambda missed: self._stake(missed) < limit)
 
     def _stake(self, missed: int) -> float:
         """What the bets against so many positives in the rest have become, from 1."""

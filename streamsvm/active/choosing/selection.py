@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from streamsvm.active.choosing.decisions import closest_of_rare, decisions, half_leads, largest_violation, margins
+from streamsvm.active.choosing.decisions import closest_of_rare, decisions, half_leads, learner_of, margins
 from streamsvm.active.choosing.pool import EMPTY, Pool
 from streamsvm.core import arguments
 from streamsvm.core.blocks import BLOCK, MIN_QUERIES
@@ -276,7 +276,7 @@ class AutoActiveSelection(Selection):
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         keys = drawn(pool, self.at_most, rng)
-        reach = 1.0 + 0.5 * largest_violation(model)
+        reach = 1.0 + 0.5 * float(getattr(learner_of(model), "delta", 0.0))  # delta: its largest violation
         f, block, enough = np.empty(0), MIN_QUERIES, len(keys)
         while len(f) < len(keys):
             f = np.append(f, margins(model, pool.rows(keys[len(f) : len(f) + block])))

@@ -19,8 +19,6 @@ from streamsvm.active.choosing.selection import POOL
 from streamsvm.active.choosing.stopping import CONFIDENCE, Answered, StoppingRule, Verdict
 from streamsvm.core import arguments
 
-BOUNDARY, EXPLORE, AUDIT = "boundary", "explore", "audit"  # why a question was asked; the last two are random
-
 
 @dataclass
 class MarginExhausted(StoppingRule):
@@ -83,12 +81,12 @@ class MarginExhausted(StoppingRule):
         return self._outside >= self.pool
 
     def observe(self, answered: Answered) -> None:
-        if answered.reason == BOUNDARY:
+        if answered.reason == "boundary":
             if abs(answered.margin) < 1.0:
                 self._outside = self._audited = 0
             elif not self._auditing:
                 self._outside += 1
-        elif answered.reason in (EXPLORE, AUDIT) and self._auditing:
+        elif answered.reason in ("explore", "audit") and self._auditing:
             if answered.violates:
                 self._outside = self._audited = 0
                 self._found += 1

@@ -362,7 +362,7 @@ def feature_major(matrix: Any, dtype: type = np.float64) -> np.ndarray:
 
 
 def _entries_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the entries of each row begin, their columns in order, and their values; without zeros if these are many.
+    """Where the entries of each row begin, their columns in order, and their values; without zeros if most are.
 
     Zeros do not change an inner product, and where they are few, leaving them out costs more than it saves.
     """

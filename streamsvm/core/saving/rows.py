@@ -6,8 +6,8 @@ from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.saving.snapshot import Arrays, every, require, require_array
 
 
-def require_rows(arrays: Arrays, n: int, n_features: int) -> None:
-    """Check `starts`, `columns` and `values` of n examples, or raise a SnapshotError.
+def require_rows(arrays: Arrays, n: int, n_features: int) -> np.ndarray:
+    """Check `starts`, `columns` and `values` of n examples, or raise a SnapshotError; return the squared norms, (n,).
 
     The columns of an example must rise, and its values must be features other than 0 of a permitted size.
     """
@@ -15,19 +15,20 @@ def require_rows(arrays: Arrays, n: int, n_features: int) -> None:
     columns = require_array(arrays, "columns", np.int64, (int(starts[-1]),))
     values = require_array(arrays, "values", np.float64, (int(starts[-1]),))
     require(starts[0] == 0 and every(starts[1:] >= starts[:-1]), "'starts' does not rise from 0")
-    require_places(starts, columns, n_features, "an example")
+    rows = require_places(starts, columns, n_features, "an example")
     with np.errstate(over="ignore"):
-        sq = np.bincount(rows_at(starts), np.square(values), n)
+        sq = np.bincount(rows, np.square(values), n)
     require(every(values != 0.0) and every(sq < LARGEST_SQUARED_NORM), "a feature is 0, not a number, or too large")
+    return sq
 
 
-def require_places(starts: np.ndarray, columns: np.ndarray, n_features: int, owner: str) -> None:
-    """Raise a SnapshotError unless compressed rows have these many features at most, each row's rising."""
+def require_places(starts: np.ndarray, columns: np.ndarray, n_features: int, owner: str) -> np.ndarray:
+    """Raise a SnapshotError unless compressed rows have these many features at most, each row's rising.
+
+    Returns the row of each entry.
+    """
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     require(every((columns >= 0) & (columns < n_features)), f"a feature is not among {n_features}")
-    rises = (np.diff(columns) > 0) | (np.diff(rows_at(starts)) > 0)
+    rises = (columns[1:] > columns[:-1]) | (rows[1:] > rows[:-1])
     require(every(rises), f"the features of {owner} are not in order")
-
-
-def rows_at(starts: np.ndarray) -> np.ndarray:
-    """The row of each entry of compressed rows."""
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return rows

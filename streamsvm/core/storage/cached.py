@@ -9,8 +9,7 @@ import numpy as np
 
 from streamsvm.core.expansion import CACHE_BYTES, HAND, ROWS, Expansion
 from streamsvm.core.rows import MIN_CACHED_ROWS, shift_rows
-
-GROWTH = 8  # times as much memory as the rows need, but no more than the cache may have
+from streamsvm.core.storage.features import doubled
 
 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
@@ -61,7 +60,7 @@ def _memory(rows: np.ndarray) -> np.ndarray:
 def _in_more_memory(s: Expansion, R: int, width: int) -> np.ndarray:
     """The rows in fresh memory: so many, so wide, and the beginning of more."""
     needed = R * width
-    size = max(needed, min(GROWTH * needed, int(s.counts[CACHE_BYTES]) // 4))
+    size = max(needed, min(doubled(max(1, s.rows.size), needed), int(s.counts[CACHE_BYTES]) // 4))
     rows = np.empty(size, np.float32)[:needed].reshape(R, width)
     used = int(s.counts[ROWS])
     filled = min(width, int(s.row_length[:used].max(initial=0)))

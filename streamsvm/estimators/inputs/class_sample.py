@@ -31,7 +31,7 @@ def _priorities_of_block(block: int) -> list[int]:
 
 
 class ClassSample:
-    """The sample of one class.
+    """The sample of one class; `ages` tells whether `drop_old` will be called.
 
     Attributes
     ----------
@@ -47,13 +47,14 @@ class ClassSample:
         Number of their features; it may be too large, which `narrow` mends.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, ages: bool) -> None:
         self.kept: dict[int, Kept] = {}
         self.room = room
         self.most = ANY if room else 0
         self.limit = self.most
         self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
-        self._oldest: list[tuple[int, int]] = []  # the same of ages and ids
+        self._oldest: list[tuple[int, int]] = []  # the same of ages and ids, if the old ones leave
+        self._ages = ages
         self.n_values = 0
 
     def put(self, examples: Iterable[Kept]) -> None:
@@ -62,7 +63,8 @@ class ClassSample:
         for example in examples:
             self.n_values += len(example.values)
             heapq.heappush(self._largest, (-example.priority, example.id))
-            heapq.heappush(self._oldest, (example.born, example.id))
+            if self._ages:
+                heapq.heappush(self._oldest, (example.born, example.id))
             kept[example.id] = example
         if self.n_values > MAX_VALUES:
             self.narrow()
@@ -70,7 +72,7 @@ class ClassSample:
             del kept[self._last().id]
         if max(len(self._largest), len(self._oldest)) > 2 * self.room:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
-            self._oldest = sorted((other.born, other.id) for other in kept.values())
+            self._oldest = sorted((other.born, other.id) for other in kept.values() if self._ages)
         self.limit = self.most if len(kept) < self.room else self._last().priority if kept else 0
 
     def drop(self, id: int) -> None:

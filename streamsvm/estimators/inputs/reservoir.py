@@ -58,7 +58,7 @@ class Reservoir:
     """
 
     def __init__(self, size: int, span: int | None = None, by_time: bool = True) -> None:
-        self._classes = (ClassSample(size // 2), ClassSample(size // 2))
+        self._classes = tuple(ClassSample(size // 2, span is not None) for _ in range(2))
         self._span, self._by_time = span, by_time
         self._edge = -LARGEST_COUNT  # number or time up to which examples are too old, by the last block
         self._parts = Parts()  # examples beside those of `_classes`, not all of which stay
@@ -347,7 +347,6 @@ def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: in
     require(every(np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT), "an example's age is too large")
     boxes = arrays["boxes"]
     require(every((boxes > 0.0) & (boxes <= LARGEST_MERGED_BOX)), "a box of its reservoir is invalid")
-    require_rows(arrays, n, n_features)
+    sq = require_rows(arrays, n, n_features)
     if kernel is not None:
-        sq = np.bincount(np.repeat(np.arange(n), np.diff(arrays["starts"])), arrays["values"] ** 2, n)
         require(every(np.abs(self_products(kernel, sq)) <= LARGEST_KERNEL_VALUE), "a kernel value is too large")

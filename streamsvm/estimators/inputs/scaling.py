@@ -23,6 +23,7 @@ from streamsvm.core.scaling.state import (
     ACTIVE,
     APART,
     CLIP,
+    COUNTS,
     DUE,
     FAR,
     FAR_SQUARE,
@@ -326,12 +327,8 @@ class RunningScale:
             return {}
         if n_features > len(c.place):
             c = with_room(c, n_features, len(c.m))
-        n_places = int(c.counts[PLACES])
-        arrays = {name: getattr(c, name)[:n_features] for name in OF_FEATURES}
-        arrays |= {name: getattr(c, name)[:n_places] for name in OF_PLACES}
-        return {
-            PREFIX + name: array.copy() for name, array in (arrays | {"totals": c.totals, "counts": c.counts}).items()
-        }
+        lengths = _lengths(n_features, int(c.counts[PLACES]))
+        return {PREFIX + name: getattr(c, name)[:n].copy() for name, n in lengths.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], n_features: int) -> None:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
@@ -340,7 +337,8 @@ class RunningScale:
         counts = require_array(arrays, PREFIX + "counts", np.int64, (None,))
         if len(counts) == ZEROS and PREFIX + "m" in arrays:  # written before gaps were filled
             unknown = {PREFIX + "last": arrays[PREFIX + "m"], PREFIX + "excess": np.zeros(int(counts[PLACES]))}
-            arrays, counts = {**arrays, **unknown}, np.append(counts, 0)
+            counts = np.append(counts, 0)
+            arrays = {**arrays, **unknown, PREFIX + "counts": counts}
         require(counts.shape == self.state.counts.shape, "the counts of the scale have another length")
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
@@ -353,9 +351,14 @@ class RunningScale:
         require(flags <= {0, 1}, "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
-        own = {name: require_array(arrays, PREFIX + name, DTYPES[name], (n_features,)).copy() for name in OF_FEATURES}
-        own |= {name: require_array(arrays, PREFIX + name, DTYPES[name], (n_places,)).copy() for name in OF_PLACES}
-        totals = require_array(arrays, PREFIX + "totals", np.float64, self.state.totals.shape).copy()
-        c = Scaling(**own, x=np.zeros(n_places), totals=totals, counts=counts.copy(), limits=self.state.limits.copy())
+        lengths = _lengths(n_features, n_places)
+        own = {name: require_array(arrays, PREFIX + name, DTYPES[name], (n,)).copy() for name, n in lengths.items()}
+        c = Scaling(**own, x=np.zeros(n_places), limits=self.state.limits.copy())
         require_scale(c)
         self.state = c
+
+
+def _lengths(n_features: int, n_places: int) -> dict[str, int]:
+    """The lengths of a scale's arrays in a snapshot, by name."""
+    of_all = {"totals": SPREAD + 1, "counts": COUNTS}
+    return dict.fromkeys(OF_FEATURES, n_features) | dict.fromkeys(OF_PLACES, n_places) | of_all

@@ -35,11 +35,8 @@ def each(margins: Any, n: int, said_of: Callable[[Any], Any]) -> list:
     margins = margins.tolist() if isinstance(margins, np.ndarray) else list(margins)
     if len(margins) != n:
         raise ValueError(f"margins has {len(margins)} entries for {n} rows of X; one for each row is needed")
-    return [None if margin is None or _is_nan(margin) else said_of(margin) for margin in margins]
-
-
-def _is_nan(margin: Any) -> bool:
-    return isinstance(margin, float) and math.isnan(margin)
+    unknown = [margin is None or (isinstance(margin, float) and math.isnan(margin)) for margin in margins]
+    return [None if nothing else said_of(margin) for margin, nothing in zip(margins, unknown, strict=True)]
 
 
 def each_row(margins: Any, keys_of: Callable[[int], Sequence[Any]]) -> Any:

@@ -321,12 +321,14 @@ def learn_queries(
         while done < len(margins):
             members = members_of(state)
             try:
-                # 2. Members leave that the next example replaces, or that are too old or too many.
-                leaving = before is not None and (done in returning or eviction.is_due(state, int(now[done])))
+                # 2. Members leave that the next example replaces, or that are too many; compiled code lets old ones go.
+                is_full = eviction.is_full(state)
+                leaving = before is not None and (done in returning or is_full)
                 own_value = _value_of(state, block.part(done, done + 1)) if leaving else math.nan
                 if done in returning:
                     forget_slots(state, eviction.replaced_by(state, block, done))
-                eviction.make_way(state, int(now[done]))
+                if is_full:
+                    eviction.make_way(state, int(now[done]))
                 # 3. The part ends before the next one that lets a member leave, and at the next look.
                 end = done + eviction.fitting(state, len(margins) - done)
                 end = min(end, done + state.next_look - state.n_seen)

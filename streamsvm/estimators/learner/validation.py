@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, NAMES, is_bounded, largest_self_product
 from streamsvm.estimators.inputs.checks import culprit_of, not_finite, too_large
+from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.learner.state import State
 
@@ -23,10 +24,13 @@ def validate_one(state: State, x: Mapping[Hashable, Any]) -> None:
 
 def validate_many(state: State, X: Any) -> None:
     """Raise the ValueError or TypeError that learning would raise for these rows."""
-    features, scale = state.features.copy(), state.scale.copy()
+    features = state.features
+    if not (isinstance(X, NamedRows) and all(name in features.columns for name in X.names)):  # There may be new ones.
+        features = features.copy()
     for rows, raw, _ in features.raw_batches(X, learning=True):
-        scale.fit_room(features)
         if not is_bounded(state.kernel):
+            scale = state.scale.copy()
+            scale.fit_room(features)
             require_kernel(state, rows.start, scale.queries(raw).sq)
 
 

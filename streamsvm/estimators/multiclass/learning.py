@@ -279,19 +279,13 @@ class JointLearning(BinaryModels):
     def _teach(self, label: Hashable, own: int, margins: dict[Any, np.ndarray]) -> None:
         """Let the models of a new class learn members of the others, except the class's first example."""
         for key, numbers, born, positive in self._to_teach(label):
-            others = numbers != own
-            taught = margins.setdefault(("members", key), no_margins(int(others.sum())))
-            self._teach_members(self._models[key], numbers[others], born[others], positive, taught)
-
-    def _teach_members(
-        self, state: State, numbers: np.ndarray, born: np.ndarray, positive: bool, taught: np.ndarray
-    ) -> None:
-        """Let a model learn members of others as examples of one sign."""
-        for b in range(n_learned(taught), len(numbers), blocks.BLOCK):
-            chunk = slice(b, b + blocks.BLOCK)
-            slots = self._union.slots_of(numbers[chunk])
-            signs, weights = np.full(len(slots), positive), self._union.weights[slots]
-            lo, hi, ages = learning.boxes_of(state, signs, weights, born[chunk])
-            raw = self._union.raw(slots)
-            block = Examples(self._union.queries(slots), lo, hi, numbers[chunk], False, ages, raw)
-            learning.learn_queries(state, block, taught[chunk], counts=False)
+            state, numbers, born = self._models[key], numbers[numbers != own], born[numbers != own]
+            taught = margins.setdefault(("members", key), no_margins(len(numbers)))
+            for b in range(n_learned(taught), len(numbers), blocks.BLOCK):
+                chunk = slice(b, b + blocks.BLOCK)
+                slots = self._union.slots_of(numbers[chunk])
+                signs, weights = np.full(len(slots), positive), self._union.weights[slots]
+                lo, hi, ages = learning.boxes_of(state, signs, weights, born[chunk])
+                q, raw = self._union.queries(slots), self._union.raw(slots)
+                block = Examples(q, lo, hi, numbers[chunk], False, ages, raw)
+                learning.learn_queries(state, block, taught[chunk], counts=False)

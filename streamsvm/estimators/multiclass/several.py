@@ -100,10 +100,6 @@ class MulticlassSVM(ForgettingModels):
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
-    @property
-    def _n_models(self) -> int:
-        return len(self._keys(self.labels))
-
     def _decide_one(self, x: dict) -> np.ndarray:
         raw = self._row_of(x, learning=False)
         margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._common.scale.queries(raw))
@@ -113,7 +109,7 @@ class MulticlassSVM(ForgettingModels):
         return margins[0]
 
     def _decide_many(self, X: Any) -> np.ndarray:
-        margins = np.empty((n_rows(X), self._n_models))
+        margins = np.empty((n_rows(X), len(self._keys(self.labels))))
         for rows, q in batches(self._common, X, learning=False):
             margins[rows] = self._decide(q)
         if not np.isfinite(margins).all():

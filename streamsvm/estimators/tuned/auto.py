@@ -169,10 +169,6 @@ class AutoLASVM(Predictor, CandidateModels):
     def _seen(self) -> State:
         return self._state
 
-    def _candidate(self, number: int) -> LASVM:
-        """One of the models, as a learner of its own that shares its state."""
-        return self._new(self._tuner.candidates[number].setting)._over(self._models[number])
-
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def _content(self) -> Content:
@@ -211,10 +207,11 @@ class AutoLASVM(Predictor, CandidateModels):
 
     def _learned_content(self) -> Content:
         self._settle()
+        of = self._tuner.candidates
         meta = {
             "n_seen": self.n_seen,
             "next_id": self.next_id,
             "tuner": self._tuner.to_plain(),
-            "digests": [self._candidate(number).digest() for number in self._models],
+            "digests": [self._new(of[number].setting)._over(own).digest() for number, own in self._models.items()],
         }
         return meta, {}

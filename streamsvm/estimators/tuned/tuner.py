@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamsvm.core.saving import plain
 from streamsvm.core.saving.snapshot import require
-from streamsvm.estimators.tuned import plain_state
 from streamsvm.estimators.tuned.tuning import (
     AHEAD,
     CHECK,
@@ -81,8 +81,8 @@ class Tuner:
     fresh: FreshChallenger = field(default_factory=FreshChallenger)
     work: Work = field(default_factory=Work)
     history: list[Promotion] = field(default_factory=list)
-    judged: tuple[int, int] = field(default=(0, 0), metadata=plain_state.LATER)
-    lag: int = field(default=0, metadata=plain_state.LATER)
+    judged: tuple[int, int] = field(default=(0, 0), metadata=plain.LATER)
+    lag: int = field(default=0, metadata=plain.LATER)
 
     def evenly(self, positive: np.ndarray) -> tuple[Self, np.ndarray]:
         """The tuner after records with these labels, and which of them count: as many of one class as of the other."""
@@ -271,12 +271,12 @@ class Tuner:
 
     def to_plain(self) -> Any:
         """All state as a snapshot can hold it."""
-        return plain_state.to_plain(self)
+        return plain.to_plain(self)
 
     @classmethod
     def of_plain(cls, value: Any) -> Self:
         """A tuner from what `to_plain` gave; a SnapshotError if it is not one."""
-        tuner: Self = plain_state.of_plain(cls, value)
+        tuner: Self = plain.of_plain(cls, value)
         numbers = set(tuner.candidates)
         challengers = {n for n in (tuner.tuning.number, tuner.fresh.number) if n is not None}
         used = set(range(len(STARTS))) if tuner.warming_up else {tuner.champion} | challengers

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.blocks import BLOCK
-from streamsvm.estimators.tuned.plain_state import LATER
+from streamsvm.core.saving.plain import LATER
 from streamsvm.online.outputs.threshold import BINS, PER_UNIT
 
 CHECK = 50  # records between two checks

@@ -28,7 +28,7 @@ from streamsvm.core.scaling.state import MEMORY
 
 N = 6  # numbers in x
 W, H, B, E, L, SIZE = itertools.accumulate((0, N, N * N, 2, 2, 4))
-FAST, SLOW = 0.1, 0.01  # rates of the means
+FAST = 0.1  # rate of the fast means; the slow ones and those of the losses have `RATE`, over some 200 labels
 KEPT = 1.0 - 1.0 / MEMORY  # of the curvature, at each label: about as many labels count as examples for a scale
 BETTER = 0.97  # a smaller gain may be chance
 USUAL_ERROR = 0.1
@@ -121,7 +121,7 @@ def note_label(recent, p, said, positive):
         recent[H + i * N + i] += (1.0 - KEPT) * PRIOR
     _newton_step(recent, x, y - q)
     for k in range(2):
-        rate = FAST if k == 0 else SLOW
+        rate = FAST if k == 0 else RATE
         recent[B + k] += rate * (y - p - recent[B + k])
         recent[E + k] += rate * (abs(y - p) - recent[E + k])
     return is_better(recent)

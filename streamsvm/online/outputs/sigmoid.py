@@ -24,7 +24,8 @@ from streamsvm.core.compiling._jit import inner
 from streamsvm.online.outputs.past import WINDOW
 
 DECAY = 1.0 - 1.0 / WINDOW  # weight of the past at each new margin: about as many count as decisions are remembered
-MIN_SLOPE, MAX_SLOPE, MAX_MARGIN = 0.05, 50.0, 10.0  # a slope stays positive; one outlier moves it by little
+MAX_SLOPE, MAX_MARGIN = 50.0, 10.0  # One outlier moves a slope by little.
+MIN_SLOPE = 1.0 / MAX_SLOPE  # A slope stays positive.
 LARGEST = MAX_SLOPE * MAX_MARGIN
 ABOVE_HALF = math.nextafter(0.5, 1.0)
 

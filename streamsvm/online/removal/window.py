@@ -28,7 +28,7 @@ from streamsvm.core.saving.snapshot import LARGEST_COUNT
 from streamsvm.core.storage import live_slots, owned
 from streamsvm.online import gap, lasvm
 from streamsvm.online.arrival import DUE, LATEST, SPAN, forget_old
-from streamsvm.online.finish import STEPS_PER_MEMBER, note, solve_active
+from streamsvm.online.finish import note, solve_active
 from streamsvm.online.removal.forget import AGED, HANDED_BACK, TOO_MANY, forget_here, note_steps, take_out
 
 EARLY = 50  # a fiftieth of a window is forgotten early, so that many members leave at once
@@ -110,7 +110,7 @@ def _forget_old(s, kernel, biased, tol, clock, now):
         if how == TOO_MANY:  # for a factor that compiled code makes
             how = HANDED_BACK
             take_out(s, kernel, biased, leaving, True)
-        steps, most = 0, max(AT_ONCE, STEPS_PER_MEMBER * n)
+        steps, most = 0, max(AT_ONCE, n)
         if not biased:
             steps = gap.optimise_active(s, kernel, tol, most)
         elif s.extremes[G_UP] - s.extremes[G_DOWN] > tol:

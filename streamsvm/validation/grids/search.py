@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
+from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions, smo
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.kernels.matrix import Matrices
 from streamsvm.core import arguments
@@ -253,7 +253,7 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
         of_best = examples.problem(examples.store(best.gamma), best.C)
         alphas = [training.alpha for training in cells[best.C, best.gamma].values() if training.alpha is not None]
         found = refitted(shared[0], of_best, alphas) if shared and len(alphas) == len(splits) else None
-        return found or of_best.solve_all()
+        return found or smo.train_anew(*of_best)
 
     return Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
 

@@ -40,10 +40,6 @@ class Problem(NamedTuple):
         """Train without these examples."""
         return smo.train(self.store, self.y, *self.boxes_without(out), options=self.options)
 
-    def solve_all(self) -> Solution:
-        """Train on all examples, in single precision first where that saves time."""
-        return smo.train_anew(self.store, self.y, self.lo, self.hi, self.options)
-
     def members(self, start: seeding.Start | None = None) -> tuple[seeding.Members, Solution]:
         """The members for all folds, and the rough solution over all examples that says who they are."""
         return seeding.members_of(self.store, self.y, self.lo, self.hi, self.options, start)

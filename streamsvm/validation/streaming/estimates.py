@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.ranking import prbep_score
-from streamsvm.validation.scores import g_mean
 
 
 class Interval(NamedTuple):
@@ -64,22 +63,20 @@ class Estimate(NamedTuple):
 NOTHING = Interval(math.nan, math.nan, math.nan)
 
 
-def exactly(positive: np.ndarray, f: np.ndarray) -> tuple[Interval, Interval, Interval]:
-    """Error, g-mean and break-even point of decision values that are all known; NaN where there are none."""
-    if not len(f):
-        return NOTHING, NOTHING, NOTHING
-    values = float(np.mean(positive != (f > 0.0))), g_mean(positive, f > 0.0), prbep_score(positive, f)
-    error, mean, break_even = (Interval(value, value, value) for value in values)
-    return error, mean, break_even
-
-
-def exactly_of_several(places: np.ndarray, margins: np.ndarray) -> tuple[Interval, Interval, Interval]:
-    """The same of more than two classes, which have no break-even point, from margins: above 0 is right."""
+def exactly(places: np.ndarray, margins: np.ndarray, are_two: bool) -> tuple[Interval, Interval, Interval]:
+    """Error, g-mean and break-even point of margins that are all known, by the classes' places; NaN without any."""
     if not len(places):
         return NOTHING, NOTHING, NOTHING
     wrong = margins <= 0.0
-    error, mean = float(wrong.mean()), g_mean_of_errors(np.bincount(places, wrong), np.bincount(places))
-    return Interval(error, error, error), Interval(mean, mean, mean), NOTHING
+    values = float(wrong.mean()), g_mean_of_errors(np.bincount(places, wrong), np.bincount(places))
+    break_even = prbep_score(places > 0, values_of(places, margins)) if are_two else math.nan
+    error, mean, point = (Interval(value, value, value) for value in (*values, break_even))
+    return error, mean, point
+
+
+def values_of(places: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    """The decision values f of examples of two classes."""
+    return np.where(places > 0, margins, -margins)
 
 
 def g_mean_of_errors(errors: np.ndarray, sizes: np.ndarray) -> float:

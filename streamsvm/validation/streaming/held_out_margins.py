@@ -1,8 +1,9 @@
 """The remembered examples, and what the model would predict for each of them without having learned it.
 
-A *margin* is above 0 where an example is predicted right: y f(x) with two classes; with more, half the lead of the
-example's class over the best other one.  Two classes have one model.  With more, each model has all examples: its
-members, and the others beside them.  An example of a class that a model does not learn has an empty box there.
+A *margin* is above 0 where an example is predicted right, and below 0 where not: y f(x) with two classes; with more,
+half the lead of the example's class over the best other one.  Two classes have one model.  With more, each model has
+all examples: its members, and the others beside them.  An example of a class that a model does not learn has an empty
+box there.
 
 ========= ================================================================================ ===================
 symbol    name                                                                             shape, dtype
@@ -23,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core.costs import REMOVED
+from streamsvm.core.rounding import DUST
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.streaming import cost
 
@@ -61,22 +63,15 @@ class LeftOut:
         The class of each example, (n,); with two classes 0 and 1.
     leads
         The lead of each example's class, from F and the classes; None: two classes, which have one model.
-
-    Attributes
-    ----------
-    signs
-        1.0, or -1.0 for a negative one of two classes, (n,): the margin times the sign is what a prediction is read
-        from.
     """
 
     def __init__(self, parts: list[Part], ids: np.ndarray, places: np.ndarray, leads: Leads | None = None) -> None:
         self.parts, self.places = parts, places
         self._row_of = {number: row for row, number in enumerate(ids.tolist())}
-        self._leads = leads
+        self._are_two, self._leads = leads is None, leads or margins_of_two
         self._F = np.column_stack([part.model.decision_values()[part.slots] for part in parts])
         self._known = [part.model.bounds() for part in parts]
         self._signs = np.column_stack([part.signs for part in parts])
-        self.signs = self._signs[:, 0] if leads is None else np.ones(len(places))
 
     @property
     def ids(self) -> list[int]:
@@ -95,10 +90,7 @@ class LeftOut:
 
     def margins(self) -> np.ndarray:
         """By the models as they are, (n,)."""
-        return self._margins(self._F, np.arange(len(self.places)))
-
-    def _margins(self, F: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return self.signs[rows] * F[:, 0] if self._leads is None else self._leads(F, self.places[rows])
+        return self._leads(self._F, self.places)
 
     def bounds(self) -> np.ndarray:
         """What is known of each example without leaving it out: UNKNOWN, UNCHANGED, WRONG or RIGHT, (n,) int8.
@@ -106,7 +98,7 @@ class LeftOut:
         An example is right if all models that learned it are right about it, since only its class has all of them.
         """
         bounds = np.column_stack([known[part.slots] for known, part in zip(self._known, self.parts, strict=True)])
-        if self._leads is None:
+        if self._are_two:
             return bounds[:, 0]
         unchanged, known_right = bounds == UNCHANGED, bounds == RIGHT
         certain = (self._signs == 0) | known_right | (unchanged & (self._signs * self._F > 0.0))
@@ -130,7 +122,7 @@ class LeftOut:
                 f = dict(zip(slots.tolist(), part.model.without(slots).tolist(), strict=True))
                 F[:, column] = [f[slot] for slot in part.slots[rows].tolist()]
         found = np.full(len(self.places), np.nan)
-        found[rows] = self._margins(F, rows)
+        found[rows] = self._leads(F, self.places[rows])
         return found
 
     def cost_of_one(self) -> float:
@@ -149,6 +141,19 @@ class LeftOut:
         for part in self.parts:
             if cost.is_tight(part.model):
                 part.model.prepare(times, 1 if k is None else n_support(part.model, k))
+
+
+def of_two(found: tuple[LeaveOut, np.ndarray], ids: np.ndarray, places: np.ndarray) -> LeftOut:
+    """Examples of two classes, which have one model and a slot each in it."""
+    model, slots = found
+    slot_of = {number: slot for slot, number in enumerate(model.ids.tolist())}
+    return LeftOut([Part(model, slots, slot_of, np.where(places > 0, 1.0, -1.0))], ids, places)
+
+
+def margins_of_two(F: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """y f(x) of examples of two classes, given f(x) by their model, (n, 1): 0 is the value of a negative example."""
+    f = np.where(F[:, 0] == 0.0, -DUST, F[:, 0])
+    return np.where(places > 0, f, -f)
 
 
 def n_support(model: LeaveOut, k: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from streamsvm.core import arguments
 from streamsvm.core.fixed import fixed_parameters
 from streamsvm.core.saving import snapshot
-from streamsvm.validation.streaming.estimates import Estimate, exactly, exactly_of_several
+from streamsvm.validation.streaming.estimates import Estimate, exactly
 from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.memory import mixed
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
@@ -95,8 +95,7 @@ class StreamingKFold(StreamingEstimate):
         """The error of each fold that was tested: their spread tells how sure the estimate is."""
         wrong: dict[int, list[bool]] = {}
         for number, example in self._memory.tested():
-            is_wrong = example.f <= 0.0 if self._is_several else example.y != (example.f > 0.0)
-            wrong.setdefault(self.fold_of(number), []).append(is_wrong)
+            wrong.setdefault(self.fold_of(number), []).append(example.margin <= 0.0)
         return {fold: float(np.mean(wrong[fold])) for fold in sorted(wrong)}
 
     def _tested(self, model: LeftOut, allowed: float) -> Tested:
@@ -110,16 +109,13 @@ class StreamingKFold(StreamingEstimate):
             found = model.without([number for number, own in fold_of.items() if own == fold % self.k])
             margins = np.where(np.isnan(found), margins, found)
         self._n_tested += times
-        self._memory.note_tests((model.signs * margins).tolist())
+        self._memory.note_tests(margins.tolist())
         return Tested(self._over_all_folds(), each * few)
 
     def _over_all_folds(self) -> Estimate:
         tested = [example for _, example in self._memory.tested()]
-        f = np.array([example.f for example in tested])
-        if self._is_several:
-            scores = exactly_of_several(np.array([example.y for example in tested], np.int64), f)
-        else:
-            scores = exactly(np.array([example.y for example in tested], bool), f)
+        places, margins = np.array([(example.y, example.margin) for example in tested]).reshape(-1, 2).T
+        scores = exactly(places.astype(np.int64), margins, not self._is_several)
         return Estimate(self.model.n_seen, len(tested), *scores, n_removed=len(tested), n_undecided=0)
 
     def _own_state(self) -> dict[str, Any]:

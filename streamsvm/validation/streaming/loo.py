@@ -42,7 +42,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.online.removal.leave_one_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.ranking import prbep_score
-from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, g_mean_of_errors
+from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, g_mean_of_errors, values_of
 from streamsvm.validation.streaming.held_out_margins import LeftOut
 from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
@@ -178,7 +178,7 @@ class _Scores:
         fall: np.ndarray,  # guessed falls of the margins
         removed: np.ndarray,
     ) -> None:
-        self.places, self.signs = model.places, model.signs
+        self.places = model.places
         known, wrong, right = ~np.isnan(found), bounds == WRONG, bounds == RIGHT
         low, high = np.where(right, DUST, -np.inf), np.where(wrong, -DUST, margin + model.slack)
         self.low, self.high = np.where(known, found, low), np.where(known, found, high)
@@ -189,13 +189,9 @@ class _Scores:
         self.first_guess = guess
         self.pool: list[tuple[int, int]] = []  # surprises, including those of earlier estimates
 
-    def _wrong(self, margin: np.ndarray) -> np.ndarray:
-        """Whether margins belong to wrong predictions: f > 0 predicts the positive one of two classes."""
-        return np.where(self.signs > 0.0, margin <= 0.0, margin < 0.0)
-
     def surprises(self) -> list[tuple[int, int]]:
         """For each example that was left out: its class, and the error minus the guessed error."""
-        surprise = self._wrong(self.guess).astype(int) - self._wrong(self.first_guess)
+        surprise = (self.guess <= 0.0).astype(int) - (self.first_guess <= 0.0)
         return list(zip(self.places[self.removed].tolist(), surprise[self.removed].tolist(), strict=True))
 
     def _errors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -204,9 +200,9 @@ class _Scores:
         estimated, fewest, most = (np.empty(n_classes) for _ in range(3))
         for c in range(n_classes):
             own, surprises = self.places == c, [surprise for place, surprise in self.pool if place == c]
-            fewest[c], most[c] = self._wrong(self.high)[own].sum(), self._wrong(self.low)[own].sum()
+            fewest[c], most[c] = (self.high[own] <= 0.0).sum(), (self.low[own] <= 0.0).sum()
             unknown = np.count_nonzero(self.unknown & own)
-            total = self._wrong(self.guess)[own].sum() + unknown * float(np.mean(surprises or [0]))
+            total = (self.guess[own] <= 0.0).sum() + unknown * float(np.mean(surprises or [0]))
             estimated[c] = np.clip(total, fewest[c], most[c])
         return estimated, fewest, most
 
@@ -220,8 +216,8 @@ class _Scores:
         return Interval(*(g_mean_of_errors(errors, sizes) for errors in (estimated, most, fewest)))
 
     def prbep(self) -> Interval:
-        positive = self.places > 0
-        value, low, high = (prbep_score(positive, self.signs * m) for m in (self.guess, self.low, self.high))
+        margins = (self.guess, self.low, self.high)
+        value, low, high = (prbep_score(self.places > 0, values_of(self.places, m)) for m in margins)
         return Interval(min(max(value, low), high), low, high)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from streamsvm.core import arguments
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array, require_finite
+from streamsvm.validation.streaming.held_out_margins import margins_of_two
 
 KEEP = ("recent", "sample")
 MASK = int(np.iinfo(np.uint64).max)
@@ -34,17 +35,16 @@ UNKNOWN_AGE = -LARGEST_COUNT  # of examples that version 0.1.0 stored without an
 
 
 class Example(NamedTuple):
-    """An example as it was learned, and its decision value when it was tested last.
+    """An example as it was learned, with the place of its class, and its margin when it was tested last.
 
-    `y` is a bool; with more than two classes the place of its class, and the value is its margin.
     `born` is its number, or its time if the model's window is a time.
     """
 
     x: Mapping
-    y: bool | int
+    y: int
     w: float
     born: int = 0
-    f: float = math.nan
+    margin: float = math.nan
 
 
 def mixed(number: int, seed: int) -> int:
@@ -154,20 +154,25 @@ class Memory:
             self._missed[1] += len(old) * (sampled - kept) // kept
         self._oldest = min((example.born for example in self._examples.values()), default=math.inf)
 
-    def relabel(self, id: int, y: bool | int) -> None:
-        """Correct the label of an example, if it is kept."""
-        if id in self._examples:
-            self._examples[id] = self._examples[id]._replace(y=y)
+    def relabel(self, id: int, y: int, factor: float) -> None:
+        """Correct the label of an example, if it is kept; its margin for the other class is so many times the old one.
 
-    def note_tests(self, f: Sequence[float]) -> None:
-        """Note new decision values of the examples, in the order of `ids`; NaN for those that were not tested now."""
-        for number, value in zip(self._ids, f, strict=True):
+        NaN: it is not known, until the example is tested again.
+        """
+        own = self._examples.get(id)
+        if own is not None and own.y != y:
+            self._examples[id] = own._replace(y=y, margin=factor * own.margin)
+
+    def note_tests(self, margins: Sequence[float]) -> None:
+        """Note new margins of the examples, in the order of `ids`; NaN for those that were not tested now."""
+        for number, value in zip(self._ids, margins, strict=True):
             if not math.isnan(value):
-                self._examples[number] = self._examples[number]._replace(f=value)
+                self._examples[number] = self._examples[number]._replace(margin=value)
 
     def tested(self) -> Iterator[tuple[int, Example]]:
-        """The examples with a decision value, and their ids."""
-        return ((number, self._examples[number]) for number in self._ids if not math.isnan(self._examples[number].f))
+        """The examples with a margin, and their ids."""
+        known = ((number, self._examples[number]) for number in self._ids)
+        return ((number, example) for number, example in known if not math.isnan(example.margin))
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
@@ -178,20 +183,19 @@ class Memory:
         return list(column_of), {
             "counts": np.array([self.n_seen, self._n_sampled, *self._missed]),
             "ids": np.array(self._ids, np.int64),
-            "y": np.array([e.y for e in examples], bool if all(type(e.y) is bool for e in examples) else np.int64),
+            "y": np.array([e.y for e in examples], np.int64),
             "w": np.array([e.w for e in examples], np.float64),
             "born": np.array([e.born for e in examples], np.int64),
-            "f": np.array([e.f for e in examples], np.float64),
+            "margin": np.array([e.margin for e in examples], np.float64),
             "starts": np.cumsum([0, *(len(e.x) for e in examples)]),
             "columns": np.array([column_of[name] for e in examples for name in e.x], np.int64),
-            "values": np.array([float(value) for e in examples for value in e.x.values()], np.float64),
+            "values": np.array([value for e in examples for value in e.x.values()], np.float64),
         }
 
     def restore(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `to_arrays` gave; SnapshotError if the arrays are invalid."""
-        n = len(arrays["ids"])
-        later = {"born": np.full(n, UNKNOWN_AGE), "f": np.full(n, math.nan)}  # version 0.1.0 did not store them
-        arrays = later | dict(arrays)
+        if "margin" not in arrays:
+            arrays = _renewed(arrays)
         self._require_valid(names, arrays)
         self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
         starts, columns, values = (arrays[name].tolist() for name in ("starts", "columns", "values"))
@@ -199,24 +203,33 @@ class Memory:
             {names[c]: v for c, v in zip(columns[begin:end], values[begin:end], strict=True)}
             for begin, end in itertools.pairwise(starts)
         ]
-        self._ids, *others = (arrays[name].tolist() for name in ("ids", "y", "w", "born", "f"))
+        self._ids, *others = (arrays[name].tolist() for name in ("ids", *Example._fields[1:]))
         self._examples = dict(zip(self._ids, map(Example, rows, *others), strict=True))
         self._oldest = min(arrays["born"].tolist(), default=math.inf)
 
     def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
         n, nnz = len(arrays["ids"]), len(arrays["values"])
-        is_several = "y" in arrays and arrays["y"].dtype == np.int64
-        y = require_array(arrays, "y", np.int64 if is_several else bool, (n,))
-        for name, length in {"counts": 4, "ids": n, "born": n, "starts": n + 1, "columns": nnz}.items():
-            require_array(arrays, name, np.int64, (length,))
-        for name, length in {"w": n, "f": n, "values": nnz}.items():
-            require_array(arrays, name, np.float64, (length,))
-        require_finite(arrays, "w", "values")
+        dtypes = dict.fromkeys(("w", "margin", "values"), np.float64)
+        sizes = {"counts": 4, "starts": n + 1, "columns": nnz, "values": nnz}
+        for name in ("counts", "ids", "starts", "columns", "values", *Example._fields[1:]):
+            require_array(arrays, name, dtypes.get(name, np.int64), (sizes.get(name, n),))
         counts, starts, columns = arrays["counts"], arrays["starts"], arrays["columns"]
         require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
-        require((y >= 0).all(), "the place of a class is negative")
+        require((arrays["y"] >= 0).all(), "the place of a class is negative")
         require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")
         require(starts[0] == 0 and starts[-1] == nnz and (np.diff(starts) >= 0).all(), "'starts' does not rise from 0")
         require(((columns >= 0) & (columns < len(names))).all(), f"a feature is not among {len(names)}")
+        require_finite(arrays, "w")
         require((arrays["w"] > 0.0).all(), "an example has no weight")
-        require(not np.isinf(arrays["f"]).any(), "a decision value is infinite")
+        for name in ("margin", "values"):  # NaN: it was not tested, or is missing
+            require(not np.isinf(arrays[name]).any(), f"{name!r} holds infinity")
+
+
+def _renewed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of an older snapshot, which has f(x) of two classes; that of version 0.1.0 has neither this nor the ages."""
+    n = len(arrays["ids"])
+    arrays = {"born": np.full(n, UNKNOWN_AGE), "f": np.full(n, math.nan), **arrays}
+    y, f = arrays["y"], arrays["f"]
+    if y.dtype != bool:
+        return {**arrays, "margin": f}
+    return {**arrays, "y": y.astype(np.int64), "margin": margins_of_two(f[:, np.newaxis], y)}

@@ -37,7 +37,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate
-from streamsvm.validation.streaming.held_out_margins import LeftOut, Part
+from streamsvm.validation.streaming.held_out_margins import LeftOut, of_two
 from streamsvm.validation.streaming.memory import Example, Memory
 
 
@@ -72,7 +72,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
                 f"model is {model!r}; it must be an online classifier such as LASVM() or OneVsRest(LASVM()); "
                 f"put other steps of a pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
             )
-        if not self._is_several_of(model) and model.threshold != 0.0:
+        if not self._is_several and model.threshold != 0.0:
             raise ValueError(
                 f"threshold={model.threshold!r} cannot be estimated: examples that are left out are predicted by the "
                 "sign of f(x); leave it at 0"
@@ -94,14 +94,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     def _wrapped_model(self) -> Any:
         return self.model
 
-    @staticmethod
-    def _is_several_of(model: Any) -> bool:
-        """Whether a model may have more than two classes."""
-        return hasattr(model, "labels")
-
     @property
     def _is_several(self) -> bool:
-        return self._is_several_of(self.model)
+        """Whether the model may have more than two classes."""
+        return hasattr(self.model, "labels")
+
+    @property
+    def _labels(self) -> list:
+        """The classes by their places."""
+        return self.model.labels if self._is_several else [False, True]
 
     @property
     def _learner(self) -> Any:
@@ -113,9 +114,9 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """Number of models that learn an example, or nearly."""
         return len(self.model.labels) if self._is_several else 1
 
-    def _known_label(self, y: Any) -> bool | int:
-        """A label as it is remembered, or an error: with several classes, its place among them."""
-        return self.model.labels.index(y) if self._is_several else arguments.label_of(y)
+    def _place_of(self, y: Any) -> int:
+        """The place of a label, or an error."""
+        return self._labels.index(y if self._is_several else arguments.label_of(y))
 
     def __copy__(self) -> Self:
         """A copy that shares neither the model nor the remembered examples."""
@@ -162,7 +163,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """
         counted, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
         for i in self._memory.of_interest(counted):
-            example = Example(dict(X[i]), self._known_label(y[i]), float(w[i]), int(born[i]))
+            example = Example(dict(X[i]), self._place_of(y[i]), float(w[i]), int(born[i]))
             self._memory.add(int(ids[i]), example)
         self._expire()
         self._work += cost.of_learning(len(ids), self.model.n_members, self._n_models)
@@ -214,7 +215,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             if self._is_several and label not in self.model.labels:
                 self._memory.drop(int(number))
             else:
-                self._memory.relabel(int(number), self._known_label(label))
+                self._memory.relabel(int(number), self._place_of(label), math.nan if self._is_several else -1.0)
 
     def estimate(self, seconds: float | None = None) -> Estimate:
         """Estimate the current model now, whether an estimate is due or not.
@@ -254,15 +255,9 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         model.finish(max(cost.FINISHED, self._learner.tol))
         examples = self._memory.of(ids)
         xs, weights = [example.x for example in examples], np.array([example.w for example in examples])
-        if self._is_several:
-            labels = model.labels
-            copied: LeftOut = model.leave_out(xs, [labels[example.y] for example in examples], weights, ids)
-        else:
-            positive = np.array([example.y for example in examples], bool)
-            left_out, slots = model.leave_out(xs, positive, weights, ids)
-            slot_of = {number: slot for slot, number in enumerate(left_out.ids.tolist())}
-            part = Part(left_out, slots, slot_of, np.where(positive, 1.0, -1.0))
-            copied = LeftOut([part], np.array(ids), positive.astype(np.int64))
+        labels, places = self._labels, np.array([example.y for example in examples])
+        found: Any = model.leave_out(xs, [labels[place] for place in places], weights, ids)
+        copied = found if self._is_several else of_two(found, np.array(ids), places)
         return copied, cost.of_copying(len(ids), model.kernel_evaluations - before, self._n_models)
 
     @abstractmethod

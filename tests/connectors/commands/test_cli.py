@@ -392,7 +392,7 @@ def loaded_by(*arguments):
 def test_what_needs_no_engine_does_not_load_it(arguments):
     code, loaded = loaded_by(*arguments.split())
     assert code == (0 if arguments in ("--version", "--help") else 2)
-    assert not {"numpy", "kafka", "tqdm", *ENGINE} & loaded
+    assert not {"numpy", "kafka", "tqdm", "inspect", *ENGINE} & loaded
 
 
 def test_help_loads_only_the_arguments_of_the_commands():

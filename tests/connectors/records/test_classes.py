@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from streamsvm import LASVM, Mixture, OneVsRest
+from streamsvm import LASVM, AutoLASVM, Mixture, OneVsRest
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.classes import KnownClasses, Vocabulary
 from streamsvm.connectors.records.codec import Codec
@@ -163,7 +163,8 @@ def test_a_model_of_several_classes_can_be_published():
     model = taught()
     served = unpack_model(pack_model(Trained(model)))
     assert served.model.digest() == model.digest()
-    assert unpack_model(pack_model(Trained(OneVsRest(LASVM())))).model.labels == []
+    for new in (OneVsRest(LASVM()), OneVsRest(AutoLASVM())):
+        assert unpack_model(pack_model(Trained(new))).model.labels == []
 
 
 @pytest.mark.parametrize(

@@ -278,12 +278,7 @@ def test_ids_of_events_long_gone_are_forgotten(tmp_path):
         labelling.offer(event, i)
         keys.append(event.key)
 
-    def is_known(i):
-        with contextlib.suppress(KeyError):
-            return labelling.id_of(keys[i]) == f"e{i}"
-        return False
-
-    known = {keys[i] for i in range(100) if is_known(i)}
+    known = {key for i, key in enumerate(keys) if labelling.ids.get(key) == f"e{i}"}
     assert set(labelling.loop.state()["pool"]["keys"]) <= known
     assert len(known) <= 2 * (5 + 1)
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm import AutoLASVM
+from streamsvm.estimators.learner.prediction import decide_one
 from streamsvm.estimators.tuned.said import Said, rows_of
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LONGEST_LAG, deviation
@@ -63,7 +64,7 @@ def test_a_row_has_the_values_of_all_candidates():
     said = Said.of(model.margins_one(xs[0]))
     assert said.n_seen == 300
     assert said.f == model.decision_function_one(xs[0])
-    assert said.by_number == {n: model._candidate(n).decision_function_one(xs[0]) for n in range(4)}
+    assert said.by_number == {n: decide_one(state, xs[0]) for n, state in model._models.items()}
     np.testing.assert_array_equal(model.margins_many(xs[:5]), [model.margins_one(x) for x in xs[:5]])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from streamsvm.online.outputs.recent import corrected, is_better, new_recent, note_label
 
-RATES = np.array([0.1, 0.01])
+RATES = np.array([0.1, 0.005])
 
 
 class Twin:

@@ -15,7 +15,7 @@ from streamsvm import LASVM
 from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope, probabilities, probability
 
 MARGINS = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-300, -1e-300, 1e-17, -1e-17])
-SIGMOIDS = st.tuples(st.floats(0.05, 50.0), st.floats(0.05, 50.0)).map(lambda a: np.array([a[0], 1.0, a[1], 1.0]))
+SIGMOIDS = st.tuples(st.floats(0.02, 50.0), st.floats(0.02, 50.0)).map(lambda a: np.array([a[0], 1.0, a[1], 1.0]))
 
 
 @njit

@@ -396,7 +396,6 @@ def test_the_right_label_stays_untouched():
 
 def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
     """The solver narrows the cached rows to the members that there are."""
-    monkeypatch.setattr(finishing, "STEPS_PER_MEMBER", 0)
     monkeypatch.setattr(finishing, "AT_ONCE", 0)
     X, y = noisy(400)
     for learner in LEARNERS:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ....logs.transport import Unavailable
-from ....runtime.libraries import LibraryMissing
+from ....runtime.libraries import LibraryMissing, needing
 from ..base import BadRecord, Fields
 from .client import Client, Reference, Schema
 
@@ -50,10 +50,8 @@ def make_reader(id_: int, schema: Schema, client: Client) -> Callable[[bytes], F
     LibraryMissing
         If protobuf is not installed; or its compiler, if the registry has only the text of the schema.
     """
-    try:
+    with needing("a schema of Protobuf needs protobuf", "protobuf"):
         from google.protobuf import descriptor_pool, message_factory
-    except ImportError:
-        raise LibraryMissing("a schema of Protobuf needs protobuf", "protobuf") from None
     pool = descriptor_pool.DescriptorPool()
     top = _Files(pool, client).add(f"schema-{id_}.proto", partial(client.by_id, id_), schema)
     messages: dict[tuple[int, ...], Any] = {}

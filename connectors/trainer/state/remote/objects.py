@@ -31,7 +31,7 @@ from ....logs.transport import (
     TopicMismatch,
     Unavailable,
 )
-from ....runtime.libraries import LibraryMissing
+from ....runtime.libraries import needing
 
 _TOKEN_BYTES = 16  # as random as a UUID
 _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
@@ -201,11 +201,9 @@ def open_objects(url: str) -> Any:
     OptionRefused
         If it does not accept the URL or the environment.
     """
-    try:
+    with needing("it needs obstore", "objects"):
         from obstore.exceptions import BaseError
         from obstore.store import from_url
-    except ImportError:
-        raise LibraryMissing("it needs obstore", "objects") from None
     options: dict[str, Any] = {"mkdir": True} if url.startswith("file:") else {"retry_config": _RETRIES}
     try:
         return from_url(url, **options)

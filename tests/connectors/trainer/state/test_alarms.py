@@ -9,7 +9,7 @@ from logged import append, change, read
 from logged import configure as small
 
 from streamsvm.connectors.trainer import trainer
-from streamsvm.connectors.trainer.state.alarms import Alarms
+from streamsvm.connectors.trainer.state.alarms import Alarms, numbers_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
@@ -80,6 +80,6 @@ def test_inputs_that_move_all_the_time_are_said_once(caplog):
     alarms, found = Alarms(), []
     with caplog.at_level(logging.WARNING):
         for n in range(4000):
-            found += alarms.see({"a": float(np.sin(n / 200.0)), "text": "no number"}, n)
+            found += alarms.see(numbers_of([{"a": float(np.sin(n / 200.0)), "text": "no number"}]), [n])
     assert len(found) == 3
     assert sum("move all the time" in record.getMessage() for record in caplog.records) == 1

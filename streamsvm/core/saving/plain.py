@@ -31,17 +31,21 @@ def to_plain(value: Any) -> Any:
 
 
 def of_plain(kind: Any, value: Any) -> Any:
-    """A value of this type from what `to_plain` made of one; a SnapshotError if it is not one."""
+    """A value of this type from what `to_plain` made of one; a SnapshotError if it is not one.
+
+    Sets come from lists, and dicts by text from dicts, too.
+    """
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
         (kind,) = (part for part in parts if part is not types.NoneType)
         return None if value is None else of_plain(kind, value)
-    if origin is list:
-        return [of_plain(parts[0], part) for part in _taken(value, list)]
+    if origin in (list, set):
+        return origin(of_plain(parts[0], part) for part in _taken(value, list))
     if origin is tuple:
         return tuple(of_plain(part, own) for part, own in zip(parts, _taken(value, list), strict=True))
     if origin is dict:
-        pairs = [_taken(pair, list) for pair in _taken(value, list)]
+        is_object = parts[0] is str and type(value) is dict  # of JSON, which has them as they are
+        pairs = value.items() if is_object else [_taken(pair, list) for pair in _taken(value, list)]
         found = {of_plain(parts[0], key): of_plain(parts[1], part) for key, part in pairs}
         require(len(found) == len(pairs), "a key occurs twice")
         return found
