@@ -84,8 +84,7 @@ def trainings(tasks: list[Task], n_jobs: int | None, jobs: int) -> Iterator[Trai
     if jobs == 1:
         yield from chained(_trainings, tasks, 1 if n_jobs == 1 else _threads_for(tasks))
         return
-    for found in in_processes(_list_of_trainings, tasks, n_jobs):
-        yield from found
+    yield from in_processes(_trainings, tasks, n_jobs)
 
 
 def _threads_for(tasks: list[Task]) -> int:
@@ -94,14 +93,10 @@ def _threads_for(tasks: list[Task]) -> int:
     return 1 if on_device else threads_for(PAIR * len(tasks) * tasks[0].folds.n ** 2, len(tasks))
 
 
-def _list_of_trainings(task: Task) -> list[Training]:
-    return list(_trainings(task))
-
-
 def _trainings(task: Task) -> Iterator[Training]:
     """All trainings of a task; with `seeding` "none" every fold goes along C by itself."""
     follow = _on_matrix if task.matrices is not None else _folds_along if task.seeding == "none" else _full_along
-    yield from follow(task)
+    return follow(task)
 
 
 def _on_matrix(task: Task) -> Iterator[Training]:
