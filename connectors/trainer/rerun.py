@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from ..logs.reading import read_partition
+from ..logs.reading import POLL_RECORDS, read_partition
 from ..logs.transport import Record, Transport
 from ..records.codec import readable
 from ..records.erasures import Erasure, Swap, read_request
@@ -29,8 +29,6 @@ from .inputs import ReadAhead
 from .partition import Partition
 from .state.checkpoint import CheckpointStore
 from .state.state import State
-
-_POLL_RECORDS = 2000
 
 Erased = Callable[[Record], bool]  # whether a record is to be passed over
 
@@ -153,7 +151,7 @@ class Rerun:
         with self.opened(stage) as reading:
             partition = reading.partition
             while not stop() and not partition.is_finished:
-                if reading.cycle(POLL_SECONDS, _POLL_RECORDS) and partition.state:
+                if reading.cycle(POLL_SECONDS, POLL_RECORDS) and partition.state:
                     see(partition.state)
             partition.catch_up()
             if partition.is_new:
@@ -234,10 +232,8 @@ def requests_of(settings: Settings, number: int, end: int | None = None) -> Aske
 def erased_offsets(settings: Settings, asked: Asked) -> dict[str, set[int]]:
     """The offsets of the events and of the labels that these requests erase, by topic."""
     erasures = [request for _, request in asked if isinstance(request, Erasure)]
-    return {
-        settings.log.topic: {at for request in erasures for at in request.events},
-        settings.log.labels: {at for request in erasures for at in request.labels},
-    }
+    erased = ({at for request in erasures for at in getattr(request, name)} for name in Stage._fields)
+    return dict(zip(settings.log.inputs, erased, strict=False))
 
 
 def erased_by(settings: Settings, asked: Asked) -> Erased:

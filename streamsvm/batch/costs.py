@@ -10,8 +10,7 @@ name                  the cost of
 SECONDS_PER_PRODUCT   a number of a matrix in a product with a vector, of a path or of AVG
 SECONDS_PER_STEP      a pair step, for any number of active examples
 SECONDS_PER_ELEMENT   a pair step, for each active example; a number beside the factor of a Newton step
-EVENTS_OF_FREE        events of a path, for each free support vector that leaves
-EVENTS_OF_BOUNDED     events of a path, for the root of the bounded support vectors that leave
+EVENTS_OF_BOUNDED     events of a path, for the root of the bounded support vectors that leave; a free one has one
 WORTH                 another start, or a move of the active examples, as a share of what it saves
 ===================== =========================================================================
 """
@@ -22,13 +21,13 @@ from streamsvm.core.costs import SECONDS_PER_CUBE
 
 SECONDS_PER_PRODUCT = 0.25e-9
 SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 1.3e-9
-EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0
+EVENTS_OF_BOUNDED = 10.0
 WORTH = 0.8
 
 
 def events_of(r_free: float, r_bounded: float) -> float:
     """The expected number of events of a path on which so many free and bounded support vectors leave."""
-    return EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * math.sqrt(r_bounded)
+    return r_free + EVENTS_OF_BOUNDED * math.sqrt(r_bounded)
 
 
 def step_seconds(steps: float, active: float) -> float:

@@ -25,7 +25,8 @@ from streamsvm.core.expansion import FORBIDDEN
 from streamsvm.core.rounding import DUST, PRECISION
 
 SPARE = 100  # examples beside those that are counted on: for more that become members, or free
-FRACTION = 0.5  # of the tolerance, that rounding may take
+GROWTH = 1.5  # times as many as there are have room, or come next: to grow more often would cost more
+NEGLIGIBLE = 0.2  # rounding that was seen, as a share of the tolerance: elsewhere it may be twice as large
 
 
 def penalties(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,4 +124,4 @@ def members_of(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray)
 
 def too_coarse(alpha: np.ndarray, diagonal: np.ndarray, tol: float) -> bool:
     """Whether rounding to single precision matters for coefficients of this size."""
-    return PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha) > FRACTION * tol
+    return PRECISION * float(diagonal.max()) * math.sqrt(alpha @ alpha) > NEGLIGIBLE * tol

@@ -1,5 +1,6 @@
 """What a cross-validation returns, and the comparison of two results over the same splits."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.core.rounding import SUM_ROUNDING
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.scores import greater_is_better, measure, needs_values
 
-DIGITS = 12  # Scores are rounded to these before they are compared: the rest is rounding of their sums.
+DIGITS = round(-math.log10(SUM_ROUNDING))  # of scores that are compared: the rest is rounding of their sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,9 +38,9 @@ from streamsvm.core.device.gram import Gram
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, largest_self_product, make_kernel
 from streamsvm.core.mixed import DENSE_ENOUGH
 from streamsvm.core.products import products
+from streamsvm.core.rows import MIN_CACHED_ROWS
 from streamsvm.core.storage import owned
 
-MIN_ROWS = 4  # a step needs two at a time
 ROWS_AT_ONCE = 64  # of a product
 NO_LISTS = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
 
@@ -117,7 +117,7 @@ class RowStore:
 
     def _no_rows(self) -> Cache:
         n = len(self)
-        R = max(MIN_ROWS, min(n, self._floats * 2 // 3 // max(n, 1)))
+        R = max(MIN_CACHED_ROWS, min(n, self._floats * 2 // 3 // max(n, 1)))
         return empty_cache(np.empty((R, n)), n)  # untouched memory is not taken
 
     def __getstate__(self) -> dict[str, Any]:
@@ -341,7 +341,7 @@ class RowStore:
         """An empty cache for rows of m values each; it replaces the one before."""
         if len(self._workspace) == 0:
             enough = min(self._floats // 3, len(self) ** 2)
-            self._workspace = np.empty(max(enough, MIN_ROWS * len(self)))
+            self._workspace = np.empty(max(enough, MIN_CACHED_ROWS * len(self)))
         R = min(m, len(self._workspace) // m)
         return empty_cache(self._workspace[: R * m].reshape(R, m), m)
 
@@ -367,7 +367,7 @@ def _entries_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Zeros do not change an inner product, and where they are few, leaving them out costs more than it saves.
     """
     n, D = matrix.shape
-    if not sp.issparse(matrix) and 2 * np.count_nonzero(matrix) >= n * D:
+    if not sp.issparse(matrix) and np.count_nonzero(matrix) >= MIN_DENSITY * n * D:
         every = np.tile(np.arange(D, dtype=np.int32), n)
         return np.arange(n + 1, dtype=np.int64) * D, every, np.array(matrix, np.float64).ravel()
     csr = inputs.compressed(matrix)

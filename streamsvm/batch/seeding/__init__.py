@@ -36,7 +36,7 @@ saves all steps where it is affordable.
 from streamsvm.batch.seeding import along_c, chains, choice, exact
 from streamsvm.batch.seeding.choice import Choice, choose
 from streamsvm.batch.seeding.members import Members, members_of, refined, train
-from streamsvm.batch.seeding.methods import C_SEEDS, SEEDS, solve_from
+from streamsvm.batch.seeding.methods import C_SEEDS, SEEDS
 from streamsvm.batch.seeding.start import Start
 
 __all__ = [
@@ -52,6 +52,5 @@ __all__ = [
     "exact",
     "members_of",
     "refined",
-    "solve_from",
     "train",
 ]

@@ -78,7 +78,8 @@ def _step_size(previous, problem, sets, d_M, d_g, waiting) -> tuple[float, int]:
     may_meet = (lo < hi) & (gap > -SUM_ROUNDING) & (rate < 0.0) & ~waiting
     may_meet[M] = False
     eta = np.full(len(alpha), np.inf)
-    eta[may_meet] = np.maximum(gap[may_meet], 0.0) / -rate[may_meet]
+    with np.errstate(over="ignore"):  # of rates below 1e-308: never
+        eta[may_meet] = np.maximum(gap[may_meet], 0.0) / -rate[may_meet]
     room, moves = np.where(d_M > 0.0, hi[M] - alpha[M], alpha[M] - lo[M]), d_M != 0.0
     eta[M[moves]] = room[moves] / np.abs(d_M[moves])
     who = int(np.argmin(eta))

@@ -13,8 +13,8 @@ from streamsvm.batch.costs import (
     path_seconds,
     step_seconds,
 )
+from streamsvm.batch.problem import GROWTH
 from streamsvm.batch.solution import Solution
-from streamsvm.batch.working_set.solver import SPARED
 
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
 DECAY = 0.2  # of the share of the steps that a seed leaves to do, as a power of the folds, if a quarter of all is free
@@ -52,8 +52,8 @@ def effective_folds(n: int, folds: Sequence[np.ndarray]) -> float:
 def choose(known: Solution, effective: float, k: int) -> Choice:
     """Choose the seed from the full solution that solves the folds soonest, or none.
 
-    - A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and a share of the factor, m^3.  It has about 1.4 events for
-      each free support vector that leaves, and 10 sqrt(b) events for b bounded ones.
+    - A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and a share of the factor, m^3.  It has about one event
+      for each free support vector that leaves, and 10 sqrt(b) events for b bounded ones.
     - A training from AVG costs a share s of a cold one.  s falls from 0.7 for 5 folds to 0.2 for single examples.  It
       rises with the share of the support vectors that are free, because all of these move when one leaves.
 
@@ -73,7 +73,7 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     r = support / effective
     r_free = m / max(1, support) * r
     events = events_of(r_free, r - r_free)
-    active = min(float(n), SPARED * support)
+    active = min(float(n), GROWTH * support)
     cold = step_seconds(known.iterations, active) + known.newton_steps * newton_seconds(m, active)
     share = effective**-DECAY * (IF_BOUNDED + (IF_FREE - IF_BOUNDED) * m / max(1, support))
     path = path_seconds(events, m, n, k)

@@ -25,8 +25,7 @@ import numpy as np
 
 from streamsvm.batch.ssvm.newton import RESIDUAL, Minimum, Part, Problem
 from streamsvm.batch.ssvm.systems import WORTH_UPDATING, System, factor_of, solve_by
-
-AIMS = 20  # before Newton's method with its line search takes over
+from streamsvm.core.rounding import ROUNDS
 
 
 class Removal:
@@ -62,7 +61,7 @@ class Removal:
         D, e, (u0, v0, S0, *_) = self._problem.D, self._problem.e, self._minimum
         support = S0 & part.trained
         (u, v), aimed, aims = without(self._problem, u0, v0, part), None, 0
-        while aims < AIMS:
+        while aims < ROUNDS:  # then Newton's method with its line search takes over
             changed = np.flatnonzero(support != S0)
             if len(changed) + len(part.held) > WORTH_UPDATING * D.shape[1]:
                 break

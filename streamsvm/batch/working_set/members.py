@@ -28,7 +28,7 @@ import numpy as np
 
 from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.kernels.square import square_of, subtract_rows
-from streamsvm.batch.problem import SPARE, middle, settled
+from streamsvm.batch.problem import GROWTH, SPARE, middle, settled
 from streamsvm.batch.steps.conjugate import MAX_MOVED, conjugate_step
 from streamsvm.batch.steps.newton import MAX_FREE, Newton
 from streamsvm.batch.steps.pairs import BOTTOM, TOP, newton_partner, update
@@ -191,7 +191,7 @@ class Members:
     def _widen(self, m: int) -> None:
         if m <= self._width:
             return
-        width = min(max(m * 3 // 2, 2 * SPARE), self.room)
+        width = min(max(int(GROWTH * m), 2 * SPARE), self.room)
         _restride(self._memory, len(self.ids), self._width, width)
         self._width = width
 

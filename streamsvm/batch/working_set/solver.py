@@ -44,24 +44,23 @@ fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps.pairs`.  Chunks and
 """
 
 import functools
+import math
 
 import numpy as np
 
 from streamsvm.batch.kernels.matrix import KernelSource
 from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.problem import SPARE, solution_of, survey, violations
+from streamsvm.batch.problem import GROWTH, SPARE, solution_of, survey, violations
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS, Arrivals, Solution
 from streamsvm.batch.working_set.members import Members
 from streamsvm.core.threads import one_blas_thread
 
-FIRST_CHUNK, SMALLEST_CHUNK = 500, 20  # examples: at most, and at least if there are so many
-GROWTH = 1.5  # of the examples learned, from one chunk to the next
+FIRST_CHUNK = 500  # examples, at most; violating examples that become members in a round, at least
 LOOSE = 0.1  # tolerance while examples are coming; then share of the worst violation, which a round leaves alone
 SLACK = 0.5  # how far a member must be from a violation for it to leave
 NEAR = 0.3  # how far a candidate may be from one
-SPARED = 1.5  # members for each that would stay, below which none leaves: to move the matrix would cost more
-FIRST, FIRST_SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
-AT_LEAST, SHARE = 400, 4  # violating examples that become members in a round: at least; one for so many members
+FIRST = 150  # members of a problem without a start, at least
+SHARE = 8  # examples of such a problem for each of its first members, and members for each that joins in a round
 
 
 def optimum(
@@ -121,7 +120,7 @@ def worst(v: np.ndarray, bad: np.ndarray, room: int) -> np.ndarray:
 
 def at_once(alpha: np.ndarray) -> int:
     """How many violating examples become members in a round."""
-    return max(AT_LEAST, int(np.count_nonzero(alpha)) // SHARE)
+    return max(FIRST_CHUNK, int(np.count_nonzero(alpha)) // SHARE)
 
 
 class Training:
@@ -212,7 +211,7 @@ class Training:
         """Let members leave that are far from a violation, if they are many; return them."""
         members = self.members
         stays = self._violations(members.ids, self.y[members.ids] - members.g) > -slack
-        return self._leave(stays) if np.count_nonzero(stays) * SPARED <= len(stays) else np.empty(0, np.int64)
+        return self._leave(stays) if np.count_nonzero(stays) * GROWTH <= len(stays) else np.empty(0, np.int64)
 
     def _make_room(self, n_new: int) -> np.ndarray:
         """Let members leave until there is room for others, for half of the members at most; return them.
@@ -241,16 +240,16 @@ class Training:
 
     def _begin(self, alpha: np.ndarray, g: np.ndarray, bias: float) -> None:
         """Solve among the examples near the margin, and the members so far if they are not many more."""
-        near, most = violations(alpha, g, self.lo, self.hi, bias, bias), int(SPARED * np.count_nonzero(alpha)) + SPARE
+        near, most = violations(alpha, g, self.lo, self.hi, bias, bias), int(GROWTH * np.count_nonzero(alpha)) + SPARE
         wanted = near > -SLACK
         if not alpha.any():
             wanted[:] = False
             order = self._order()
-            wanted[order[: max(FIRST, len(order) // FIRST_SHARE)]] = True
+            wanted[order[: max(FIRST, len(order) // SHARE)]] = True
         elif np.count_nonzero(wanted) > most:
             wanted[:] = False
             wanted[np.argpartition(-near, most)[:most]] = True
-        if len(self.members) > SPARED * np.count_nonzero(wanted) + SPARE:
+        if len(self.members) > GROWTH * np.count_nonzero(wanted) + SPARE:
             self._leave(wanted[self.members.ids])
         new = np.flatnonzero(wanted & ~self.is_member)
         self._add(new, self.base[new])
@@ -269,12 +268,12 @@ class Training:
         """Learn all examples, chunk after chunk."""
         order = self._order()
         n = len(order)
-        done = min(n, self.members.room, FIRST_CHUNK, max(n // 4, SMALLEST_CHUNK))
+        done = min(n, self.members.room, FIRST_CHUNK, -(-n // 4))
         self._add(order[:done], np.zeros(done))
         self._solve(LOOSE)
         while done < n:
             self._drop(SLACK)
-            end = int(GROWTH * done)
+            end = math.ceil(GROWTH * done)
             rows = order[done : end if n > 0.5 * (1.0 + GROWTH) * end else n]  # half a chunk joins the one before it
             done += len(rows)
             f = self._sums(rows, self.alpha)

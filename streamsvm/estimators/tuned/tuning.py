@@ -17,8 +17,10 @@ CHECK = 50  # records between two checks
 WARM_UP, RECENT, LAST = 1000 // CHECK, 300 // CHECK, 500 // CHECK  # checks: in all, that show who predicts, who wins
 BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
 RINGS = 4.0  # standard errors
-SHORTEST, LONGEST = 500, 8000  # records that a challenger has; the first window has as many as the shortest
-FIRST = 2000  # the same around the first champion, which 500 records chose, hardly more than by chance
+STEP = 4  # of gamma and of a window, as a factor.  The windows are 125, 500, 2000, and none.
+SHORTEST = 500  # records that a challenger has, at least; the first window has as many
+FIRST = STEP * SHORTEST  # the same around the first champion, which 500 records chose, hardly more than by chance
+LONGEST = STEP * FIRST  # the same where all neighbours have been tried, again and again
 FOR_A_LAG = 4  # lags that a tuning challenger has, at least
 LONGEST_LAG = LONGEST // (2 * FOR_A_LAG)  # records that err together, at most
 WINS, CERTAIN = 1.5, 2.55  # standard deviations of a tuning challenger's lead: at its end, and before, either way
@@ -29,7 +31,6 @@ AHEAD = 5  # examples of one class that count beyond those of the other, if both
 LEAST_AGE = RECENT * CHECK  # records of a challenger before it wins or leaves early, and the alarm replaces it
 TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
-STEP = 4  # of gamma and of a window, as a factor.  The windows are 125, 500, 2000, and none.
 LEAST_C, LARGEST_C, LARGEST_GAMMA = 0.1, 1000.0, STEP**3
 
 

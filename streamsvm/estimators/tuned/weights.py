@@ -24,7 +24,6 @@ from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.state import State, rescaled
 
 EQUAL = 0.1  # m; with 0, a feature that is not used once is lost
-ROUNDS = 2  # the second begins from slopes that depend less on noise
 STEPS = 1024  # of a weight: how a library adds up does not matter
 
 
@@ -88,13 +87,11 @@ class WeighedScale(RunningScale):
 def learned_scale(common: RunningScale, model: State) -> RunningScale:
     """The scale of all models with the weights that one of them, which has members, speaks for."""
     model = copy.copy(model)
-    for further in reversed(range(ROUNDS)):
-        scale = WeighedScale(common, slope_weights(model))
-        if further:
-            gamma = model.kernel.gamma * scale.gamma_factor / model.scale.gamma_factor
-            model.expansion = rescaled(model, scale, model.kernel._replace(gamma=gamma))
-            model.scale, model.kernel = scale, model.kernel._replace(gamma=gamma)
-    return scale
+    scale = WeighedScale(common, slope_weights(model))
+    kernel = model.kernel._replace(gamma=model.kernel.gamma * scale.gamma_factor / model.scale.gamma_factor)
+    model.expansion = rescaled(model, scale, kernel)
+    model.scale, model.kernel = scale, kernel
+    return WeighedScale(common, slope_weights(model))
 
 
 def slope_weights(state: State) -> np.ndarray:

@@ -177,9 +177,8 @@ def _next(
         return STOPPED, same
     members = members.joined_by(np.setdiff1d(before.support, members.ids))
     seed = seeds.C_SEEDS[_picked(before) if warm_start == "auto" else warm_start]
-    start = seed(members.part(before), lo[members.ids], hi[members.ids])
-    found = seeds.train(members, problem.y, lo, hi, before.dual_coef, before.g, problem.options, start)
-    return start.seed, found
+    start = members.start(seed, before, lo, hi)
+    return start.seed, seeds.train(members, problem.y, lo, hi, before, problem.options, start)
 
 
 def _picked(before: Solution) -> str:
