@@ -201,8 +201,7 @@ def outcomes(plan: Plan, n_jobs: int | None) -> Iterator[Fold]:
         factor = factor._replace(workspace=_square(0))
     assert members is not None
     tasks = [(plan._replace(factor=factor, members=None), members.ids, splits) for splits in in_parts(count, jobs)]
-    for part in in_processes(_run_part, tasks, n_jobs):
-        yield from part
+    yield from in_processes(_run_part, tasks, n_jobs)
 
 
 def _run_part(task: tuple[Plan, np.ndarray, range]) -> list[Fold]:
