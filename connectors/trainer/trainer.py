@@ -38,7 +38,7 @@ from ..settings import topics
 from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
 from .catching_up import CatchingUp
-from .inputs import ReadAhead
+from .inputs import POLL_RECORDS, ReadAhead
 from .operate import Loop, operate, progress_bar
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
@@ -52,7 +52,6 @@ from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
 _SHADOW_SECONDS = 0.001  # that challengers follow, before the next look at the log
 
 
@@ -243,7 +242,7 @@ class Trainer(Loop[dict[int, State]]):
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now
-            self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS))
+            self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, POLL_RECORDS))
         n_records = self._consume()
         for partition in self._partitions.values() if not n_records else ():
             partition.catch_up(_SHADOW_SECONDS)
