@@ -166,7 +166,7 @@ def _next(
     lo, hi = problem.boxes_without(out)
     if before is None or warm_start == "none":
         return "cold", seeds.train(members, problem.y, lo, hi, options=problem.options)
-    if before.converged and seeds.along_c.optimal_for_larger_boxes(before):
+    if before.converged and not before.at_bound.any():  # It solves the problem of every larger C, too.
         same = replace(before, lo=lo, hi=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
     members = members.joined_by(np.setdiff1d(before.support, members.ids))
