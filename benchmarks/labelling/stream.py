@@ -14,8 +14,8 @@ from labelling.policies import MARKS, g_mean
 from labelling.sets import STREAMS, Part, rare
 from streamsvm import LASVM
 from streamsvm.active import ActiveLearner
-from streamsvm.active.choosing.rows import dicts_of
 from streamsvm.active.learner import BOUNDARY
+from streamsvm.validation.rows import dicts_of
 
 SHARES = (0.02, 0.05, 0.1)
 LONGEST = 6000

@@ -11,8 +11,8 @@ import numpy as np
 
 from seeding.methods import Setting
 from streamsvm import LASVM
-from streamsvm.batch import Solution
-from streamsvm.batch.seeding import C_SEEDS, SEEDS, solve_from
+from streamsvm.batch import Solution, smo
+from streamsvm.batch.seeding import C_SEEDS, SEEDS
 from streamsvm.validation import folds
 from streamsvm.validation.held_out.problem import Problem, setting_of
 
@@ -52,11 +52,10 @@ def _folds(problem: Problem, splits: folds.Folds, first: Solution | None, along:
     found: list[Solution] = []
     for out in splits.left_out:
         lo, hi = problem.boxes_without(out)
+        begin: list[np.ndarray] = []
         if found:
-            start = SEEDS[chain](found[-1], lo, hi)
-            found.append(solve_from(found[-1], start, lo, hi, problem.options))
+            begin += SEEDS[chain](found[-1], lo, hi)[:2]
         elif first is not None:
-            found.append(solve_from(first, C_SEEDS[along](first, lo, hi), lo, hi, problem.options))
-        else:
-            found.append(problem.solve(out))
+            begin += C_SEEDS[along](first, lo, hi)[:2]
+        found.append(smo.train(problem.store, problem.y, lo, hi, *begin, options=problem.options))
     return found

@@ -38,9 +38,9 @@ class Lag(NamedTuple):
 def lags(settings: Settings) -> list[Lag]:
     """The lag of the trainers, and of the scorers if the configuration has a topic of models for them."""
     log = settings.log
-    readers = {settings.group.id: [log.topic, *([log.labels] if log.labels else [])]}
+    readers = {settings.group.id: log.inputs}
     if log.model:
-        readers[f"{settings.group.id}-score"] = [log.topic]
+        readers[f"{settings.group.id}-score"] = (log.topic,)
     return [lag for group, names in readers.items() for lag in _lags(settings, group, names)]
 
 

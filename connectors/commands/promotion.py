@@ -8,7 +8,7 @@ from ..records.promotions import Request, write_promotion
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings, refuse
-from ..trainer.state.challengers import Standing, read_standings, read_terms, serving_of
+from ..trainer.state.challengers import Standing, read_standings, read_terms, serving_of, why_not
 from ..trainer.state.stored_state import readable_state
 from .shared.configuration import read_config
 from .shared.trainers import ask, behind, tell_behind
@@ -52,12 +52,8 @@ def _why_not(standing: Standing | None, offset: int) -> str:
     """Why a challenger, or one that no checkpoint has, cannot serve; empty if it can."""
     if standing is None:
         return "has learned nothing yet: it begins with the next event; promote it later"
-    if standing.dropped:
-        return f"was dropped: {standing.dropped}"
-    if standing.caught_up is not None:
-        return f"is catching up, at offset {standing.caught_up:,} of {offset:,}; promote it when it has caught up"
-    begun = standing.begun
-    return f"begins at offset {begun:,}, and the trainer is at {offset:,}; promote it later" if begun > offset else ""
+    why = why_not(standing, offset)
+    return f"{why}; promote it later" if why and not standing.dropped else why
 
 
 def _tell(settings: Settings, name: str | None, ends: Mapping[int, int]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..runtime.text import plural
-from ..trainer.state.challengers import Standing, read_answers, read_standings, serving_of
+from ..trainer.state.challengers import Standing, read_answers, read_standings, serving_of, why_not
 from ..trainer.state.quality.arms import Arm
 from ..trainer.state.quality.losses import LOG_LOSS
 from ..trainer.state.stored_state import Stored
@@ -46,17 +46,10 @@ def _shown(metric: str, *values: float) -> list[str]:
 
 def remarks(standings: list[Standing], offset: int) -> list[str]:
     """What is to say of challengers beside the table, when the model that serves is at this offset."""
-    found = [remark for each in standings if (remark := _remark(each, offset))]
-    waiting = [each.name for each in standings if not each.n and not _remark(each, offset)]
+    idle = {each.name: why for each in standings if (why := why_not(each, offset))}
+    waiting = [each.name for each in standings if not each.n and each.name not in idle]
+    found = [f"{name} {why}." for name, why in idle.items()]
     return [*found, *([f"No label yet for {', '.join(waiting)}."] if waiting else [])]
-
-
-def _remark(each: Standing, offset: int) -> str:
-    if each.dropped:
-        return f"{each.name} was dropped: {each.dropped}."
-    if each.caught_up is not None:
-        return f"{each.name} is catching up, at offset {each.caught_up:,} of {offset:,}; it began with {each.begun:,}."
-    return f"{each.name} begins at offset {each.begun:,}." if each.begun > offset else ""
 
 
 def challengers_panels(stored: Stored) -> list[Panel]:

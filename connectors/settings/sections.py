@@ -107,6 +107,11 @@ class LogSettings:
     schemas: Path = Path("schemas")
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The topics that a trainer learns from: that of the events, and that of the labels if there is one."""
+        return (self.topic, self.labels) if self.labels else (self.topic,)
+
+    @property
     def control_topics(self) -> tuple[str, ...]:
         """The topics of requests to serve, and of the trainers' answers; empty if there are none."""
         return (self.control, f"{self.control}-served") if self.control else ()

@@ -120,7 +120,7 @@ class Partition:
         self._lag_then = math.nan  # at that moment: a log does not know the lag of a revoked partition
         self.n_lost = 0
         self.n_unpublished = 0
-        self._inputs = [*map(self._input, filter(None, (settings.log.topic, settings.log.labels)))]
+        self._inputs = [*map(self._input, settings.log.inputs)]
         self._events = self._inputs[0]
         erasures = settings.log.erasures
         self._erasing = Erasing([self._input(erasures)], number, self._refuse_request) if erasures else None

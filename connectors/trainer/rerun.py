@@ -25,12 +25,10 @@ from ..settings.estimates import EstimateSettings
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .excerpt import Excerpt, Spans, control_spans
-from .inputs import ReadAhead
+from .inputs import POLL_RECORDS, ReadAhead
 from .partition import Partition
 from .state.checkpoint import CheckpointStore
 from .state.state import State
-
-_POLL_RECORDS = 2000
 
 Erased = Callable[[Record], bool]  # whether a record is to be passed over
 
@@ -153,7 +151,7 @@ class Rerun:
         with self.opened(stage) as reading:
             partition = reading.partition
             while not stop() and not partition.is_finished:
-                if reading.cycle(POLL_SECONDS, _POLL_RECORDS) and partition.state:
+                if reading.cycle(POLL_SECONDS, POLL_RECORDS) and partition.state:
                     see(partition.state)
             partition.catch_up()
             if partition.is_new:
@@ -234,10 +232,8 @@ def requests_of(settings: Settings, number: int, end: int | None = None) -> Aske
 def erased_offsets(settings: Settings, asked: Asked) -> dict[str, set[int]]:
     """The offsets of the events and of the labels that these requests erase, by topic."""
     erasures = [request for _, request in asked if isinstance(request, Erasure)]
-    return {
-        settings.log.topic: {at for request in erasures for at in request.events},
-        settings.log.labels: {at for request in erasures for at in request.labels},
-    }
+    erased = ({at for request in erasures for at in getattr(request, name)} for name in Stage._fields)
+    return dict(zip(settings.log.inputs, erased, strict=False))
 
 
 def erased_by(settings: Settings, asked: Asked) -> Erased:

@@ -15,7 +15,7 @@ from ..runtime.numbers import MAX_INT64
 from ..settings.sections import Settings
 from .following import Following
 from .inputs import Input
-from .state.challengers import Challenger
+from .state.challengers import Challenger, why_not
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -203,10 +203,5 @@ def _better(metric: str, state: State) -> list[Challenger]:
 
 def _why_not(state: State, name: str) -> str:
     """Why a model cannot serve; empty if it can."""
-    for each in state.challengers.catching_up:
-        if each.name == name:
-            return f"is catching up, at offset {each.caught_up} of {state.offset}"
-    for each in state.challengers.active:
-        if each.name == name:
-            return f"begins at offset {each.begun}" if (each.begun or 0) > state.offset else ""
-    return "is not in the shadow, or was dropped"
+    found = {each.name: each for each in state.challengers.all if not each.is_awaited}.get(name)
+    return "is not in the shadow" if found is None else why_not(found, state.offset)

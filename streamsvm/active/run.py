@@ -15,12 +15,12 @@ from streamsvm.active.choosing.cut import PoolCut, objective_of, pool_cut
 from streamsvm.active.choosing.decisions import learner_of, margins
 from streamsvm.active.choosing.kernel_width import GammaTuner
 from streamsvm.active.choosing.pool import ArrayPool
-from streamsvm.active.choosing.rows import dicts_of, indexable, picked
 from streamsvm.active.choosing.selection import Selection
 from streamsvm.active.choosing.space import LABELLED
 from streamsvm.active.choosing.stopping import StoppingRule
 from streamsvm.active.loop import LabellingLoop
 from streamsvm.core import arguments
+from streamsvm.validation.rows import dicts_of, indexable, picked
 
 ORACLE = "oracle"  # the annotator
 
@@ -333,6 +333,6 @@ def carry_out(action: Action, model: Any, row: Any = None, sample_weight: float 
 
 def _learn(model: Any, row: Any, y: Label, w: float, key: int) -> None:
     if isinstance(model, compose.Pipeline):
-        model.learn_one(dicts_of(row)[0], y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
+        model.learn_one(next(dicts_of(row)), y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
     else:
         model.learn_many(row, np.array([y]), w, np.array([key]))

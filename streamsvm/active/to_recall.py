@@ -19,10 +19,10 @@ from streamsvm.active.answers.events import Missed
 from streamsvm.active.choosing.cut import pool_cut
 from streamsvm.active.choosing.decisions import learner_of, margins
 from streamsvm.active.choosing.recall import RecallProof, missed_after_audit
-from streamsvm.active.choosing.rows import indexable, picked
 from streamsvm.active.choosing.stopping_rules import MaxLabels
 from streamsvm.active.run import Step, finish_if_small, label_pool
 from streamsvm.core import arguments
+from streamsvm.validation.rows import indexable, picked
 
 Oracle = Callable[[int], Any]
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from river import base
 
-from streamsvm.active.choosing.rows import dicts_of
 from streamsvm.conformal import saving
 from streamsvm.conformal.decision import Decision
 from streamsvm.conformal.guard import LARGEST_LEVEL, Guard, Tally
@@ -19,6 +18,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import array_of_labels, frame_like, label_of, n_rows, series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.copies import Computing, Content
+from streamsvm.validation.rows import dicts_of
 
 RENEWED = 20  # while labels are few, scores by leave-one-out are renewed after each 20th part of them
 

@@ -266,14 +266,15 @@ class _Part(NamedTuple):
 
     problems: Problems
     classes: np.ndarray
-    tests: list[np.ndarray]
-    left_out: list[np.ndarray]
+    folds: Folds
+    splits: range
     full: list[list[PairOptimum]]
 
     def outcomes(self) -> Iterable[list[ClassFold]]:
         """The outcomes of each split for each C."""
-        for test, out in zip(self.tests, self.left_out, strict=True):
-            problems = self.problems
+        problems = self.problems
+        for split in self.splits:
+            test, out = self.folds.tests[split], self.folds.left_out[split]
             of_Cs = problems.solve_again(self.full, out) if self.full else problems.solve(out)
             yield [
                 _fold(test, margins, self.classes, all(pair.converged for pair in pairs))
@@ -281,8 +282,8 @@ class _Part(NamedTuple):
             ]
 
 
-def _outcomes_in_a_worker(part: _Part) -> list[list[ClassFold]]:
-    return list(part._replace(problems=part.problems.in_a_worker().on_one_matrix()).outcomes())
+def _outcomes_in_a_worker(part: _Part) -> Iterable[list[ClassFold]]:
+    return part._replace(problems=part.problems.in_a_worker().on_one_matrix()).outcomes()
 
 
 def validated(
@@ -312,16 +313,12 @@ def validated(
     copied = seeding == "skip" or (seeding == "auto" and all(len(out) == 1 for out in splits.left_out))
     shared = problems.on_one_matrix() if copied or jobs == 1 else problems
     full = shared.solve(np.zeros(0, np.int64)) if copied else []
-    every = _Part(shared, classes, splits.tests, splits.left_out, full)
+    every = _Part(shared, classes, splits, range(len(splits)), full)
     if jobs == 1:
         per_fold = list(every.outcomes())
     else:
-        parts = [
-            every._replace(problems=problems, tests=tests, left_out=left_out)
-            for r in in_parts(len(splits), jobs)
-            for tests, left_out in [(splits.tests[r.start : r.stop], splits.left_out[r.start : r.stop])]
-        ]
-        per_fold = [fold for part in in_processes(_outcomes_in_a_worker, parts, n_jobs) for fold in part]
+        parts = [every._replace(problems=problems, splits=some) for some in in_parts(len(splits), jobs)]
+        per_fold = list(in_processes(_outcomes_in_a_worker, parts, n_jobs))
     seconds = (time.perf_counter() - begin) / len(problems.Cs)
     return [ClassResult(labels, classes, splits, list(of_C), seconds) for of_C in zip(*per_fold, strict=True)]
 

@@ -65,7 +65,7 @@ def test_folds_from_the_full_solution_are_those_trained_anew():
         part, M = members.part(full), members.ids
         for name in ("avg", "greedy", "path"):
             start = seeding.SEEDS[name](part, lower[M], upper[M])
-            found = seeding.train(members, y, lower, upper, full.dual_coef, full.g, options, start)
+            found = seeding.train(members, y, lower, upper, full, options, start)
             require_same(found, expected, 1e-4)
             assert not found.dual_coef[out].any()
 

@@ -70,6 +70,16 @@ def test_many_rows_are_a_loop(name):
     assert list(model.predict_proba_many(frame).columns) == list(model.predict_proba_one(xs[0]))
 
 
+def test_a_frame_with_sparse_columns_names_no_zeros():
+    X = np.random.default_rng(0).normal(size=(60, 4)) * (np.random.default_rng(1).random((60, 4)) < 0.4)
+    frame, y = pd.DataFrame(X, columns=list("abcd")), (X[:, 0] > X[:, 1]).tolist()
+    sparse, loop = ConformalClassifier(LASVM()), ConformalClassifier(LASVM())
+    sparse.learn_many(frame.astype(pd.SparseDtype(float, 0.0)), y)
+    for x, label in zip(frame.to_dict("records"), y, strict=True):
+        loop.learn_one({name: value for name, value in x.items() if value}, label)
+    assert sparse.digest() == loop.digest()
+
+
 def test_it_keeps_its_promise_and_decides():
     model = ConformalClassifier(LASVM(), error=0.1)
     said = play(model, BANANAS)

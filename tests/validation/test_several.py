@@ -180,6 +180,8 @@ def test_what_is_not_offered_is_named():
         cross_validate(MODEL, X, Y, k=3, seeding="best")
     with pytest.raises(ValueError, match="warm_start='best' is for two classes"):
         grid_search(MODEL, X, Y, Cs=[1.0], warm_start="best")
+    with pytest.raises(ValueError, match="the linear kernel has no gamma"):
+        grid_search(OneVsOne(LASVM(kernel="linear")), X, Y, Cs=[1.0], gammas=[0.1, 1.0])
     with pytest.raises(ValueError, match="n_jobs=0 must be a whole number other than 0"):
         cross_validate(MODEL, X, Y, k=3, n_jobs=0)
     with pytest.raises(ValueError, match="X is a RowStore"):

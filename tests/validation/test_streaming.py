@@ -15,6 +15,7 @@ from states import state_of
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.core.saving.snapshot import SnapshotError
+from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.validation import (
     Estimate,
@@ -360,6 +361,19 @@ def test_batches_of_all_kinds_are_remembered_alike(wrapper):
         estimate.learn_many(batch, pd.Series(y) if isinstance(batch, pd.DataFrame) else y)
         estimates.append(estimate.estimate().error)
     assert estimates.count(estimates[0]) == 4
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, pd.DataFrame])
+def test_of_a_large_batch_few_rows_become_dicts(wrapper, kind):
+    X, y = noisy(2000, d=100)
+    estimate = wrapper(LASVM(budget=10), memory=10, share=0)
+    estimate.learn_many(kind(X[:20]), y[:20])
+    X = kind(X)
+    with mock.patch.object(NamedRows, "__getitem__", autospec=True, side_effect=NamedRows.__getitem__) as row:
+        estimate.learn_many(X, y)
+    assert row.call_count == 10
+    assert estimate._memory.ids == list(range(2010, 2020))
 
 
 def test_examples_without_weight_are_not_remembered():

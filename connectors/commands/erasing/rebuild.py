@@ -14,6 +14,7 @@ from typing import Any
 
 from ...logs.transport import Transport
 from ...records.erasures import Erasure, Swap
+from ...records.published import LOADING_SECONDS
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
 from ...runtime.text import plural
@@ -29,7 +30,6 @@ from ..shared.trainers import ask, behind
 from . import erase, receipts
 
 _NEAR = 2000  # records that the trainer itself may read
-_WAIT_SECONDS = 600.0  # for a trainer that is running to swap
 _STAGES = "stages.json"
 _OTHERWISE = "a rebuild would not end with the same model, because"
 _NEEDS = {
@@ -73,8 +73,8 @@ def _refuse_beginnings(log: Transport, settings: Settings) -> None:
     problems = [
         f"{topic}-{number} begins at offset {start}: the records before it are gone, and without them a rebuild would "
         "not be the model that never saw the erased ones. The log must keep all that the model has learned from"
-        for topic in (settings.log.topic, settings.log.labels)
-        for number, start in (log.start_offsets(topic) if topic else {}).items()
+        for topic in settings.log.inputs
+        for number, start in log.start_offsets(topic).items()
         if start
     ]
     refuse(problems)
@@ -170,7 +170,7 @@ def _is_swapped(settings: Settings, folder: Path, app: str, stages: dict[int, li
     """Wait until all trainers have swapped, durably; return whether they have."""
     with open_once(settings) as log:
         ends = {number: _swaps(requests(log, settings.log.erasures, number))[app] + 1 for number in stages}
-    if behind(settings, "erasures", ends, seconds=_WAIT_SECONDS, stop=stop):
+    if behind(settings, "erasures", ends, seconds=LOADING_SECONDS, stop=stop):
         return False
     missing = [number for number in stages if read_note(folder, number) is None]
     if missing:
@@ -211,9 +211,8 @@ def _receipt(
 
 def _hashes(settings: Settings, salted: receipts.Salted, number: int, asked: Asked, place: Stage) -> list[str]:
     """The positions of the erased records before a place, hashed."""
-    ends = {settings.log.topic: place.events, settings.log.labels: place.labels}
-    found = erased_offsets(settings, asked)
-    return sorted(salted.hashed(topic, number, at) for topic, end in ends.items() for at in found[topic] if at < end)
+    found = zip(erased_offsets(settings, asked).items(), place, strict=False)
+    return sorted(salted.hashed(topic, number, at) for (topic, erased), end in found for at in erased if at < end)
 
 
 def _remove_folders(settings: Settings) -> None:

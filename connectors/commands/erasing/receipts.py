@@ -76,8 +76,8 @@ Blocks = list[list[Any]]  # the end of each block, and its digest
 
 def log_digests(log: Transport, settings: Settings, number: int, place: Stage, is_erased: Erased) -> dict[str, Blocks]:
     """What a partition's log holds before a place, by topic, without what was erased."""
-    ends = {settings.log.topic: place.events} | ({settings.log.labels: place.labels} if settings.log.labels else {})
-    return {topic: _blocks(log, topic, number, end, is_erased) for topic, end in ends.items()}
+    ends = zip(settings.log.inputs, place, strict=False)
+    return {topic: _blocks(log, topic, number, end, is_erased) for topic, end in ends}
 
 
 def _blocks(log: Transport, topic: str, number: int, end: int, is_erased: Erased) -> Blocks:

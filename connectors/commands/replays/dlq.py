@@ -193,12 +193,7 @@ class _Replay:
         self._another = another  # for records that letters were shortened of, while the first one is read
         self._reason = reason
         self._is_dry = is_dry
-        self._homes = {
-            (name, number)
-            for name in (settings.log.topic, settings.log.labels)
-            if name
-            for number in log.start_offsets(name)
-        }
+        self._homes = {(name, number) for name in settings.log.inputs for number in log.start_offsets(name)}
         self._seen: Newest[tuple[str, ...], None] = Newest(_SEEN)  # a restarted trainer refuses a record again
         self.n_replayed = self.n_homeless = self.n_impossible = 0
 

@@ -1,6 +1,5 @@
 """Reading, filling and flushing a log, for commands that work beside the trainer."""
 
-import time
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -11,21 +10,14 @@ from tqdm import tqdm
 from ...logs.embedded import LocalLog
 from ...logs.reading import read_all
 from ...logs.transport import Record, Transport, Unavailable
+from ...runtime.process import insist
 
 T = TypeVar("T")
-
-_FLUSH_SECONDS = 60.0  # as long as a broker may take to restart
 
 
 def flush(log: Transport) -> None:
     """Make the produced records durable; retry for a minute while the log is unavailable."""
-    until = time.monotonic() + _FLUSH_SECONDS
-    while True:
-        try:
-            return log.flush()
-        except Unavailable:
-            if time.monotonic() > until:
-                raise
+    insist(log.flush, lambda error: isinstance(error, Unavailable))
 
 
 def fill(folder: Path, topic: str, values: Iterable[bytes]) -> None:

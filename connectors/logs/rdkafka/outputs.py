@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from ...runtime.process import insist
 from ..cluster.group import Offsets
 from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS
 from ..cluster.outputs import Failure, Refusal, no_such_partition, note_failure, too_large
@@ -17,7 +18,6 @@ from .client import producer_options, to_partitions
 from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, translated_transaction
 
 _INIT_SECONDS = 15.0  # for the coordinator of a transactional id
-_INSIST_SECONDS = 60.0  # as long as a broker may take to restart
 _ANY = -1  # the partition of the key
 
 
@@ -104,15 +104,7 @@ class Outputs(AnyOutputs):
 
 def _insist(step: Callable[[], object]) -> None:
     """Take a step of a transaction again while the client says that this may help, as when a coordinator moves."""
-    until = time.monotonic() + _INSIST_SECONDS
-    while True:
-        try:
-            step()
-            return
-        except KafkaException as exception:
-            if not exception.args[0].retriable() or time.monotonic() > until:
-                raise
-        time.sleep(IDLE_SECONDS)
+    insist(step, lambda error: isinstance(error, KafkaException) and error.args[0].retriable())
 
 
 def _heard(failures: list[Failure], error: KafkaError | None, message: Any) -> None:

@@ -388,6 +388,16 @@ def read_standings(blobs: Mapping[str, bytes]) -> list[Standing]:
     return found
 
 
+def why_not(each: Challenger | Standing, offset: int) -> str:
+    """Why a challenger takes no part where the model that serves is at this offset; empty if it does."""
+    if each.dropped:
+        return f"was dropped: {each.dropped}"
+    begun = each.begun or 0
+    if each.caught_up is not None:
+        return f"is catching up, at offset {each.caught_up:,} of {offset:,}; it began with {begun:,}"
+    return f"begins at offset {begun:,}, and the trainer is at {offset:,}" if begun > offset else ""
+
+
 def read_answers(blobs: Mapping[str, bytes]) -> list[Arm]:
     """How the models of a checkpoint do on what they have answered; empty if one has answered all."""
     return read_arms(orjson.loads(blobs.get(_ARMS, b"{}")))

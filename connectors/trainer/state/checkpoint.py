@@ -317,8 +317,8 @@ def load_newest(folder: Path, *, goes_back: bool = False) -> tuple[Number, Check
     ----------
     folder
         The folder.
-    is_wanted
-        Says whether a checkpoint is good enough.  If none of them is, the newest one counts.
+    goes_back
+        Whether a checkpoint that needs a damaged model is passed over.  If each of them does, the newest one counts.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from river import compose
 
-from streamsvm.active.choosing.rows import dicts_of
+from streamsvm.validation.rows import dicts_of
 
 
 def margins(model: Any, X: Any) -> np.ndarray:
@@ -65,7 +65,7 @@ def _as_learned(model: Any, X: Any) -> Any:
         return X
     *transformers, last = model.steps.values()
     if transformers and not hasattr(X, "columns"):
-        X = dicts_of(X)
+        X = list(dicts_of(X))
     for step in transformers:
         X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
     return _as_learned(last, X)

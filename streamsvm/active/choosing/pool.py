@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.active.choosing.rows import indexable, picked
 from streamsvm.core import arguments
+from streamsvm.validation.rows import indexable, picked
 
 EMPTY = "the pool is empty: there is no example left to ask about"
 

@@ -33,10 +33,10 @@ beats a cold start.  For k = 10 seeds save a quarter of the steps, for leave-one
 saves all steps where it is affordable.
 """
 
-from streamsvm.batch.seeding import along_c, chains, choice, exact
+from streamsvm.batch.seeding import chains, choice, exact
 from streamsvm.batch.seeding.choice import Choice, choose
 from streamsvm.batch.seeding.members import Members, members_of, refined, train
-from streamsvm.batch.seeding.methods import C_SEEDS, SEEDS, solve_from
+from streamsvm.batch.seeding.methods import C_SEEDS, SEEDS
 from streamsvm.batch.seeding.start import Start
 
 __all__ = [
@@ -45,13 +45,11 @@ __all__ = [
     "Choice",
     "Members",
     "Start",
-    "along_c",
     "chains",
     "choice",
     "choose",
     "exact",
     "members_of",
     "refined",
-    "solve_from",
     "train",
 ]

@@ -42,8 +42,7 @@ from streamsvm.batch.kernels.rows import RowStore
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.problem import GROWTH, SPARE, solution_of, survey, violations
 from streamsvm.batch.seeding.exact import path
-from streamsvm.batch.seeding.methods import solved
-from streamsvm.batch.seeding.start import Start
+from streamsvm.batch.seeding.start import Seed, Start
 from streamsvm.batch.solution import CONVERGED, Solution
 from streamsvm.batch.working_set.solver import LOOSE, at_once, worst
 
@@ -118,6 +117,10 @@ class Members:
             return solution
         own = {name: getattr(solution, name)[self.ids] for name in ("y", "lo", "hi", "dual_coef", "g")}
         return replace(solution, store=self.store, **own)
+
+    def start(self, seed: Seed, before: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
+        """A seed's start among the members, from a solution over all examples to these boxes."""
+        return seed(self.part(before), lo[self.ids], hi[self.ids])
 
 
 def _nearest(solution: Solution) -> np.ndarray:
@@ -228,7 +231,7 @@ class _Training:
         """Go on among all examples."""
         options = self.options.left(len(self.y), self.iterations)
         so_far = self.solution()
-        return so_far.then(solved(so_far.store, self.y, self.lo, self.hi, self.alpha, self.g, options))
+        return so_far.then(smo.train(so_far.store, self.y, self.lo, self.hi, self.alpha, self.g, options))
 
 
 def train(
@@ -236,8 +239,7 @@ def train(
     y: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
-    alpha: np.ndarray | None = None,
-    g: np.ndarray | None = None,
+    before: Solution | None = None,
     options: SolverOptions = DEFAULTS,
     start: Start | None = None,
 ) -> Solution:
@@ -249,17 +251,17 @@ def train(
         The members; violators join them for this training only.
     y, lo, hi
         The problem, as for `smo.train`.
-    alpha, g
-        Coefficients that only members have, and y - K alpha, (n,) each.  The training starts there; with `start`, they
-        only need to fit each other.  Default: 0 and y.
+    before
+        A solution whose support vectors are members.  The training starts from its coefficients, which must be inside
+        the boxes without `start`.  Default: from 0.
     options
         How to solve.
     start
         Another start among the members: each of them has a coefficient and a gradient there.
     """
-    if alpha is None or g is None:
+    if before is None:
         return _Training(members, y, lo, hi, np.zeros(len(y)), y, options).run(max(options.tol, LOOSE))
-    return _Training(members, y, lo, hi, alpha, g, options).run(options.tol, start)
+    return _Training(members, y, lo, hi, before.dual_coef, before.g, options).run(options.tol, start)
 
 
 def members_of(
@@ -280,7 +282,7 @@ def members_of(
         Where the training starts.  Default: 0.
     """
     alpha, g = (np.zeros(len(y)), y) if start is None else (start.alpha, start.g)
-    rough = solved(store, y, lo, hi, alpha, g, replace(options, tol=max(options.tol, LOOSE)))
+    rough = smo.train(store, y, lo, hi, alpha, g, replace(options, tol=max(options.tol, LOOSE)))
     return Members(store, _nearest(rough)), rough
 
 
@@ -297,5 +299,5 @@ def refined(members: Members, rough: Solution, options: SolverOptions = DEFAULTS
     if not rough.converged:
         return members, rough
     rest = options.left(len(rough.y), rough.iterations)
-    found = train(members, rough.y, rough.lo, rough.hi, rough.dual_coef, rough.g, rest)
+    found = train(members, rough.y, rough.lo, rough.hi, rough, rest)
     return members.joined_by(np.setdiff1d(found.support, members.ids)), rough.then(found)

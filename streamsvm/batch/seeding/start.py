@@ -1,6 +1,6 @@
 """Where a training may start, and what all seeds share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,9 @@ class Start(NamedTuple):
     def objective(self, y: np.ndarray) -> float:
         """The dual objective, alpha'(y + g) / 2."""
         return 0.5 * float(self.alpha @ (y + self.g))
+
+
+Seed = Callable[[Solution, np.ndarray, np.ndarray], Start]  # from a solution and the next boxes
 
 
 def moved(previous: Solution, alpha: np.ndarray, seed: str) -> Start:

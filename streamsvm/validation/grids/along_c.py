@@ -25,7 +25,7 @@ from streamsvm.batch.kernels.matrix import Matrices
 from streamsvm.batch.working_set.series import Series
 from streamsvm.core.costs import PAIR
 from streamsvm.core.threads import chained, threads_for
-from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
+from streamsvm.validation.grids.on_matrix import STOPPED, along
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.parallel import in_processes
@@ -64,7 +64,6 @@ class Task(NamedTuple):
     warm_start: str
     seeding: str
     matrices: Matrices | None = None  # None: they do not fit, or are not to be used
-    problems: tuple[Problem, ...] = ()  # on the matrices, for each C
 
 
 class Training(NamedTuple):
@@ -84,8 +83,7 @@ def trainings(tasks: list[Task], n_jobs: int | None, jobs: int) -> Iterator[Trai
     if jobs == 1:
         yield from chained(_trainings, tasks, 1 if n_jobs == 1 else _threads_for(tasks))
         return
-    for found in in_processes(_list_of_trainings, tasks, n_jobs):
-        yield from found
+    yield from in_processes(_trainings, tasks, n_jobs)
 
 
 def _threads_for(tasks: list[Task]) -> int:
@@ -94,14 +92,10 @@ def _threads_for(tasks: list[Task]) -> int:
     return 1 if on_device else threads_for(PAIR * len(tasks) * tasks[0].folds.n ** 2, len(tasks))
 
 
-def _list_of_trainings(task: Task) -> list[Training]:
-    return list(_trainings(task))
-
-
 def _trainings(task: Task) -> Iterator[Training]:
     """All trainings of a task; with `seeding` "none" every fold goes along C by itself."""
     follow = _on_matrix if task.matrices is not None else _folds_along if task.seeding == "none" else _full_along
-    yield from follow(task)
+    return follow(task)
 
 
 def _on_matrix(task: Task) -> Iterator[Training]:
@@ -110,16 +104,16 @@ def _on_matrix(task: Task) -> Iterator[Training]:
     store = task.matrices.store
     gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
     series = Series(gram, task.examples.setting.options)
+    problems = [task.examples.problem(store, C) for C in task.Cs]
     for i in task.splits:
-        fold = FoldOnMatrix(series, task.folds.tests[i], task.folds.left_out[i])
-        for k, (C, problem) in enumerate(zip(task.Cs, task.problems, strict=True)):
-            outcome = fold.trained(problem, C)
-            if outcome is None:
-                yield from _folds_along(task._replace(Cs=task.Cs[k:], splits=range(i, i + 1)))
-                break
-            if i == k == 0:  # The matrix counts for one training, however many workers compute it.
+        left = task.Cs
+        for outcome, alpha in along(series, problems, task.Cs, task.folds.tests[i], task.folds.left_out[i]):
+            if i == 0 and left is task.Cs:  # The matrix counts for one training, however many workers compute it.
                 outcome = outcome._replace(rows_computed=gram.n, kernel_evaluations=gram.n**2)
-            yield Training(C, task.gamma, i, outcome, alpha=fold.alpha)
+            yield Training(left[0], task.gamma, i, outcome, alpha=alpha)
+            left = left[1:]
+        if left:
+            yield from _folds_along(task._replace(Cs=left, splits=range(i, i + 1)))
 
 
 def _folds_along(task: Task) -> Iterator[Training]:
@@ -172,14 +166,13 @@ def _next(
     lo, hi = problem.boxes_without(out)
     if before is None or warm_start == "none":
         return "cold", seeds.train(members, problem.y, lo, hi, options=problem.options)
-    if before.converged and seeds.along_c.optimal_for_larger_boxes(before):
+    if before.converged and not before.at_bound.any():  # It solves the problem of every larger C, too.
         same = replace(before, lo=lo, hi=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
     members = members.joined_by(np.setdiff1d(before.support, members.ids))
     seed = seeds.C_SEEDS[_picked(before) if warm_start == "auto" else warm_start]
-    start = seed(members.part(before), lo[members.ids], hi[members.ids])
-    found = seeds.train(members, problem.y, lo, hi, before.dual_coef, before.g, problem.options, start)
-    return start.seed, found
+    start = members.start(seed, before, lo, hi)
+    return start.seed, seeds.train(members, problem.y, lo, hi, before, problem.options, start)
 
 
 def _picked(before: Solution) -> str:

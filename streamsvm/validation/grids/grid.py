@@ -1,7 +1,6 @@
 """The outcome of a search on a grid."""
 
 import itertools
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -101,7 +100,7 @@ class Outcome:
 
     @property
     def _best_if_any(self) -> Cell | None:
-        return None if np.isnan(self.scores).all() else self.best
+        return self.best if has_scores(self.table) else None
 
     @property
     def solution(self) -> Any:
@@ -230,23 +229,22 @@ def best_of(table: list[Cell], greater: bool) -> Cell:
     ValueError
         If no cell has a score.
     """
-    if all(np.isnan(cell.score) for cell in table):
+    if not has_scores(table):
         raise ValueError(NO_SCORE)
     sign = 1.0 if greater else -1.0
     return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, DIGITS))
 
 
-def warn_without_scores(table: list[Cell], stacklevel: int) -> None:
-    """Warn if no cell has a score."""
-    if all(np.isnan(cell.score) for cell in table):
-        warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=stacklevel)
+def has_scores(table: list[Cell]) -> bool:
+    """Whether some cell has a score."""
+    return not all(np.isnan(cell.score) for cell in table)
 
 
 def why_not(refit: bool, table: list[Cell], given: Any, used: Any, kind: str) -> str:
     """Why no model is trained on all examples; empty if one is.  X is as it was `given`, and as it was `used`."""
     if not refit:
         return "refit=False"
-    if all(np.isnan(cell.score) for cell in table):
+    if not has_scores(table):
         return NO_SCORE
     if used is not given:
         return (

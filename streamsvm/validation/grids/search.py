@@ -2,6 +2,7 @@
 
 import copy
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -12,14 +13,13 @@ from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions, smo
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.kernels.matrix import Matrices
 from streamsvm.core import arguments
-from streamsvm.core.kernels import about
 from streamsvm.core.threads import SHARES, one_blas_thread
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
-from streamsvm.validation.grids.grid import Cell, Found, Grid, Search, best_of, cell_of, warn_without_scores, why_not
+from streamsvm.validation.grids.grid import NO_SCORE, Cell, Found, Grid, Search, best_of, cell_of, has_scores, why_not
 from streamsvm.validation.grids.multiclass import ClassSearch, of_classes
 from streamsvm.validation.grids.on_matrix import refitted
-from streamsvm.validation.grids.widened import widened
+from streamsvm.validation.grids.widened import ascending, require_of_kernel, widened
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.parallel import in_parts, warn_of_failures, with_progress, workers
 from streamsvm.validation.held_out.problem import Setting, labelled, setting_of, signs_of
@@ -151,7 +151,7 @@ def grid_search(
         common = {"k": k, "folds": folds, "seed": seed, "sample_weight": sample_weight, "options": options}
         common |= {"metric": metric, "greater": greater, "warm_start": warm_start, "seeding": seeding}
         search = partial(grid_search, X=X, y=y, n_jobs=n_jobs, progress=progress, **common)
-        Cs, gammas = _ascending("Cs", Cs), None if gammas is None else _ascending("gammas", gammas)
+        Cs, gammas = ascending("Cs", Cs), None if gammas is None else ascending("gammas", gammas)
         return widened(search, model, Cs, gammas, degrees, coef0s, fine, refit)
     begin, given = time.perf_counter(), X
     up = greater_is_better(metric) if greater is None else greater
@@ -162,7 +162,9 @@ def grid_search(
     if not isinstance(binary, SmoothSVM):
         binary, X = resolve_scaling(binary, X, has_gamma=gammas is not None)
     setting = None if isinstance(binary, SmoothSVM) else setting_of(binary, options)
-    values = _ascending("Cs", Cs), _ascending("gammas", [binary.gamma] if gammas is None else gammas)
+    values = ascending("Cs", Cs), ascending("gammas", [binary.gamma] if gammas is None else gammas)
+    if len(values[1]) > 1:  # One value may be the model's own.
+        require_of_kernel(binary.kernel, "gamma", values[1])
     grid = Grid(X, y, *values, k, folds, seed, sample_weight, progress)
     if setting is None:
         smooth.require_only_auto(n_jobs, options, warm_start=warm_start, seeding=seeding)
@@ -172,7 +174,8 @@ def grid_search(
     else:
         found = _of_learner(setting, grid, warm_start, seeding, n_jobs)
     table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
-    warn_without_scores(table, stacklevel=3)
+    if not has_scores(table):
+        warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
     reason = why_not(refit, table, given, X, "a OneVsOne" if several else "an LASVM")
     refitted = reason or found.train(best_of(table, up))
     seconds = time.perf_counter() - begin
@@ -183,7 +186,6 @@ def grid_search(
 
 def _of_smooth(model: SmoothSVM, grid: Grid) -> Found:
     """Every cell by itself: smooth SVMs share no kernel values."""
-    _require_gammas(model.kernel, grid.gammas)
     positive = signs_of(grid.y, len(arguments.vector_of("y", grid.y)))[0] > 0.0
     splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight") > 0.0)
 
@@ -208,7 +210,6 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
     """All cells of one gamma together: they share the kernel rows."""
     if isinstance(grid.X, RowStore):
         raise TypeError("X is a RowStore, whose rows are those of one gamma; give the examples themselves")
-    _require_gammas(setting.kernel, grid.gammas)
     if warm_start not in WARM_STARTS:
         raise ValueError(f"warm_start={warm_start!r} is unknown; use one of {', '.join(map(repr, WARM_STARTS))}")
     warm_start = OTHER_NAMES.get(warm_start, warm_start)
@@ -223,14 +224,11 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
 
     jobs = workers(n_jobs)
     on_matrix = seeding == "none" and warm_start == "auto" and Matrices.fit_into(problem.store)
-    shared: tuple[Any, ...] = ()
-    if on_matrix:
-        of_Cs = tuple(examples.problem(problem.store, C) for C in grid.Cs)
-        shared = Matrices(problem.store), of_Cs
+    matrices = Matrices(problem.store) if on_matrix else None
     sharing = max(jobs, SHARES if on_matrix else 1)
     parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [
-        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, *shared)
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, matrices)
         for gamma in grid.gammas
         for part in parts
     ]
@@ -252,7 +250,7 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
     def train(best: Cell) -> Solution:
         of_best = examples.problem(examples.store(best.gamma), best.C)
         alphas = [training.alpha for training in cells[best.C, best.gamma].values() if training.alpha is not None]
-        found = refitted(shared[0], of_best, alphas) if shared and len(alphas) == len(splits) else None
+        found = refitted(matrices, of_best, alphas) if matrices and len(alphas) == len(splits) else None
         return found or smo.train_anew(*of_best)
 
     return Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
@@ -266,23 +264,3 @@ def _chosen_seeding(seeding: str, folds: Folds) -> str:
     if seeding == "auto":
         return "auto" if seeds.choice.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
     return seeding
-
-
-def _require_gammas(kernel: str, gammas: list[float]) -> None:
-    """Refuse several values of gamma for a kernel that has none."""
-    if len(gammas) > 1 and "gamma" not in about(kernel).parameters:
-        raise ValueError(f"gammas={gammas!r}: the {kernel} kernel has no gamma; leave gammas out")
-
-
-def _ascending(name: str, values: Any) -> list[float]:
-    """The values in ascending order."""
-    if not isinstance(values, Iterable):
-        raise TypeError(f"{name}={values!r} must be a list of numbers; for one setting use cross_validate")
-    given = list(values)
-    if not given:
-        raise ValueError(f"{name} is empty; at least one value is needed")
-    for value in given:
-        arguments.require_positive(f"a value of {name}", value)
-    if len(set(given)) < len(given):
-        raise ValueError(f"{name}={given!r} has a value twice")
-    return sorted(float(value) for value in given)

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from streamsvm.batch import SmoothSVM
-from streamsvm.core.arguments import require_count
+from streamsvm.core.arguments import require_count, require_positive
 from streamsvm.core.kernels import about
-from streamsvm.validation.grids.grid import Outcome, best_of
+from streamsvm.validation.grids.grid import Outcome, best_of, has_scores
 from streamsvm.validation.multiclass import is_one_vs_one
 
 SearchOf = Callable[..., Any]  # of a model, with Cs, gammas and refit
@@ -26,7 +24,7 @@ def widened(
         raise ValueError("fine=1 leaves the grid as it is; use 0, or at least 2 steps between neighbours")
     axes = {name: _values(model, name, values) for name, values in (("degree", degrees), ("coef0", coef0s))}
     coarse = _over_axes(search, model, Cs, gammas, axes, refit and not fine)
-    if not fine or np.isnan(coarse.scores).all():
+    if not fine or not has_scores(coarse.table):
         return coarse
     best = coarse.best
     axes = {name: axis and [getattr(best, name)] for name, axis in axes.items()}
@@ -59,15 +57,31 @@ def _values(model: Any, name: str, values: Iterable[Any] | None) -> list[Any]:
     """The values of an axis, ascending; none for the model's own."""
     if values is None:
         return []
-    given = sorted(values)
-    if not given:
-        raise ValueError(f"{name}s is empty; at least one value is needed")
-    if len(set(given)) < len(given):
-        raise ValueError(f"{name}s={given!r} has a value twice")
-    kernel = (model.model if is_one_vs_one(model) else model).kernel
-    if name not in about(kernel).parameters:
-        raise ValueError(f"{name}s={given!r}: the {kernel} kernel has no {name}; leave {name}s out")
+    given = ascending(f"{name}s", values)
+    require_of_kernel((model.model if is_one_vs_one(model) else model).kernel, name, given)
     return given
+
+
+def ascending(name: str, values: Any) -> list[Any]:
+    """The values of an axis in ascending order; those of C and gamma must be positive."""
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name}={values!r} must be a list of numbers; for one setting use cross_validate")
+    given = list(values)
+    if not given:
+        raise ValueError(f"{name} is empty; at least one value is needed")
+    if name in ("Cs", "gammas"):
+        for value in given:
+            require_positive(f"a value of {name}", value)
+        given = list(map(float, given))
+    if len(set(given)) < len(given):
+        raise ValueError(f"{name}={given!r} has a value twice")
+    return sorted(given)
+
+
+def require_of_kernel(kernel: str, name: str, values: list[Any]) -> None:
+    """Refuse values of a parameter that the kernel does not have."""
+    if name not in about(kernel).parameters:
+        raise ValueError(f"{name}s={values!r}: the {kernel} kernel has no {name}; leave {name}s out")
 
 
 def _over_axes(search: SearchOf, model: Any, Cs: Any, gammas: Any, axes: dict[str, list[Any]], refit: bool) -> Any:
@@ -77,7 +91,7 @@ def _over_axes(search: SearchOf, model: Any, Cs: Any, gammas: Any, axes: dict[st
     founds: list[Outcome] = [search(_with(model, of), Cs=Cs, gammas=gammas, refit=refit) for of in settings]
     tables = [[replace(cell, **of) for cell in found.table] for found, of in zip(founds, settings, strict=True)]
     table, up = list(itertools.chain(*tables)), founds[0].greater_is_better
-    at = 0 if all(np.isnan(cell.score) for cell in table) else table.index(best_of(table, up)) // len(tables[0])
+    at = table.index(best_of(table, up)) // len(tables[0]) if has_scores(table) else 0
     seconds = sum(found.seconds for found in founds)
     return replace(founds[at], table=table, degrees=axes["degree"], coef0s=axes["coef0"], seconds=seconds)
 

@@ -3,7 +3,7 @@
 import itertools
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from tqdm import tqdm
 from streamsvm.validation.held_out.folds import Folds
 
 
-def in_processes(work: Any, tasks: list[Any], n_jobs: int | None) -> Iterator[Any]:
-    """The results of work(task) in the order of the tasks, computed by joblib's workers.
+def in_processes(work: Callable[[Any], Iterable[Any]], tasks: list[Any], n_jobs: int | None) -> Iterator[Any]:
+    """The results of work(task) one after the other, in the order of the tasks, computed by joblib's workers.
 
     Parameters
     ----------
@@ -27,7 +27,12 @@ def in_processes(work: Any, tasks: list[Any], n_jobs: int | None) -> Iterator[An
     joblib = _joblib(n_jobs)
     backend, _ = joblib.parallel.get_active_backend()
     as_they_come = "generator" if backend.supports_return_generator else "list"  # which Ray's backend does not
-    yield from joblib.Parallel(n_jobs=n_jobs, return_as=as_they_come)(joblib.delayed(work)(task) for task in tasks)
+    parallel, results = joblib.Parallel(n_jobs=n_jobs, return_as=as_they_come), joblib.delayed(_results_of)
+    yield from itertools.chain.from_iterable(parallel(results(work, task) for task in tasks))
+
+
+def _results_of(work: Callable[[Any], Iterable[Any]], task: Any) -> list[Any]:
+    return list(work(task))
 
 
 def in_parts(count: int, parts: int) -> list[range]:

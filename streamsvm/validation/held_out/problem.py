@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, Solution, SolverOptions, seeding, smo
+from streamsvm.batch import RowStore, Solution, SolverOptions, seeding
 from streamsvm.batch.options import DEFAULTS
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import class_weight, require_pos_weight
@@ -35,10 +35,6 @@ class Problem(NamedTuple):
         lo, hi = self.lo.copy(), self.hi.copy()
         lo[out] = hi[out] = 0.0
         return lo, hi
-
-    def solve(self, out: np.ndarray) -> Solution:
-        """Train without these examples."""
-        return smo.train(self.store, self.y, *self.boxes_without(out), options=self.options)
 
     def members(self, start: seeding.Start | None = None) -> tuple[seeding.Members, Solution]:
         """The members for all folds, and the rough solution over all examples that says who they are."""

@@ -21,6 +21,7 @@ import copy
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ class Plan(NamedTuple):
     problem: Problem
     folds: Folds
     full: Solution | None
-    members: Members | None  # None: chains of folds go over all examples
+    members: Members | None  # all examples for chains; None on the way to a worker
     seeding: str  # other than "auto"
     factor: Factor | None  # for "path", among the members
     max_events: int | None
@@ -90,7 +91,8 @@ def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tupl
     if seeding == "auto" and effective <= seeds.choice.WORTHLESS + 0.5:
         seeding, reason = "none", f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0"
     if seeding in CHAINS:
-        return Plan(problem, folds, None, None, seeding, None, None, values), None, reason
+        every = Members(problem.store, np.arange(folds.n))
+        return Plan(problem, folds, None, every, seeding, None, None, values), None, reason
     begin, rows = time.perf_counter(), problem.store.rows_computed
     members, rough = problem.members()
     full = rough
@@ -116,42 +118,25 @@ def run(plan: Plan, splits: range) -> Iterator[Fold]:
         begin, before = time.perf_counter(), plan.problem.store.rows_computed
         outcome = _without_training(plan, test, out, may_copy)
         if outcome is None:
-            if plan.members is None:
-                start, events, previous = _chained(plan, out, previous)
-            else:
-                start, events, previous = _trained(plan, plan.members, out)
+            start, events, previous = _trained(plan, out, previous if plan.seeding in CHAINS else plan.full)
             rows = plan.problem.store.rows_computed - before
             outcome = outcome_of(previous, test, start, rows)._replace(events=events)
         yield outcome._replace(seconds=time.perf_counter() - begin)
 
 
-def _trained(plan: Plan, members: Members, out: np.ndarray) -> tuple[str, int, Solution]:
-    """The start of the training, the events of a path, and the solution."""
-    problem, full = plan.problem, plan.full
-    lo, hi = problem.boxes_without(out)
-    if full is not None and not full.dual_coef[out].any():  # Without free examples only the bias may change.
-        return "full", 0, seeds.train(members, full.y, lo, hi, full.dual_coef, full.g, problem.options)
-    if full is None or plan.seeding == "skip":
+def _trained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
+    """The start of the training, the events of a path, and the solution; `before` is what a seed starts from."""
+    members, problem, (lo, hi) = plan.members, plan.problem, plan.problem.boxes_without(out)
+    assert members is not None
+    if before is not None and before is plan.full and not before.dual_coef[out].any():  # The bias alone may change.
+        return "full", 0, seeds.train(members, problem.y, lo, hi, before, problem.options)
+    if before is None or plan.seeding == "skip":
         return "cold", 0, seeds.train(members, problem.y, lo, hi, options=problem.options)
-    start = _seeded(plan, members.part(full), lo[members.ids], hi[members.ids])
-    found = seeds.train(members, full.y, lo, hi, full.dual_coef, full.g, problem.options, start)
-    return start.seed, start.events, found
-
-
-def _chained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
-    """The same as `_trained`, over all examples and from the fold before."""
-    problem = plan.problem
-    if before is None:
-        return "cold", 0, problem.solve(out)
-    lo, hi = problem.boxes_without(out)
-    start = _seeded(plan, before, lo, hi)
-    return start.seed, start.events, seeds.solve_from(before, start, lo, hi, problem.options)
-
-
-def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
+    seed = seeds.SEEDS[plan.seeding]
     if plan.factor is not None:
-        return seeds.exact.path(source, lo, hi, plan.factor, plan.max_events)
-    return seeds.SEEDS[plan.seeding](source, lo, hi)
+        seed = partial(seeds.exact.path, factor=plan.factor, max_events=plan.max_events)
+    start = members.start(seed, before, lo, hi)
+    return start.seed, start.events, seeds.train(members, problem.y, lo, hi, before, problem.options, start)
 
 
 def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
@@ -214,19 +199,17 @@ def outcomes(plan: Plan, n_jobs: int | None) -> Iterator[Fold]:
     factor, members = plan.factor, plan.members
     if factor is not None:  # The workspace is scratch space, which need not be sent to other processes.
         factor = factor._replace(workspace=_square(0))
-    ids = None if members is None else members.ids
-    tasks = [(plan._replace(factor=factor, members=None), ids, splits) for splits in in_parts(count, jobs)]
-    for part in in_processes(_run_part, tasks, n_jobs):
-        yield from part
+    assert members is not None
+    tasks = [(plan._replace(factor=factor, members=None), members.ids, splits) for splits in in_parts(count, jobs)]
+    yield from in_processes(_run_part, tasks, n_jobs)
 
 
-def _run_part(task: tuple[Plan, np.ndarray | None, range]) -> list[Fold]:
+def _run_part(task: tuple[Plan, np.ndarray, range]) -> list[Fold]:
     """Solve some splits in a worker, over kernel rows of its own: threads must not share them."""
     plan, ids, splits = task
     store = copy.copy(plan.problem.store)
     full = None if plan.full is None else replace(plan.full, store=store)
-    members = None if ids is None else Members(store, ids)
-    factor = plan.factor
+    members, factor = Members(store, ids), plan.factor
     if factor is not None:
         factor = factor._replace(workspace=_square(len(factor.members) + SPARE))
     own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, factor=factor)

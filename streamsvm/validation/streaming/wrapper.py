@@ -25,7 +25,7 @@ import datetime
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -35,6 +35,7 @@ from river import base
 from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
+from streamsvm.validation.rows import indexable, picked
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate
 from streamsvm.validation.streaming.held_out_margins import LeftOut, of_two
@@ -137,11 +138,10 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         n = self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
         weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
-        rows = X if isinstance(X, Sequence) else list(self.model._features.rows(X, learning=True))
-        self.learned(rows, list(y), weights, numbers, others.get("t"))
+        self.learned(X, list(y), weights, numbers, others.get("t"))
 
     def learned(
-        self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], t: Any = None
+        self, X: Any, y: Sequence[Any], w: Sequence[float], ids: Sequence[int], t: Any = None
     ) -> Estimate | None:
         """Remember examples that the model has learned, and make an estimate if one is due.
 
@@ -150,7 +150,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         Parameters
         ----------
         X
-            Features by name, for each example.
+            Features by name, for each example, or what else `learn_many` takes.
         y, w, ids
             Labels, weights and ids of the examples.
         t
@@ -162,8 +162,9 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             The estimate, if one was made.
         """
         counted, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
-        for i in self._memory.of_interest(counted):
-            example = Example(dict(X[i]), self._place_of(y[i]), float(w[i]), int(born[i]))
+        places = self._memory.of_interest(counted)
+        for i, x in zip(places, self._rows_at(X, places), strict=True):
+            example = Example(dict(x), self._place_of(y[i]), float(w[i]), int(born[i]))
             self._memory.add(int(ids[i]), example)
         self._expire()
         self._work += cost.of_learning(len(ids), self.model.n_members, self._n_models)
@@ -175,6 +176,14 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         estimate = self._estimate(self.share * self._work)
         self._since, self._work = 0, 0.0
         return estimate
+
+    def _rows_at(self, X: Any, places: Sequence[int]) -> Iterable[Mapping]:
+        """These rows by feature name, one at a time: of a large batch only a few are kept."""
+        if isinstance(X, Sequence):
+            return map(X.__getitem__, places)
+        X = X if isinstance(X, np.ndarray) else indexable(X)[0]
+        rows: Iterable[Mapping] = self.model._features.rows(picked(X, places), learning=True)
+        return rows
 
     def _ages(self, t: Any, n: int) -> np.ndarray:
         """Numbers or times of the last n examples that the model has learned, (n,) int64."""

@@ -107,7 +107,7 @@ def test_an_offset_that_is_still_to_come_is_waited_for(tmp_path, capsys):
     _, settings = begin_later(tmp_path, late(SHADOWS[0], begin=230))
     run(settings)
     assert cli.main(["challengers", str(settings.daemon.state_dir)]) == 0
-    assert "c1 begins at offset 230." in capsys.readouterr().out
+    assert "c1 begins at offset 230, and the trainer is at 200." in capsys.readouterr().out
     append(settings, list(some_events(260))[200:])
     found = challenger_of(run(settings))
     own = alone(settings, "c1", tmp_path)
@@ -232,7 +232,9 @@ def test_it_cannot_serve_before_it_has_caught_up(tmp_path, capsys, caplog):
     path.write_text('[log]\ncontrol = "control"\n[[challenger]]\nname = "c1"\nbegin = "earliest"\n')
     assert cli.main(["promote", str(path), "c1"]) != 0
     at = challenger_of(state).caught_up
-    assert re.search(r"'c1' is catching up, at offset \d+ of 200; promote it when", capsys.readouterr().err)
+    assert re.search(
+        r"'c1' is catching up, at offset \d+ of 200; it began with 0; promote it later", capsys.readouterr().err
+    )
     assert cli.main(["challengers", str(settings.daemon.state_dir)]) == 0
     assert re.search(r"c1 is catching up, at offset \d+ of 200; it began with 0\.", capsys.readouterr().out)
     page, _ = write_report(settings.daemon.state_dir)

@@ -1,13 +1,13 @@
 """Rows of examples, whatever kind X is: an array, a sparse matrix, a dataframe or a list of dicts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from river.utils import dataframe
 
 from streamsvm.core import sparse as sp
-from streamsvm.core.inputs import without_duplicates
+from streamsvm.core.inputs import csr_of_frame, has_sparse_columns, without_duplicates
 
 
 def indexable(X: Any) -> tuple[Any, int]:
@@ -42,12 +42,14 @@ def picked(X: Any, places: Sequence[int]) -> Any:
     return X[rows] if sp.issparse(X) else X[rows.tolist(), :].to_native()
 
 
-def dicts_of(X: Any) -> list[Any]:
-    """Rows as dicts: columns of arrays and sparse matrices are named 0, 1, 2, ..."""
-    if sp.issparse(X):
-        X = without_duplicates(sp.csr_matrix(X))
-        parts = [slice(begin, end) for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
-        return [dict(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)) for part in parts]
-    if isinstance(X, np.ndarray):
-        return [dict(enumerate(row)) for row in X.tolist()]
-    return list(dataframe.into_frame(X).iter_rows(named=True)) if hasattr(X, "columns") else list(X)
+def dicts_of(X: Any) -> Iterator[Any]:
+    """Rows as dicts, one at a time: columns of arrays and sparse matrices are named 0, 1, 2, ..."""
+    if sp.issparse(X) or has_sparse_columns(X):
+        names = np.array(X.columns, object) if hasattr(X, "columns") else np.arange(X.shape[1])
+        X = csr_of_frame(X) if hasattr(X, "columns") else without_duplicates(sp.csr_matrix(X))
+        for own in map(slice, X.indptr[:-1], X.indptr[1:]):
+            yield dict(zip(names[X.indices[own]].tolist(), X.data[own].tolist(), strict=True))
+    elif isinstance(X, np.ndarray):
+        yield from (dict(enumerate(row.tolist())) for row in X)
+    else:
+        yield from dataframe.into_frame(X).iter_rows(named=True) if hasattr(X, "columns") else X
