@@ -181,7 +181,7 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
         If the file cannot be read.
     """
     if (kind := format_of(path)) not in ("csv", "jsonl"):
-        raise FileError(f"{path}: the name must end with .csv or .jsonl")
+        raise FileError(f"{path}: the name must end with .csv, .tsv or .jsonl")
     truth: dict[str, ClassLabel] = {}
     mistakes = Mistakes()
     with mistakes:

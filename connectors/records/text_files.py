@@ -102,8 +102,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = (), separator: str = "") -> Iterator[Row]:
     """The rows of a CSV file whose header has the needed columns; a row with too few or too many cells is a mistake."""
-    separator = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    rows = csv.reader((line for _, line in lines(path)), strict=True, delimiter=separator)
+    rows = csv.reader((line for _, line in lines(path)), strict=True, delimiter=separator or _usual_separator(path))
     begins = 1
     try:
         header = next(rows, [])
@@ -123,7 +122,11 @@ def csv_rows(path: Path, mistakes: Mistakes, needed: Iterable[str] = (), separat
 
 def csv_header(path: Path) -> list[str]:
     """The names of a CSV file's columns."""
-    return next(csv.reader(line for _, line in lines(path)), [])
+    return next(csv.reader((line for _, line in lines(path)), delimiter=_usual_separator(path)), [])
+
+
+def _usual_separator(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def separator_of(path: Path) -> str:

@@ -118,17 +118,12 @@ def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
     return metrics
 
 
-def read_estimates(stored: Stored) -> list[Estimate]:
-    """The estimates along the stream, an empty list if there are none."""
-    return read_history(stored.checkpoint.part("estimates"))
-
-
 # --- error ------------------------------------------------------------------------------------------------------------
 
 
 def error_panel(stored: Stored, rows: list[Snapshot]) -> Panel:
     """The rolling error of the predictions, and estimates of the error of the model itself."""
-    estimates, metrics = read_estimates(stored), read_metrics(stored)
+    estimates, metrics = read_history(stored.checkpoint.part("estimates")), read_metrics(stored)
     shown = [] if predicts_early(stored) else [row for row in rows if not math.isnan(row.error)]
     n_window = metrics.n_window
     early = _EARLY.format("How good is the model?" if stored.classes.are_two else "Classes")

@@ -247,7 +247,9 @@ class Asking:
 
     def _id_of(self, key: int, value: bytes, join: Join) -> EventId | None:
         """The id of an event that is here, as the event has it; None if it was in a header, which is gone."""
-        place = (self._events, self._number, join.offset_of(key))
+        entry = join.entry_of(key)
+        assert entry is not None
+        place = (self._events, self._number, entry.at)
         with suppress(BadRecord):
             return self._codec.decode(Record(*place, join.clock, None, value, ())).id
         return None

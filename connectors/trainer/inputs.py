@@ -11,6 +11,7 @@ from ..records.times import order
 logger = logging.getLogger(__name__)
 
 CUT_BYTES = 4 << 20  # a cut ends with the record that reaches it
+POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
 
 _BUFFERED = 4000  # records that are polled ahead of one topic, or two cuts if that is more
 _RECORD_BYTES, _HEADER_BYTES = 300, 150  # memory for a record's objects, and for a header's, beside their bytes

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from ..logs.reading import POLL_RECORDS, read_partition
+from ..logs.reading import read_partition
 from ..logs.transport import Record, Transport
 from ..records.codec import readable
 from ..records.erasures import Erasure, Swap, read_request
@@ -25,7 +25,7 @@ from ..settings.estimates import EstimateSettings
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from .excerpt import Excerpt, Spans, control_spans
-from .inputs import ReadAhead
+from .inputs import POLL_RECORDS, ReadAhead
 from .partition import Partition
 from .state.checkpoint import CheckpointStore
 from .state.state import State

@@ -17,6 +17,7 @@ to see.
 import logging
 import re
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import partial
 from itertools import groupby
@@ -37,7 +38,7 @@ from ..settings import topics
 from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
 from .catching_up import CatchingUp
-from .inputs import ReadAhead
+from .inputs import POLL_RECORDS, ReadAhead
 from .operate import Loop, operate, progress_bar
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
@@ -51,7 +52,6 @@ from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-_POLL_RECORDS = 2000  # of all partitions together: about 30 cuts
 _SHADOW_SECONDS = 0.001  # that challengers follow, before the next look at the log
 
 
@@ -152,7 +152,7 @@ class Trainer(Loop[dict[int, State]]):
             if max(partitions, default=0) >= self._n_partitions:
                 self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
-                self._commit_all()  # no transaction stays open while checkpoints are loaded
+                self._commit(self._partitions.values())  # no transaction stays open while checkpoints are loaded
             if self._publisher:
                 self._publisher.resume(self._places())
             committed = self._log.committed(self._settings.log.topic, partitions)
@@ -242,7 +242,7 @@ class Trainer(Loop[dict[int, State]]):
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now
-            self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS))
+            self._offer(self._poll(0.0 if self._is_busy else POLL_SECONDS, POLL_RECORDS))
         n_records = self._consume()
         for partition in self._partitions.values() if not n_records else ():
             partition.catch_up(_SHADOW_SECONDS)
@@ -313,11 +313,9 @@ class Trainer(Loop[dict[int, State]]):
         Return False if there is a transaction that could not be committed.
         """
         if self._settings.daemon.exactly_once:
-            return self._commit_all() if partitions else True
-        partitions = [partition for partition in partitions if partition.is_new]
-        if partitions and self._catch_up(partitions):
-            self._log.commit(self._write(partitions))
-            self._show()
+            return self._commit(self._partitions.values()) if partitions else True
+        if any(partition.is_new for partition in partitions):
+            self._commit(partitions)
         return True
 
     def _save_all(self, partitions: list[Partition]) -> bool:
@@ -332,34 +330,30 @@ class Trainer(Loop[dict[int, State]]):
             partition.catch_up_to_save()
         return self._flush("no checkpoint is written: outputs")
 
-    def _commit_all(self) -> bool:
-        """Commit the transaction; return False if that is not possible, or if it was aborted.
+    def _commit(self, partitions: Iterable[Partition]) -> bool:
+        """Write the checkpoints of those that have consumed anything, and commit; False if that is not possible.
 
-        All partitions share the transaction, because an output must be committed together with the offsets of its
+        All partitions share a transaction, because an output must be committed together with the offsets of its
         inputs.  So every partition that has consumed anything is saved.  A checkpoint counts once the transaction is
         committed.  Until then the committed offset names the checkpoint before, and the next owner rolls back to it.
         """
-        partitions = [part for part in self._partitions.values() if part.is_new]
-        if not self._log.can_commit() or not self._catch_up(partitions):  # so at most one checkpoint does not count yet
+        new = [partition for partition in partitions if partition.is_new]
+        if not self._log.can_commit() or not self._catch_up(new):  # so at most one checkpoint does not count yet
             return False
-        is_done = self._log.commit(self._write(partitions))
-        self._show()
-        return is_done
-
-    def _write(self, partitions: list[Partition]) -> dict[tuple[str, int], Committed]:
-        """Write the checkpoints of partitions; return the offsets to commit."""
         offsets: dict[tuple[str, int], Committed] = {}
-        for partition in partitions:
+        for partition in new:
             with self._telemetry.saving(partition):
                 offsets |= partition.save()
-        return offsets
+        is_done = self._log.commit(offsets)
+        self._show()
+        return is_done
 
     def _publish(self, publisher: Publisher) -> None:
         self._published_at = time.monotonic()
         for partition in self._partitions.values():
             self._telemetry.published(partition.publish(publisher))
         if self._settings.daemon.exactly_once:
-            self._commit_all()  # models are outputs, too
+            self._commit(self._partitions.values())  # models are outputs, too
 
     def _places(self) -> dict[str, Place]:
         """The places of earlier owners' publications on the topic of models."""

@@ -116,20 +116,19 @@ class Reader(AnyReader):
         return self._topics.keys() >= set(missing)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
-        partitions = [(topic, number) for number in self.partitions(topic)]
-        return {
-            number: offset for (_, number), offset in offsets_of(self._asking, partitions, OFFSET_BEGINNING).items()
-        }
+        return self._ask(self._asking, topic, OFFSET_BEGINNING)
 
     def end_offsets(self, topic: str, *, unstable: bool = False) -> dict[int, int]:
-        partitions = [(topic, number) for number in self.partitions(topic)]
         if unstable:
             with asking_consumer(self._options.client, isolation_level="read_uncommitted") as consumer:
-                ends = offsets_of(consumer, partitions, OFFSET_END)
-        else:
-            ends = offsets_of(self._asking, partitions, OFFSET_END)
-            self._ends |= ends
-        return {number: offset for (_, number), offset in ends.items()}
+                return self._ask(consumer, topic, OFFSET_END)
+        ends = self._ask(self._asking, topic, OFFSET_END)
+        self._ends |= {(topic, number): offset for number, offset in ends.items()}
+        return ends
+
+    def _ask(self, consumer: Consumer, topic: str, which: int) -> dict[int, int]:
+        found = offsets_of(consumer, [(topic, number) for number in self.partitions(topic)], which)
+        return {number: offset for (_, number), offset in found.items()}
 
     def _ask_brokers(self, seconds: float) -> None:
         self._ends |= offsets_of(self._asking, self._assigned, OFFSET_END, seconds)

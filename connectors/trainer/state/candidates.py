@@ -178,7 +178,8 @@ class Labelling:
         value = self._join.awaiting(event.key)
         if value is None or not (self._is_raw or fits_question(event.x, len(value))):
             return
-        said = self._join.verdict_of(event.key)
+        entry = self._join.entry_of(event.key)
+        said = entry and entry.told.verdict
         if self._undecided and said and not self._undecided.wants(event.key, said):
             return
         if self.loop.offer(event.key, value, now):

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from streamsvm import validation
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.validation import Interval, StreamingKFold, StreamingLOO
 
@@ -70,11 +69,6 @@ class Estimates:
         self.latest: dict[str, Estimate] = {}
         self.history: list[Estimate] = []
 
-    @classmethod
-    def of(cls, settings: EstimateSettings, model: Any) -> "Estimates | None":
-        """The estimates that the settings ask for; None if they ask for none."""
-        return cls(settings, model) if settings.loo or settings.folds else None
-
     def learned(
         self,
         xs: Sequence[Mapping[str, float]],
@@ -86,16 +80,16 @@ class Estimates:
         times: Any = None,
     ) -> list[Estimate]:
         """Note examples that the model has learned, and the seconds this took; return the estimates made now."""
-        found = []
-        for kind, maker in self._makers.items():
-            estimate = maker.learned(xs, y, w, ids, times)
-            if estimate is not None:
-                found.append(_as_record(kind, offset, estimate))
+        made = ((kind, maker.learned(xs, y, w, ids, times)) for kind, maker in self._makers.items())
+        found = [
+            Estimate(kind, offset, new.n, new.error, new.g_mean, new.prbep, new.seconds)
+            for kind, new in made
+            if new is not None
+        ]
         self._learning += seconds
         self._estimating += sum(item.seconds for item in found)
-        for item in found:
-            self.latest[item.kind] = item
-            self.history.append(item)
+        self.latest |= {item.kind: item for item in found}
+        self.history += found
         if len(self.history) > _HISTORY_LENGTH:
             self.history = _thinned(self.history)
         return found
@@ -158,7 +152,3 @@ def _thinned(history: list[Estimate]) -> list[Estimate]:
     """Every second estimate of each kind, in order."""
     kept = [item for kind in (LOO, FOLDS) for item in [item for item in history if item.kind == kind][1::2]]
     return sorted(kept, key=lambda item: item.offset)
-
-
-def _as_record(kind: str, offset: int, found: validation.Estimate) -> Estimate:
-    return Estimate(kind, offset, found.n, found.error, found.g_mean, found.prbep, found.seconds)

@@ -43,7 +43,6 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
-from streamsvm.conformal import Decision
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses, two_classes
@@ -126,29 +125,19 @@ class Join:
         entry = self._events.entries.get(key)
         return entry.value if entry is not None and entry.taught in (None, FORGET) else None
 
+    def entry_of(self, key: int) -> Entry | None:
+        """What is kept of an event that is here; None for any other key."""
+        return self._events.entries.get(key)
+
     def event_of(self, key: int) -> bytes | None:
         """An event that is here, learned or not, as its record's value; None for any other key."""
         entry = self._events.entries.get(key)
         return entry.value if entry is not None else None
 
-    def offset_of(self, key: int) -> int:
-        """The offset of the record of an event that is here."""
-        return self._events.entries[key].at
-
-    def verdict_of(self, key: int) -> Decision | None:
-        """What was decided about an event that is here; None for any other key, and without [decide]."""
-        entry = self._events.entries.get(key)
-        return entry.told.verdict if entry is not None else None
-
     def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)
         return entry.y if entry is not None else None
-
-    def weight_of(self, key: int) -> float | None:
-        """The weight that an event was last learned with; None for one that was not learned or is not here."""
-        entry = self._events.entries.get(key)
-        return entry.taught[1] if entry is not None and entry.taught is not None else None
 
     def without_event(self, key: int) -> Lesson | None:
         """The lesson of a label that waits for this event; None if the event is here, or no label waits."""

@@ -378,7 +378,8 @@ def _known_classes(settings: Settings, labels: Sequence[ClassLabel], changes: Cl
 
 
 def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:
-    return Estimates.of(settings.estimates, models.single.model) if models.single else None
+    wanted = settings.estimates.loo or settings.estimates.folds
+    return Estimates(settings.estimates, models.single.model) if models.single and wanted else None
 
 
 def _limits(settings: Settings) -> tuple[int, int, int]:

@@ -121,9 +121,9 @@ class Tuning:
     def labelled(self, labels: Mapping[int, Any]) -> Labelled:
         """The events with these labels that the join has and the model has learned."""
         found = [
-            (key, value, y, weight)
+            (key, entry.value, y, entry.taught[1])
             for key, y in labels.items()
-            if (value := self._join.event_of(key)) is not None and (weight := self._join.weight_of(key)) is not None
+            if (entry := self._join.entry_of(key)) is not None and entry.taught is not None
         ]
         keys, values, ys, weights = zip(*found, strict=True) if found else ((), (), (), ())
         return Labelled(list(keys), list(values), list(ys), np.array(weights, np.float64))

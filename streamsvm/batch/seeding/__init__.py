@@ -33,7 +33,7 @@ beats a cold start.  For k = 10 seeds save a quarter of the steps, for leave-one
 saves all steps where it is affordable.
 """
 
-from streamsvm.batch.seeding import along_c, chains, choice, exact
+from streamsvm.batch.seeding import chains, choice, exact
 from streamsvm.batch.seeding.choice import Choice, choose
 from streamsvm.batch.seeding.members import Members, members_of, refined, train
 from streamsvm.batch.seeding.methods import C_SEEDS, SEEDS
@@ -45,7 +45,6 @@ __all__ = [
     "Choice",
     "Members",
     "Start",
-    "along_c",
     "chains",
     "choice",
     "choose",

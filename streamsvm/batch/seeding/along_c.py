@@ -15,11 +15,6 @@ from streamsvm.batch.solution import Solution
 from streamsvm.core.rounding import DUST
 
 
-def optimal_for_larger_boxes(previous: Solution) -> bool:
-    """Whether the solution holds for every larger C as well, because no support vector is at its bound."""
-    return not bool(previous.at_bound.any())
-
-
 def direct(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
     """The same coefficients, cut to the boxes if these have shrunk."""
     return avg(previous, lo, hi)._replace(seed="direct")

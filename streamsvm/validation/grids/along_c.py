@@ -25,7 +25,7 @@ from streamsvm.batch.kernels.matrix import Matrices
 from streamsvm.batch.working_set.series import Series
 from streamsvm.core.costs import PAIR
 from streamsvm.core.threads import chained, threads_for
-from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
+from streamsvm.validation.grids.on_matrix import STOPPED, along
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.outcome import Fold
 from streamsvm.validation.held_out.parallel import in_processes
@@ -64,7 +64,6 @@ class Task(NamedTuple):
     warm_start: str
     seeding: str
     matrices: Matrices | None = None  # None: they do not fit, or are not to be used
-    problems: tuple[Problem, ...] = ()  # on the matrices, for each C
 
 
 class Training(NamedTuple):
@@ -105,16 +104,16 @@ def _on_matrix(task: Task) -> Iterator[Training]:
     store = task.matrices.store
     gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
     series = Series(gram, task.examples.setting.options)
+    problems = [task.examples.problem(store, C) for C in task.Cs]
     for i in task.splits:
-        fold = FoldOnMatrix(series, task.folds.tests[i], task.folds.left_out[i])
-        for k, (C, problem) in enumerate(zip(task.Cs, task.problems, strict=True)):
-            outcome = fold.trained(problem, C)
-            if outcome is None:
-                yield from _folds_along(task._replace(Cs=task.Cs[k:], splits=range(i, i + 1)))
-                break
-            if i == k == 0:  # The matrix counts for one training, however many workers compute it.
+        left = task.Cs
+        for outcome, alpha in along(series, problems, task.Cs, task.folds.tests[i], task.folds.left_out[i]):
+            if i == 0 and left is task.Cs:  # The matrix counts for one training, however many workers compute it.
                 outcome = outcome._replace(rows_computed=gram.n, kernel_evaluations=gram.n**2)
-            yield Training(C, task.gamma, i, outcome, alpha=fold.alpha)
+            yield Training(left[0], task.gamma, i, outcome, alpha=alpha)
+            left = left[1:]
+        if left:
+            yield from _folds_along(task._replace(Cs=left, splits=range(i, i + 1)))
 
 
 def _folds_along(task: Task) -> Iterator[Training]:
@@ -167,7 +166,7 @@ def _next(
     lo, hi = problem.boxes_without(out)
     if before is None or warm_start == "none":
         return "cold", seeds.train(members, problem.y, lo, hi, options=problem.options)
-    if before.converged and seeds.along_c.optimal_for_larger_boxes(before):
+    if before.converged and not before.at_bound.any():  # It solves the problem of every larger C, too.
         same = replace(before, lo=lo, hi=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
     members = members.joined_by(np.setdiff1d(before.support, members.ids))

@@ -7,6 +7,7 @@ The solution over all examples starts from the folds' coefficients, see `refitte
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -46,58 +47,50 @@ def refitted(matrices: Matrices, problem: Problem, alphas: list[np.ndarray]) -> 
     return smo.refined(checked(store, replace(found, values_computed=gram.n**2), options), options)
 
 
-class FoldOnMatrix:
-    """One fold along rising C, on a kernel matrix.
+def along(
+    series: Series, problems: list[Problem], Cs: list[float], test: np.ndarray, out: np.ndarray
+) -> Iterator[tuple[Fold, np.ndarray]]:
+    """One fold along rising C: each outcome and its coefficients, (n,), while single precision is enough.
 
     Parameters
     ----------
     series
         The problems on the kernel matrix.  The folds of one matrix share its memory, one after another.
+    problems, Cs
+        The problem over all examples for each C, rising.
     test, out
         Numbers of the examples that the fold tests, and that it leaves out.
     """
-
-    def __init__(self, series: Series, test: np.ndarray, out: np.ndarray) -> None:
-        series.restart()
-        self._series, self._tol = series, series.options.tol
-        self._test, self._out = test, out
-        self._C = 0.0
-        self._before: Solution | None = None
-
-    def trained(self, problem: Problem, C: float) -> Fold | None:
-        """The outcome for a C, larger than those before; None if single precision is not enough."""
+    series.restart()
+    before, last = None, Cs[0]
+    for C, problem in zip(Cs, problems, strict=True):
         begin = time.perf_counter()
-        start, solved = self._solved(problem, C)
-        if solved is None:
-            return None
-        self._C, self._before = C, solved
-        return outcome_of(solved, self._test, start, 0)._replace(seconds=time.perf_counter() - begin)
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """The coefficients of the last outcome, (n,)."""
-        assert self._before is not None
-        return self._before.dual_coef
-
-    def _solved(self, problem: Problem, C: float) -> tuple[str, Solution | None]:
-        """The start of the training, and the solution."""
-        before, (lo, hi) = self._before, problem.boxes_without(self._out)
+        start, before = _solved(series, problem.y, *problem.boxes_without(out), before, C / last)
         if before is None:
-            return "cold", self._solution(problem.y, lo, hi)
-        at_bound = np.count_nonzero(before.at_bound)
-        if before.converged and not at_bound:
-            return STOPPED, replace(before, lo=lo, hi=hi, iterations=0, newton_steps=0)
-        if 2 * at_bound > len(before.support):
-            grown = scaled(before, C / self._C)
-            return "scaled", self._solution(problem.y, grown.lo, grown.hi, grown.dual_coef, grown.g)
-        return "direct", self._solution(problem.y, lo, hi, before.dual_coef, before.g)
+            return
+        yield outcome_of(before, test, start, 0)._replace(seconds=time.perf_counter() - begin), before.dual_coef
+        last = C
 
-    def _solution(self, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, *start: np.ndarray) -> Solution | None:
-        """The solution; None if single precision is not enough for it, or for the start."""
-        if self._is_coarse(start[0] if start else hi - lo):
-            return None
-        solved = self._series.solve(y, lo, hi, *start)
-        return None if self._is_coarse(solved.dual_coef) or solved.status == NO_PROGRESS else solved
 
-    def _is_coarse(self, alpha: np.ndarray) -> bool:
-        return too_coarse(alpha, self._series.gram.diagonal, self._tol)
+def _solved(
+    series: Series, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, before: Solution | None, growth: float
+) -> tuple[str, Solution | None]:
+    """The start of the training, and the solution; C has grown by so much since the one before."""
+    if before is None:
+        return "cold", _solution(series, y, lo, hi)
+    at_bound = np.count_nonzero(before.at_bound)
+    if before.converged and not at_bound:
+        return STOPPED, replace(before, lo=lo, hi=hi, iterations=0, newton_steps=0)
+    if 2 * at_bound > len(before.support):
+        grown = scaled(before, growth)
+        return "scaled", _solution(series, y, grown.lo, grown.hi, grown.dual_coef, grown.g)
+    return "direct", _solution(series, y, lo, hi, before.dual_coef, before.g)
+
+
+def _solution(series: Series, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, *start: np.ndarray) -> Solution | None:
+    """The solution; None if single precision is not enough for it, or for the start."""
+    if too_coarse(start[0] if start else hi - lo, series.gram.diagonal, series.options.tol):
+        return None
+    solved = series.solve(y, lo, hi, *start)
+    is_coarse = too_coarse(solved.dual_coef, series.gram.diagonal, series.options.tol)
+    return None if is_coarse or solved.status == NO_PROGRESS else solved

@@ -224,14 +224,11 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
 
     jobs = workers(n_jobs)
     on_matrix = seeding == "none" and warm_start == "auto" and Matrices.fit_into(problem.store)
-    shared: tuple[Any, ...] = ()
-    if on_matrix:
-        of_Cs = tuple(examples.problem(problem.store, C) for C in grid.Cs)
-        shared = Matrices(problem.store), of_Cs
+    matrices = Matrices(problem.store) if on_matrix else None
     sharing = max(jobs, SHARES if on_matrix else 1)
     parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [
-        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, *shared)
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, matrices)
         for gamma in grid.gammas
         for part in parts
     ]
@@ -253,7 +250,7 @@ def _of_learner(setting: Setting, grid: Grid, warm_start: str, seeding: str, n_j
     def train(best: Cell) -> Solution:
         of_best = examples.problem(examples.store(best.gamma), best.C)
         alphas = [training.alpha for training in cells[best.C, best.gamma].values() if training.alpha is not None]
-        found = refitted(shared[0], of_best, alphas) if shared and len(alphas) == len(splits) else None
+        found = refitted(matrices, of_best, alphas) if matrices and len(alphas) == len(splits) else None
         return found or smo.train_anew(*of_best)
 
     return Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)

@@ -877,7 +877,7 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, caplog, name, c
         ("truth.jsonl", "[]\n", "line 1: not a JSON object"),
         ("truth.jsonl", "{\n", "line 1: not a JSON object: Expecting"),
         ("truth.csv", "id,y\n\xff,1\n", "not UTF-8 text: byte 0xff cannot be read"),
-        ("truth.npz", "", "the name must end with .csv or .jsonl"),
+        ("truth.npz", "", "the name must end with .csv, .tsv or .jsonl"),
         ("truth.csv", "id,y\n", "has no labels"),
         ("truth.jsonl", "", "has no labels"),
         ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' has another label on an earlier line"),

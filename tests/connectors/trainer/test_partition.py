@@ -501,7 +501,7 @@ def test_twice_is_the_same(tmp_path, uninterrupted):
 def test_cuts_do_not_depend_on_how_records_are_polled(tmp_path, monkeypatch, labels, n_polled):
     found = []
     for name, n in (("some", n_polled), ("usual", 500)):
-        monkeypatch.setattr(trainer, "_POLL_RECORDS", n)
+        monkeypatch.setattr(trainer, "POLL_RECORDS", n)
         settings = configure(tmp_path / name, log={"labels": labels}, daemon={"batch": 64})
         append(settings, traffic(200))
         found.append(outcome(settings, trainer.run(settings)))
@@ -833,7 +833,7 @@ def test_a_smaller_batch_takes_the_cuts_of_a_larger_one_again(tmp_path, monkeypa
 def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
     """Reading goes on although more is in memory than would do for the small one."""
     monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(trainer, "_POLL_RECORDS", 50)
+    monkeypatch.setattr(trainer, "POLL_RECORDS", 50)
     rng = np.random.default_rng(0)
     rows = [(START + i, None, an_event(i, rng)[0]) for i in range(640)]
     chunks = [{"events": rows[:40]}, {"events": rows[40:]}]
@@ -1277,7 +1277,7 @@ class Retaining(LocalLog):
 @pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
 def test_records_that_go_while_it_runs_are_lost_no_more_than_once(tmp_path, monkeypatch, on_data_loss):
     monkeypatch.setattr(local_log, "LocalLog", Retaining)
-    monkeypatch.setattr(trainer, "_POLL_RECORDS", 40)
+    monkeypatch.setattr(trainer, "POLL_RECORDS", 40)
     settings = configure(tmp_path, daemon={"on_data_loss": on_data_loss, "batch": 8})
     append(settings, {**traffic(400), "labels": []}, segment_bytes=4000)
     if on_data_loss == "fail":

@@ -199,13 +199,14 @@ def test_whole_numbers_that_rise_in_a_few_rows_are_no_id(tmp_path):
     assert read_training_set(path, "auto", Columns("y"), "none").features == ["a"]
 
 
-@pytest.mark.parametrize("command", ["crossval", "search"])
-def test_a_label_that_is_not_named_is_asked_for(tmp_path, call, command):
-    (tmp_path / "d.csv").write_text("a,class\n1,spam\n2,ham\n")
-    code, _, err = call(command, tmp_path / "d.csv")
+@pytest.mark.parametrize(("command", "name"), [("crossval", "d.csv"), ("search", "d.tsv")])
+def test_a_label_that_is_not_named_is_asked_for(tmp_path, call, command, name):
+    separator = "," if name == "d.csv" else "\t"
+    (tmp_path / name).write_text("a,class\n1,spam\n2,ham\n".replace(",", separator))
+    code, _, err = call(command, tmp_path / name)
     assert code == 1
     assert err == [
-        f"streamsvm: {tmp_path / 'd.csv'}: --label is missing: it names the column of the label; there are 'a', 'class'"
+        f"streamsvm: {tmp_path / name}: --label is missing: it names the column of the label; there are 'a', 'class'"
     ]
 
 

@@ -148,7 +148,7 @@ def test_an_old_checkpoint_without_them_will_do(tmp_path):
 @pytest.mark.long
 def test_the_history_stays_short():
     model = ModelSettings().implementation()
-    estimates = Estimates.of(EstimateSettings(loo=True, every=1, memory=5, share=ALWAYS), model)
+    estimates = Estimates(EstimateSettings(loo=True, every=1, memory=5, share=ALWAYS), model)
     for i in range(700):
         x = {"a": float(i % 7), "b": float(i % 3)}
         model.learn_one(x, i % 2 == 0, id=i)
