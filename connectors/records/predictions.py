@@ -38,7 +38,7 @@ from ..logs.transport import Headers, Record, Transport
 from .classes import ClassLabel
 from .codec import Codec, Event
 from .decisions import fields_of
-from .models import MULTICLASS, Scores, scores
+from .models import MULTICLASS, Scores, is_of, scores
 
 TRACE = ("traceparent", "tracestate")  # headers of W3C Trace Context
 _TRACE_BYTES = 1024  # of such a header; a longer one is left out
@@ -123,14 +123,14 @@ def predictions_of(model: Any, rows: NamedRows | list[dict], *, to_be_learned: b
 
     A model that tunes itself also says what its candidates say of events that are to be learned later.
     """
-    if isinstance(model, MULTICLASS):
+    if is_of(model, MULTICLASS):
         classes = class_predictions(scores(model, rows))
         if to_be_learned and isinstance(model, Mixture):
             told = zip(classes, model.margins_many(rows), strict=True)
             return [each._replace(margins=joined(*own)) for each, own in told]
         return list(classes)
     cut = model.decision_threshold
-    if to_be_learned and isinstance(model, WITH_MARGINS):
+    if to_be_learned and is_of(model, WITH_MARGINS):
         margins = model.margins_many(rows)
         values = margins[:, 0]
         table = zip(values.tolist(), model.probability(values).tolist(), margins.tolist(), strict=True)

@@ -26,7 +26,7 @@ from streamsvm.features import Records
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.models import MULTICLASS, Model
+from ..records.models import MULTICLASS, Model, is_of
 from ..records.predictions import WITH_MARGINS, Prediction, Said, margin_of
 from .rows import ONE_BY_ONE, Rows, rows_at
 from .state.candidates import Labelling
@@ -238,7 +238,7 @@ def _learn(
                 decider.learn_one(*example, said=said)
             else:
                 model.learn_one(*example, margin=margin)
-    elif len(tasks) > ONE_BY_ONE or isinstance(model, MULTICLASS):
+    elif len(tasks) > ONE_BY_ONE or is_of(model, MULTICLASS):
         given, margins = _Examples.of(tasks, rows), _margins_of([task.lesson for task in tasks], model)
         are_late = any(margin is not None for margin in margins)
         others = {"margins": margins} if are_late else {}
@@ -252,9 +252,9 @@ def _learn(
 def _margins_of(lessons: list[Lesson], model: Any) -> list[Any]:
     """What the model said when it predicted the events of late labels, as its `learn_one` takes it; None otherwise."""
     decisions = [lesson.told.decision for lesson in lessons]
-    if isinstance(model, MULTICLASS):
+    if is_of(model, MULTICLASS):
         return [None if said is None else margin_of(said, model) for said in decisions]
-    takes_all = isinstance(model, WITH_MARGINS)  # But another model may have predicted, and said one thing.
+    takes_all = is_of(model, WITH_MARGINS)  # But another model may have predicted, and said one thing.
     return [None if said is None else said if takes_all and len(said) > 1 else said[0] for said in decisions]
 
 

@@ -87,14 +87,18 @@ def _set_edges(row):
 @inner
 def _rank(row, v, n, u):
     """The value's p, and count it; n values were counted before."""
-    place = 0
-    for e in range(EDGES):
-        place += int(row[e] < v) + int(row[e] <= v)
-    above = 0.0
-    for k in range(EDGES + place + 1, EDGES + BINS):
-        above += row[k]
-    equal = row[EDGES + place]
-    row[EDGES + place] += 1.0
+    e = 0
+    while e < EDGES and row[e] < v:
+        e += 1
+    own = EDGES + 2 * e + int(e < EDGES and row[e] == v)
+    is_low = e < EDGES // 2
+    begin, end = (EDGES, own) if is_low else (own + 1, EDGES + BINS)
+    side = 0.0
+    for k in range(begin, end):  # the shorter side, which gives the other one, too: counts are whole, so sums are exact
+        side += row[k]
+    equal = row[own]
+    row[own] += 1.0
+    above = n - side - equal if is_low else side
     return (above + u * (equal + 1.0)) / (n + 1.0)
 
 

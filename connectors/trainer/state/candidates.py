@@ -179,7 +179,7 @@ class Labelling:
         if value is None or not (self._is_raw or fits_question(event.x, len(value))):
             return
         entry = self._join.entry_of(event.key)
-        said = entry and entry.told.verdict
+        said = entry and entry.verdict
         if self._undecided and said and not self._undecided.wants(event.key, said):
             return
         if self.loop.offer(event.key, value, now):

@@ -201,7 +201,8 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = Entry(self._clock, value, entity, w, Told.of(said, is_late=True), NEVER, NEVER, None, at)
+        told = said.margin, said.class_label, said.decision, said.verdict
+        entry = Entry(self._clock, value, entity, w, NEVER, NEVER, None, at, None, *told)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -238,7 +239,7 @@ class Join:
         entry = self._events.entries.get(key) or self._labels.entries.get(key)
         rev = label.rev if label.rev is not None else max(0, entry.rev if entry else 0)
         if entry is None:
-            self._insert(self._labels, key, Entry(self._clock, None, None, label.w, NOTHING_TOLD, rev, offset, y))
+            self._insert(self._labels, key, Entry(self._clock, None, None, label.w, rev, offset, y))
             return None
         if not self._is_newer(entry, rev, offset, y):
             return None

@@ -9,6 +9,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from streamsvm.conformal import Decision
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses
@@ -33,19 +34,26 @@ class Entry:
     value: bytes | None
     entity: bytes | None
     w: float | None  # the event's, or the waiting label's
-    told: Told
     rev: int  # this and the next two: the newest label
     offset: int
     y: ClassLabel | None  # None: no label yet, or a retraction
     at: int = ABSENT  # offset of the event's record
     taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
+    margin: float = 0.0  # this and the next three: what was said of it, see `Told`
+    predicted: ClassLabel | None = None
+    decision: tuple[float, ...] | None = None
+    verdict: Decision | None = None
+
+    @property
+    def told(self) -> Told:
+        """What was said of it.  Its parts are kept: an object more would take the garbage collector time."""
+        return Told(self.margin, self.predicted, self.decision, self.verdict)
 
     @property
     def nbytes(self) -> int:
         """Memory that it takes."""
-        _, _, decision, verdict = self.told
-        n_bytes = _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(decision or ())
-        return n_bytes if verdict is None else n_bytes + _VERDICT + _PER_VALUE * len(verdict.p)
+        n_bytes = _OVERHEAD + len(self.value or b"") + len(self.entity or b"") + _PER_VALUE * len(self.decision or ())
+        return n_bytes if self.verdict is None else n_bytes + _VERDICT + _PER_VALUE * len(self.verdict.p)
 
 
 class Waiting:
@@ -70,7 +78,7 @@ class Waiting:
     def tell(self, entry: Entry, told: Told) -> None:
         """Replace what was said of one of the entries."""
         self.nbytes -= entry.nbytes
-        entry.told = told
+        entry.margin, entry.predicted, entry.decision, entry.verdict = told
         self.nbytes += entry.nbytes
 
 
@@ -88,15 +96,15 @@ def to_columns(kept: Mapping[int, Entry], classes: KnownClasses) -> dict[str, np
 
     taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
     taught_y[[entry.taught == FORGET for entry in entries]] = _TAKEN_BACK
-    predicted = {} if classes.are_two else {"predicted": numbers(entry.told.predicted for entry in entries)}
-    verdicts = [verdict and to_json(verdict) for verdict in map(attrgetter("told.verdict"), entries)]
-    decisions = [entry.told.decision for entry in entries]
+    predicted = {} if classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
+    verdicts = [verdict and to_json(verdict) for verdict in map(attrgetter("verdict"), entries)]
+    decisions = [entry.decision for entry in entries]
     values = np.fromiter(chain.from_iterable(filter(None, decisions)), np.float64)
     lengths = [ABSENT if said is None else values.itemsize * len(said) for said in decisions]
     return {
         "key": np.fromiter(kept, np.int64, len(kept)),
         **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
-        "margin": column("told.margin", np.float64),
+        "margin": column("margin", np.float64),
         "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
         "y": numbers(entry.y for entry in entries),
         "taught_y": taught_y,
@@ -129,5 +137,5 @@ def from_columns(arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> Ite
             taught = (classes.label_of(taught_y), taught_w)
         values = None if decision is None else tuple(np.frombuffer(decision, np.float64).tolist())
         decided = None if verdict is None else from_json(verdict)
-        told = Told(margin, predicted, values, decided)
-        yield key, Entry(since, value, entity, weight, told, rev, offset, label, at, taught)
+        told = (margin, predicted, values, decided)
+        yield key, Entry(since, value, entity, weight, rev, offset, label, at, taught, *told)

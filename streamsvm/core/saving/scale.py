@@ -19,12 +19,19 @@ RANGES = {
 }
 
 
+# Arrays of one length and type, which are compared together: thousands of models by key have a few features each.
+ALIKE = ("m", "shift", "last", "spread", "excess", "S", "w"), ("began", "named", "times"), ("totals",)
+LIMITS = [np.array([RANGES[name] for name in names]).T[..., np.newaxis] for names in ALIKE]
+
+
 def require_scale(c: Scaling) -> None:
     """Raise a SnapshotError unless features of a permitted size make such numbers.  The flags were checked before."""
-    for name, (lowest, largest) in RANGES.items():
-        own = getattr(c, name)
-        fits = every((own >= lowest) & (own <= largest))
-        require(fits, f"{name} of the scale is negative, not a number, or too large")
+    for names, (lowest, largest) in zip(ALIKE, LIMITS, strict=True):
+        own = np.array([getattr(c, name) for name in names])
+        fits = (own >= lowest) & (own <= largest)
+        if not every(fits):
+            name = names[int(np.argmin(fits.all(axis=1)))]
+            require(False, f"{name} of the scale is negative, not a number, or too large")
     require(every(c.varied <= 1), "'varied' of the scale is neither 0 nor 1")
     require(every(c.w <= 2 * c.counts[SPAN]), "w of the scale is too large")
     require(every(LARGEST_VARIANCE * c.w >= c.S), "a variance of the scale is too large")

@@ -227,8 +227,8 @@ class RunningScale:
     def of(self, column: int) -> tuple[float, float]:
         """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is not scaled."""
         c = self.state
-        place = c.place[column] if self.is_active and not self._shifts and 0 <= column < len(c.place) else -1
-        return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
+        place = c.place.item(column) if self.is_active and not self._shifts and 0 <= column < len(c.place) else -1
+        return (c.shift.item(place), c.factor.item(place)) if place >= 0 else (0.0, 1.0)
 
     def far_from_0(self) -> dict[int, float]:
         """The columns of scaled features that count as 0 where they are lacking, far from their last values.

@@ -53,7 +53,8 @@ def returning_in(state: State, block: Examples) -> np.ndarray:
     held = state.expansion.ids[storage.live_slots(state.expansion)]
     order, again = np.argsort(ids, kind="stable"), np.zeros(len(ids), bool)
     ordered = ids[order]
-    again[order[np.searchsorted(ordered, held[np.isin(held, ids)])]] = True  # of equal ones, the first of the block
+    places = np.searchsorted(ordered[:-1], held)  # of equal ones, the first; `np.isin` takes three times as long
+    again[order[places[ordered[places] == held]]] = True
     again[order[1:]] |= np.diff(ordered) == 0
     return np.flatnonzero(again)
 
