@@ -88,8 +88,6 @@ class ModelKind(NamedTuple):
         """What goes on learning, from the bytes of a `Trained`."""
         is_one = self.classes is None or self.settings.algorithm == "mixture"  # whose kind its bytes tell
         implementation: Any = self.settings.implementation if is_one else MulticlassModel
-        if self.records is None and not self.error:  # Then it is the model alone, and is read once.
-            return Trained(implementation.from_bytes(blob, cache_mb=self.settings.cache_mb))
         return Trained.from_bytes(implementation, blob, self.settings.cache_mb)
 
 
