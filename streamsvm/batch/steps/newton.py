@@ -9,8 +9,8 @@ If the solution is outside the box, the step goes to the first bound that it mee
 system of the others solved again, at most MAX_TRIES times.
 
 With `inside`, the coefficients that are farthest outside are put onto their bounds, and the system of the others is
-solved again, until all are inside.  The box is convex, so the whole way to that point is inside it.  Where no such way
-ascends, the step goes to the first bounds instead, as above.
+solved again, until all are inside.  The box is convex, so the whole way to that point is inside it.  A wrong bound may
+have been chosen.  The step is then short (t < SHORT), and goes to the first bounds instead, as above.
 
 No step lowers the dual objective, so pair steps still converge.
 
@@ -41,8 +41,9 @@ from streamsvm.core.threads import one_blas_thread
 MAX_FREE = 1500  # a larger system costs more than the steps it saves
 MAX_TRIES, MAX_ROUNDS = 5, 12  # linear systems: with a step to the first bound after each, and for one step
 OUTSIDE = 0.65  # of the largest share of a step that is outside the box; from there on, coefficients get their bounds
+SHORT = 0.5  # of a step; a shorter one helps little
 MIN_WAIT = 20  # pair steps between two tries, which cost as much as the calls of one
-MAX_PATIENCE = 64.0  # and one over it is the least
+MIN_PATIENCE, MAX_PATIENCE = 0.25, 64.0  # so that tries neither crowd nor end
 
 
 class ActiveSet(Protocol):
@@ -88,7 +89,7 @@ def inside_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bo
     if d is not None:
         ascent, curvature = float(g_F @ d), float(d @ K_F @ d)
         t = min(1.0, ascent / curvature) if curvature > 0.0 else 0.0
-        if t > 0.0:
+        if t > SHORT:
             new = alpha + t * d
             if t == 1.0:
                 new[~inside] = np.where(d > 0.0, hi, lo)[~inside]  # exactly, not up to rounding
@@ -200,7 +201,7 @@ class Newton:
         active.move(F, alpha_F)
         self.steps += tries
         self._work = system_seconds(len(F)) - cost  # the wait covered the first system, not the others
-        self._patience = min(max(self._patience * (0.5 if full else 2.0), 1.0 / MAX_PATIENCE), MAX_PATIENCE)
+        self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
 
 
 @compiled
