@@ -191,7 +191,7 @@ STUBBORN = """
 import warnings
 import numpy as np
 from streamsvm import LASVM
-rng = np.random.default_rng(0)
+rng = np.random.default_rng(3)  # with some others, rounding lets it end after all
 X = 10 * rng.normal(size=(100, 2))
 y = X[:, 0] + X[:, 1] ** 2 / 10 + 10 * rng.normal(size=100) > 7
 model = LASVM(C=10.0, kernel="poly", gamma=1.0, scaling=None, degree=5)
