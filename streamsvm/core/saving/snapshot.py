@@ -26,7 +26,6 @@ from streamsvm.core.saving.layout import (
     header_of,
     octets,
     padding,
-    parsed,
     raw_of,
     sha256,
     verify,
@@ -250,7 +249,7 @@ def kind_of(data: bytes) -> str:
     'Example'
     """
     length = verify(data)
-    return parsed(data[PRELUDE.size : PRELUDE.size + length])["kind"]
+    return described(data[PRELUDE.size : PRELUDE.size + length])[0]["kind"]
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
