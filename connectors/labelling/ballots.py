@@ -77,7 +77,7 @@ class Ballots:
         return max(1, self._wanted(query_id) - len(self._votes(query_id)))
 
     def is_decided(self, query_id: str) -> bool:
-        """Whether it needs no further answer: enough people have answered, of whom most agree, or one has decided."""
+        """Whether it needs no further answer: enough people have answered and most agree, or one has decided."""
         if self.answers == 1:
             return self.holding(query_id) is not None
         if any(map(has_decided, _standing(self._of_question(query_id)))):

@@ -129,7 +129,7 @@ class Trained(NamedTuple):
     @classmethod
     def from_bytes(cls, implementation: Any, data: bytes, cache_mb: float | None = None) -> "Trained":
         """What `to_bytes` wrote, of a model of this class; a SnapshotError if it is damaged or something else."""
-        records, kind = None, snapshot.kind_of(data)  # reads the whole header
+        records, kind = None, snapshot.kind_of(data)
         if kind == _WITH_RECORDS:
             _, arrays = snapshot.unpack(data, _WITH_RECORDS)
             data, records = snapshot.blob_of(arrays, "model"), Records.from_bytes(snapshot.blob_of(arrays, "records"))

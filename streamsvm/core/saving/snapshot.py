@@ -241,7 +241,7 @@ def kind_of(data: bytes) -> str:
     Raises
     ------
     SnapshotError
-        If `data` is not a snapshot, is truncated or is damaged.
+        If `data` is not a snapshot, is truncated or damaged, or describes impossible arrays.
 
     Examples
     --------
