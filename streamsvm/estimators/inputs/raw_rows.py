@@ -9,7 +9,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 def from_named(rows: NamedRows, columns: np.ndarray) -> RawRows:
     """Rows whose feature d, in the order of their names, has the column columns[d]."""
-    own = np.tile(columns, len(rows)) if rows.is_table else columns[rows.inputs]
+    own = columns[None].repeat(len(rows), axis=0).reshape(-1) if rows.is_table else columns[rows.inputs]
     return from_rows(rows.starts, own, np.require(rows.values, np.float64, ("C", "W")))
 
 
