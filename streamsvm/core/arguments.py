@@ -112,7 +112,7 @@ def vector_of(name: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{name} holds sequences of different lengths; one value for each example is needed") from error
+        raise ValueError(f"{name} holds sequences of different lengths; each example needs one value") from error
 
 
 def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> None:
