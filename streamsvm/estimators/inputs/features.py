@@ -215,7 +215,7 @@ class FeatureTable:
             n_known = len(raw.columns) if learning else np.count_nonzero(raw.columns >= 0)
             gaps = bool(may_lack and n_known < len(part) * len(self.columns))
             rows = slice(first, first + len(part))
-            yield rows, raw._replace(gaps=gaps), growth
+            yield rows, raw._replace(gaps=True) if gaps else raw, growth
             if notice is not None and gaps:
                 notice(raw.columns, len(part))
             first = rows.stop
