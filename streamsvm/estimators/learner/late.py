@@ -48,14 +48,14 @@ def each(margins: Any, n: int, said_of: Callable[[Any], Any]) -> list:
 def each_row(margins: Any, keys_of: Callable[[int], Sequence[Any]]) -> Any:
     """Rows of margins as dicts; `keys_of` gives the keys of so many columns."""
     if is_frame(margins):
-        keys, margins = named_columns(margins)
-    elif not isinstance(margins, np.ndarray):
+        names, margins = named_columns(margins)
+        return [dict(zip(names, row, strict=True)) for row in margins.tolist()]
+    if not isinstance(margins, np.ndarray):
         return margins
-    else:
-        if margins.ndim != 2:
-            raise ValueError(f"margins has shape {margins.shape}; it must have a row for each example")
-        arguments.require_unmasked("margins", margins)
-        keys = keys_of(margins.shape[1])
+    if margins.ndim != 2:
+        raise ValueError(f"margins has shape {margins.shape}; it must have a row for each example")
+    arguments.require_unmasked("margins", margins)
+    keys = keys_of(margins.shape[1])
     if len(keys) != margins.shape[1]:
         raise ValueError(f"margins has shape {margins.shape}; it must have a column for each of {list(keys)}")
     return [dict(zip(keys, row, strict=True)) for row in margins.tolist()]
